@@ -77,14 +77,15 @@ def compare(
     data_dir: Path | str | None = None,
     frames: Frames = "pandas",
     primary: str | None = None,
-    cap: float = 0.25,
+    cap: float | None = None,
     trade_cost: float = 0.002,
     seed: int = 0,
     **options: Any,
 ) -> Compared:
     """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md says what the figures mean.
 
-    ``fail_on`` are rules such as ``"brier>+0.01"``, judged in ``.rules``. ``cap`` bounds the return of one case, ``trade_cost``
+    ``fail_on`` are rules such as ``"brier>+0.01"``, judged in ``.rules``. ``cap`` bounds the return of one case (None: the setting
+    ``PROFIT_CAP``), ``trade_cost``
     is what one trade costs in and out together, both as shares. ``options`` are those of
     ``newsproof.evaluation.compare.running.compare_runs``, such as ``differences`` and ``latency_s``.
 
@@ -92,11 +93,13 @@ def compare(
         ConfigError: a malformed rule, an unknown run, nothing to compare, or the library of ``frames`` is missing.
     """
     rules = [parse_rule(text) for text in fail_on]
+    invocation = _invocation(data_dir)
+    cap = invocation.settings().profit_cap if cap is None else cap
     how = Scoring(primary=parse_primary(primary) if primary else "", cap=cap, trade_cost=trade_cost, seed=seed)
     _library(frames)
 
     async def work() -> Comparison:
-        async with database(_invocation(data_dir), admin=True) as client:
+        async with database(invocation, admin=True) as client:
             return await compare_runs(client, a, b, rules=rules, how=how, **options)
 
     return Compared(_in_a_loop_of_its_own(work()), frames)

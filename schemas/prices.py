@@ -9,6 +9,8 @@ import msgspec
 
 HORIZONS_S = (300, 3600, 14400, 86400)
 """Seconds after the entry at which returns are measured unless an import asks for others: 5 minutes, 1, 4 and 24 hours."""
+PROFIT_CAP = 0.25
+"""Most that one case gains or loses in a comparison unless a setting or an option says otherwise, as a share of the amount traded."""
 NO_END_MS = 4_102_444_800_000
 """The year 2100: a time that no price reaches, and that fits ClickHouse's ``DateTime64``."""
 
@@ -108,4 +110,14 @@ class Drop(msgspec.Struct, frozen=True, kw_only=True):
     reason: DropReason
 
 
-__all__ = ["HORIZONS_S", "NO_END_MS", "Drop", "DropReason", "JudgedCase", "Outcome", "PriceSeries", "Renaming"]
+__all__ = [
+    "HORIZONS_S",
+    "NO_END_MS",
+    "PROFIT_CAP",
+    "Drop",
+    "DropReason",
+    "JudgedCase",
+    "Outcome",
+    "PriceSeries",
+    "Renaming",
+]

@@ -26,6 +26,7 @@ from infra.origin import given_by_environment, refuse_foreign_addresses, written
 from infra.redaction import remember
 from infra.settings.budget import BudgetSettings
 from infra.settings.clickhouse import ClickHouseSettings
+from infra.settings.evaluation import EvaluationSettings
 from infra.settings.installation import InstallationSettings
 from infra.settings.kafka import KafkaSettings, TopicSettings
 from infra.settings.models import ModelSettings
@@ -52,6 +53,7 @@ SUBJECTS: tuple[type[BaseSettings], ...] = (
     OfflineSettings,
     WebSettings,
     ResearchSettings,
+    EvaluationSettings,
 )
 """The parts of ``Settings`` in the order of docs/settings.md. A comment between fields starts a section there."""
 
@@ -71,6 +73,7 @@ class Settings(
     InstallationSettings,
     WebSettings,
     ResearchSettings,
+    EvaluationSettings,
 ):
     """The settings of one process. Units are in the names or the descriptions."""
 

@@ -117,7 +117,12 @@ def _returns(made: Made, names: list[str]) -> Returns:
         for name, change in zip(names, made.returns.tolist(), strict=True)
         for horizon in (*HORIZONS, *OWN_HORIZONS)
     }
-    return Returns(held=moved, moved=moved)
+    # What the cases of a day share is the market, with a beta of 0.9.
+    days = np.unique(made.at // DAY_S, return_inverse=True)[1]
+    market = 0.9 * (np.bincount(days, weights=made.returns) / np.bincount(days))[days]
+    less = dict(zip(names, market.tolist(), strict=True))
+    adjusted = {key: change - less[key[0]] * math.sqrt(key[2] / DAY_S) for key, change in moved.items()}
+    return Returns(held=moved, moved=moved, adjusted=adjusted)
 
 
 def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: list[str]) -> Iterator[ComparedCase]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from infra.clickhouse.client import ClickHouse
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line
 from newsproof.app.servers import say_on_stderr
@@ -13,9 +15,12 @@ from newsproof.report.page import page_of
 from newsproof.report.terminal import print_report_of
 from schemas.errors import ConfigError
 
+Section = Callable[[ClickHouse, str], Awaitable[str]]
+"""Makes a further section of the page, as HTML, from the tables and a run id."""
 
-async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool) -> None:
-    """Print the report on one run; write the page if ``html`` names a file.
+
+async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool, study: Section) -> None:
+    """Print the report on one run; write the page, with its event study, if ``html`` names a file.
 
     Raises:
         ConfigError: the page cannot be written.
@@ -23,12 +28,13 @@ async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, a
     """
     async with database(invocation, admin=False) as tables:
         report = await read_report(tables, run_id=run_id)
+        more = await study(tables, run_id) if html is not None else ""
     if as_json:
         json_line(report)
     else:
         print_report_of(report)
     if html is not None:
-        _write(html, page_of(report, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")))
+        _write(html, page_of(report, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), more=more))
         say_on_stderr(f"Wrote {html}: open it in a browser.")
 
 

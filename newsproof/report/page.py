@@ -31,8 +31,9 @@ _NUMBERS = (int, float)
 Cell = Callable[[Any], str]
 
 
-def page_of(report: Report, *, written_at: str) -> str:
-    """Return the page. ``written_at`` is the time as text; the same report and time give the same bytes."""
+def page_of(report: Report, *, written_at: str, more: str = "") -> str:
+    """Return the page. ``written_at`` is the time as text, ``more`` further sections as HTML; the same arguments give the same
+    bytes."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     title = f"Newsproof report: {report.run_id}"
@@ -42,6 +43,7 @@ def page_of(report: Report, *, written_at: str) -> str:
         _latency(report),
         _deltas(report),
         _reliability(report),
+        more,
         _trust(report),
     ]
     return (
@@ -63,8 +65,8 @@ def _section(heading: str, views: str, chart: str, *below: str) -> str:
     return f"<section><h2>{escape(heading)}</h2><figure>{chart}{caption}</figure>{''.join(below)}</section>"
 
 
-def _table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) -> str:
-    """Return a table, "" without rows. Each of ``columns`` is (field, heading, formatter)."""
+def table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) -> str:
+    """Return a table as HTML, "" without rows. Each of ``columns`` is (field, heading, formatter)."""
     if not rows:
         return ""
     right = {name: all(isinstance(row[name], _NUMBERS) or row[name] is None for row in rows) for name, _, _ in columns}
@@ -97,19 +99,19 @@ def _cost(report: Report) -> str:
         "v_spend",
         charts.cost(report),
         f"<p>{escape(cost_note)}</p>",
-        _table("Cost by day and step", report["spend"], columns),
+        table("Cost by day and step", report["spend"], columns),
     )
 
 
 def _latency(report: Report) -> str:
     ms: list[tuple[str, str, Cell]] = [(f"p{n}_ms", f"p{n} ms", milliseconds) for n in (50, 95, 99)]
-    steps = _table(
+    steps = table(
         "Latency by step",
         report["latency"],
         [("step", "step", str), ("results", "results", str), ("failures", "failures", str), *ms],
     )
     opened: list[tuple[str, str, Cell]] = [(f"opened_p{n}_ms", f"p{n} ms", milliseconds) for n in (50, 95, 99)]
-    signals = _table(
+    signals = table(
         "From the opened case to the signal",
         report["to_signal"],
         [("verdict", "verdict", lambda v: v or "of schema 1"), ("signals", "signals", str), *opened],
@@ -120,7 +122,7 @@ def _latency(report: Report) -> str:
 
 def _deltas(report: Report) -> str:
     chart = charts.confidence(report)
-    table = _table(
+    changes = table(
         "Change of confidence, in steps of 0.1",
         report["deltas"],
         [("delta_from", "from", lambda v: f"{v:+.1f}"), ("signals", "signals", str)],
@@ -129,7 +131,7 @@ def _deltas(report: Report) -> str:
         (name, words, lambda v: f"{v:.3f}")
         for name, words in (("mean_preliminary", "first"), ("mean_final", "final"), ("mean_delta", "change"))
     ]
-    types = _table(
+    types = table(
         "By type of event",
         report["deltas_by_type"],
         [
@@ -140,7 +142,7 @@ def _deltas(report: Report) -> str:
             ("lowered", "lowered", str),
         ],
     )
-    return _section("What verification did to confidence", "v_confidence_delta_bins", chart, table, types)
+    return _section("What verification did to confidence", "v_confidence_delta_bins", chart, changes, types)
 
 
 def _reliability(report: Report) -> str:
@@ -168,12 +170,12 @@ def _reliability_tables(report: Report) -> list[str]:
         ("on_synthetic_prices", "on synthetic prices", str),
     ]
     return [
-        _table("Calibration by horizon", report["calibration"], [at, cases, *figures]),
-        _table("Reliability by tenth of confidence", report["reliability"], bins),
-        _table("Which signals count", report["coverage"], [at, *counted]),
+        table("Calibration by horizon", report["calibration"], [at, cases, *figures]),
+        table("Reliability by tenth of confidence", report["reliability"], bins),
+        table("Which signals count", report["coverage"], [at, *counted]),
     ]
 
 
 def _trust(report: Report) -> str:
-    rows = _table("Checks", report["trust"], [("check", "check", str), ("violations", "violations", str)])
+    rows = table("Checks", report["trust"], [("check", "check", str), ("violations", "violations", str)])
     return f"<section><h2>Can these figures be trusted?</h2>{rows or '<p>There is no data yet.</p>'}</section>"

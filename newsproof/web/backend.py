@@ -19,6 +19,7 @@ from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.research_composition import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
+from newsproof.evaluation.profit.study_report import StudyReport
 from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
 from newsproof.web.progress_text import case_progress
@@ -69,6 +70,8 @@ class Backend:
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
         self.report: tuple[Report | None, float] = (None, 0.0)
         self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
+        self.studies: dict[str, tuple[StudyReport | str, float]] = {}
+        self.reading_study = asyncio.Lock()
         self._tables_away = "it was not asked yet"
         self._seen: frozenset[str] = frozenset()
         self._running: asyncio.Task[Any] | None = None

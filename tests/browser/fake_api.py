@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from newsproof.web import pages
@@ -84,6 +85,7 @@ class FakeApi:
         self.signals = copy.deepcopy(recorded.newest_signals())
         self.documents = dict(recorded.documents())
         self.report: Json = {"run_id": "live", "answers": recorded.ANSWERS}
+        self.no_study = ""
         self.runs = list(recorded.RUNS)
         self.chats: dict[str, Chat] = {}
         self.records_at_once: int | None = None
@@ -115,6 +117,7 @@ class FakeApi:
         get("/api/v1/cases/{id}", self._told(lambda r: self.documents[r.match_info["id"]]))
         get("/api/v1/stream", self._stream)
         get("/api/v1/report", self._told(lambda _: self.report))
+        get("/api/v1/report/study", self._study)
         get("/api/v1/report/charts/{name}.svg", self._chart)
         post("/api/v1/sql", self._sql)
         get("/api/v1/backtests", self._told(lambda _: {"items": self.runs}))
@@ -228,8 +231,14 @@ class FakeApi:
         await response.write(b": connected\n\n")
         return response
 
+    async def _study(self, request: web.Request) -> web.StreamResponse:
+        found = None if self.no_study else recorded.study(request.query["by"])
+        return web.Response(
+            body=msgspec.json.encode({"study": found, "why": self.no_study}), content_type="application/json"
+        )
+
     async def _chart(self, request: web.Request) -> web.StreamResponse:
-        drawn = recorded.chart(request.match_info["name"], request.query["theme"])
+        drawn = recorded.chart(request.match_info["name"], request.query)
         return web.Response(text=drawn, content_type="image/svg+xml")
 
     async def _sql(self, request: web.Request) -> web.StreamResponse:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, cast
 
 import msgspec
+import numpy as np
 
 from newsproof.evaluation.backtest.sample import Record, by_partition, read_log_file
 from newsproof.evaluation.compare.comparison import compare, with_texts
+from newsproof.evaluation.profit.study import OFFSETS_MIN, EventPath, LeftOut, StudyEvent, study_of
+from newsproof.evaluation.profit.study_page import drawn_study
+from newsproof.evaluation.profit.study_report import Returns, StudyReport
 from newsproof.report.charts import (
     Bin,
     Percentiles,
@@ -140,9 +145,35 @@ ANSWERS: dict[str, list[Json]] = {
 }  # fmt: skip
 
 
-def chart(name: str, theme: str) -> str:
+OFFSETS = len(OFFSETS_MIN)
+GROUPS = {
+    "verdict": {"confirmed": 140, "likely": 60, "disputed": 30, "refuted": 24, "unchecked": 3},
+    "event_type": {"listing": 90, "hack": 70, "regulation": 60, "macro": 37},
+    "source": {"wire": 200, "exchange blog": 57},
+}
+
+
+@cache
+def study(by: str) -> StudyReport:
+    """Return the study of made-up events: what is confirmed drifts upwards after the signal, what is refuted was no news."""
+    draw, found = random.Random(7), list[EventPath | LeftOut](["no_price", "neutral", "neutral"])
+    days = [draw.gauss(0, 0.004) for _ in range(40)]
+    for name, events in GROUPS[by].items():
+        for n in range(events):
+            at, steps = n % len(days) if events > 9 else n % 3, [draw.gauss(0, 0.003) for _ in range(OFFSETS)]
+            drift = {"confirmed": 0.0012, "refuted": -0.0007, "hack": 0.002}.get(name, 0.0003)
+            walk = np.cumsum(np.array(steps) + drift * (np.arange(OFFSETS) > 5) + days[at] / OFFSETS)
+            raw = walk - walk[OFFSETS_MIN.index(0)]
+            event = StudyEvent(side=1, at_ms=at * 86_400_000, groups={by: name})
+            found.append(EventPath(event, 0, raw, raw * 0.8 if n % 5 else "is_benchmark"))
+    made = study_of(found, dimensions=(by,))
+    return StudyReport(run_id="live", directed=True, study=made, on_synthetic_prices=made.measured, warnings=())
+
+
+def chart(name: str, asked: Mapping[str, str]) -> str:
     """Return a chart of the report as a file of its own, its colours those of the theme."""
-    drawn = _chart(name)
+    drawn = drawn_study(study(asked["by"]), cast(Returns, asked["returns"])) if name == "study" else _chart(name)
+    theme = asked["theme"]
     dark = theme == "dark"
     known = {"ink": "#ececec", "faint": "#a5a5a5", "line": "#3a3a3a"} if dark else {}
     known |= {f"c{n}": both[dark] for n, both in enumerate(COLOURS)}

@@ -22,12 +22,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_charts_come_from_this_server_in_the_colours_of_the_page(fake: FakeApi, opened: Opened) -> None:
     watched = await opened("/analytics", dark=True)
     page = watched.page
-    for number in range(4):
+    for number in range(5):
         await page.locator("img.chart:not([width])").nth(number).wait_for(state="attached")
     charts = [asked for asked in fake.asked if "/charts/" in asked]
-    assert len(charts) == 4 and all("theme=dark" in asked and "days=30" in asked for asked in charts)
+    assert len(charts) == 5 and all("theme=dark" in asked for asked in charts)
+    assert sum("days=30" in asked for asked in charts) == 4  # days are not the study's
     await page.get_by_role("button", name="Dark colours").click()
-    await page.locator('img.chart[src*="theme=light"]').nth(3).wait_for()
+    await page.locator('img.chart[src*="theme=light"]').nth(4).wait_for()
     await page.select_option("select[name=days]", "7")
     await page.locator('img.chart[src*="days=7"]').nth(3).wait_for()
     assert "SYNTHETIC" in await page.locator("main").inner_text()
@@ -41,6 +42,33 @@ async def test_every_chart_has_its_figures_as_a_table(fake: FakeApi, opened: Ope
     rows = figures.locator("tbody tr")
     assert await rows.count() == len(recorded.ANSWERS["latency"])
     assert "critique" in await rows.first.inner_text()
+
+
+async def test_the_event_study_is_of_the_groups_and_returns_that_are_chosen(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/analytics")).page
+    part = page.get_by_role("region", name="How prices moved around the signals")
+    await part.locator('img[src*="by=verdict"][src*="returns=abnormal"]:not([width])').wait_for()
+    said = await part.inner_text()
+    assert (
+        "260 signals, 257 measured. Left out: neutral 2 · no price near the signal 1." in said and "SYNTHETIC" in said
+    )
+    await part.locator("select[name=returns]").select_option("raw")
+    await part.locator('img[src*="returns=raw"]').wait_for()
+    await part.locator("select[name=by]").focus()
+    await part.locator("select[name=by]").select_option("source")
+    await part.locator('img[src*="by=source"][src*="returns=raw"]').wait_for()
+    assert await page.evaluate("document.activeElement.name") == "by", "what was chosen keeps the focus"
+    await part.locator("summary").click()
+    rows = await part.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[:2] for row in rows] == [["all signals", "257"], ["wire", "200"], ["exchange blog", "57"]]
+
+
+async def test_without_prices_there_is_no_study_and_it_says_what_to_do(fake: FakeApi, opened: Opened) -> None:
+    fake.no_study = "there are no prices yet: newsproof outcomes import"
+    page = (await opened("/analytics", locale="zh-CN")).page
+    await page.get_by_text("还没有事件研究").wait_for()
+    assert await page.get_by_text(fake.no_study).count() == 1
+    assert await page.locator("img.chart").count() == 4 and not await page.locator("select[name=by]").is_visible()
 
 
 async def test_sql_is_asked_with_ctrl_enter_and_a_refusal_says_what_to_write(fake: FakeApi, opened: Opened) -> None:

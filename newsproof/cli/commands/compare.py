@@ -18,7 +18,10 @@ Primary = Annotated[
         "Without: what run B declared, else profit."
     ),
 ]
-Cap = Annotated[float, typer.Option(min=0.0001, max=10.0, help="Most that one case may gain or lose, as a share.")]
+Cap = Annotated[
+    float | None,
+    typer.Option(min=0.0001, max=10.0, help="Most that one case may gain or lose, as a share. Without: PROFIT_CAP."),
+]
 Cost = Annotated[
     float, typer.Option(min=0, max=1_000, help="What a trade costs, in and out together, in basis points.")
 ]
@@ -54,7 +57,7 @@ def compare(
         int, typer.Option(min=0, max=1_000, help="How many of the largest to show with texts.")
     ] = 10,
     primary: Primary = None,
-    cap: Cap = 0.25,
+    cap: Cap = None,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     allow_code_change: AllowCodeChange = False,
@@ -66,7 +69,7 @@ def compare(
     from newsproof.evaluation.compare.running import read_comparison, show, status_of
 
     rules = [parse_rule(text) for text in fail_on or ()]
-    how = scoring(primary, cap, trade_cost, draws, seed)
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
     _, found = run(
         read_comparison(of(ctx), a, b, rules=rules, differences=differences, **given), interrupted=READS_ONLY
@@ -85,7 +88,7 @@ def gate(
     ] = None,
     format: Format = ReportFormat.table,
     primary: Primary = None,
-    cap: Cap = 0.25,
+    cap: Cap = None,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     allow_code_change: AllowCodeChange = False,
@@ -95,7 +98,7 @@ def gate(
     """Exit with 100 when run B loses the primary metric against run A, with 1 when that cannot be seen, else with 0."""
     from newsproof.evaluation.compare.running import gate_status, read_comparison, show
 
-    how = scoring(primary, cap, trade_cost, draws, seed)
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
     seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
     # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
@@ -120,7 +123,7 @@ def power(
         bool, typer.Option("--json", help="One JSON object on the last line of standard output.")
     ] = False,
     primary: Primary = None,
-    cap: Cap = 0.25,
+    cap: Cap = None,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     draws: Draws = 9_999,
@@ -131,16 +134,19 @@ def power(
     from newsproof.evaluation.compare.running import read_comparison
 
     wanted = parse_differences(difference or ())
-    how = scoring(primary, cap, trade_cost, draws, seed)
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
     _, found = run(read_comparison(of(ctx), a, b, differences=0, **given), interrupted=READS_ONLY)
     show_power(found, power_of(found, wanted), as_json=as_json)
 
 
-def scoring(primary: str | None, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
-    """Return the :class:`Scoring` that these options ask for; a cost in basis points."""
+def scoring(
+    ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
+) -> Any:
+    """Return the :class:`Scoring` that these options and the settings ask for; a cost in basis points."""
     from newsproof.evaluation.compare.metrics import parse_primary
     from newsproof.evaluation.compare.terms import Scoring
 
     chosen = parse_primary(primary) if primary else ""
+    cap = of(ctx).settings().profit_cap if cap is None else cap
     return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)

@@ -90,8 +90,11 @@ def import_(
     ] = None,
     timeframe: Annotated[str, typer.Option(help="Length of an exchange's bars.")] = "5m",
     horizons: Annotated[
-        str, typer.Option(help="How long after the entry to look, beside each signal's own horizon.")
-    ] = "5m,1h,4h,24h",
+        str | None,
+        typer.Option(
+            help="How long after the entry to look, beside each signal's own horizon. Without: OUTCOME_HORIZONS."
+        ),
+    ] = None,
     entry_within: Annotated[
         float, typer.Option(min=0, help="Seconds after which a price is too late to enter at.")
     ] = 900.0,
@@ -129,7 +132,7 @@ def import_(
         until=_time("--to", until, LATEST),
         renamed=tuple(renaming(row) for row in map or ()),
         entry_within_s=entry_within,
-        horizons_s=horizon_seconds(horizons),
+        horizons_s=horizon_seconds(of(ctx).settings().outcome_horizons if horizons is None else horizons),
         changed_by=changed_by,
     )
     tell = None if as_json else print_preview

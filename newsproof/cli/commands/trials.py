@@ -19,7 +19,7 @@ def leaderboard(
     trial: Trial,
     against: Against = "live",
     primary: Primary = None,
-    cap: Cap = 0.25,
+    cap: Cap = None,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     allow_code_change: AllowCodeChange = False,
@@ -30,7 +30,7 @@ def leaderboard(
     """Rank the candidates of a trial by the primary metric beside the baseline, p corrected over them; cost and Pareto front."""
     from newsproof.evaluation.trials.show import show_leaderboard
 
-    how = scoring(primary, cap, trade_cost, draws, seed)
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"how": how, "latency_s": latency, "allow_code_change": allow_code_change}
     run(show_leaderboard(of(ctx), trial, against=against, as_json=as_json, **given), interrupted=READS_ONLY)
 
@@ -50,7 +50,7 @@ def walk_forward(
     from newsproof.evaluation.trials.show import show_walk_forward
     from newsproof.evaluation.watch.differences import parse_metric
 
-    chosen = parse_metric(metric)
+    chosen = parse_metric(metric, of(ctx).settings().profit_cap)
     given: dict[str, Any] = {"metric": chosen, "seed": seed, "allow_code_change": allow_code_change}
     run(show_walk_forward(of(ctx), trial, against=against, as_json=as_json, **given), interrupted=READS_ONLY)
 

@@ -140,25 +140,43 @@ def print_report(found: LabelReport) -> None:
         ("confirmed that was false", found.confirmed_that_was_false),
         ("refuted that was true", found.refuted_that_was_true),
     )
-    columns = ("error", "judgements", "of", "stories", "share", "95 % interval")
+    columns = ("error", "judgements", "of", "stories", "days", "share", "95 % interval")
     table(columns, [(name, *_share_cells(one)) for name, one in shares], right=columns[1:])
     scores = (("all", found.all), ("buy or sell", found.acted))
-    heads = ("signals", "judgements", "stories", "Brier", "mean confidence", "were true", "95 % interval")
+    heads = (
+        *("signals", "judgements", "stories", "days", "Brier", "95 % interval"),
+        *("mean confidence", "were true", "95 % interval"),
+    )
     table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
     say_result("Confidence is about truth. Whether the price moved the way of the order is another question: outcomes.")
 
 
 def _share_cells(one: Share) -> tuple[object, ...]:
-    share = None if one.share is None else f"{one.share:.1%}"
-    return one.count, one.of, one.stories, share, _interval(one)
+    share = _figure(one.share, ".1%")
+    return one.count, one.of, one.stories, one.days, share, _interval(share, one.low, one.high, ".1%")
 
 
 def _score_cells(one: Score) -> tuple[object, ...]:
-    true = one.was_true
-    share = None if true.share is None else f"{true.share:.1%}"
-    said = (None if value is None else f"{value:.3f}" for value in (one.brier, one.mean_confidence))
-    return (one.judgements, one.stories, *said, share, _interval(true))
+    true, brier, sure = one.was_true, _figure(one.brier, ".3f"), _figure(one.mean_confidence, ".3f")
+    share = _figure(true.share, ".1%")
+    of_brier = _interval(brier, one.brier_low, one.brier_high, ".3f")
+    return (
+        one.judgements,
+        one.stories,
+        true.days,
+        brier,
+        of_brier,
+        sure,
+        share,
+        _interval(share, true.low, true.high, ".1%"),
+    )
 
 
-def _interval(one: Share) -> str | None:
-    return None if one.share is None else f"{one.low:.1%} to {one.high:.1%}"
+def _figure(value: float | None, form: str) -> str | None:
+    return None if value is None else f"{value:{form}}"
+
+
+def _interval(of: str | None, low: float | None, high: float | None, form: str) -> str | None:
+    if of is None:
+        return None
+    return "too few days" if low is None or high is None else f"{low:{form}} to {high:{form}}"

@@ -374,7 +374,7 @@ def horizon_seconds(written: str) -> tuple[int, ...]:
             or not 0 < int(number) * _UNITS[unit] <= 366 * 86_400
         ):
             raise ConfigError(
-                f"--horizons {written!r:.60}: write numbers with s, m, h or d, up to a year, such as 5m,1h,4h,24h,7d"
+                f"--horizons or OUTCOME_HORIZONS is {written!r:.60}: write numbers with s, m, h or d, up to a year, such as 5m,1h,4h,24h,7d"
             )
         found.add(int(number) * _UNITS[unit])
     return tuple(sorted(found))

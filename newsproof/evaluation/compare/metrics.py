@@ -132,7 +132,8 @@ def parse_primary(text: str) -> str:
 def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
     """Measure all metrics, the primary first; and return the terms of the profit that segments are made of."""
     profit = profit_of(pairs, returns, how, _horizon_of(how.primary) if how.primary.startswith(PRIMARY) else None)
-    every = [profit, profit_of(pairs, returns, how, profit.horizon_s, capped=False), *terms_of_cases(pairs)]
+    others = [profit_of(pairs, returns, how, profit.horizon_s, of=of) for of in ("profit_uncapped", "profit_adjusted")]
+    every = [profit, *others, *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
     terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
     terms.sort(key=lambda one: one.role != "primary")

@@ -19,6 +19,7 @@ from newsproof.evaluation.compare.rows import LIVE
 from newsproof.evaluation.compare.terminal import figure
 from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from schemas.errors import ConfigError
+from schemas.prices import PROFIT_CAP
 
 
 class Power(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +89,9 @@ def _power(m: MetricResult, wanted: float | None) -> Power:
     )
 
 
-async def what_a_sample_shows(tables: ClickHouse, cases: Collection[str], primary: str = PRIMARY) -> str:
+async def what_a_sample_shows(
+    tables: ClickHouse, cases: Collection[str], primary: str = PRIMARY, cap: float = PROFIT_CAP
+) -> str:
     """Return, before anything is paid, which difference of profit these cases can show, in words.
 
     There is no candidate yet, so its block sums are not known. The largest that it can have are taken: those of the live
@@ -107,7 +110,7 @@ async def what_a_sample_shows(tables: ClickHouse, cases: Collection[str], primar
     )
     of_profit = primary if primary.startswith(PRIMARY) else PRIMARY
     returns = await read_returns(tables, [acting])
-    m = compare(acting, observing, returns, how=Scoring(primary=of_profit), differences=0).primary
+    m = compare(acting, observing, returns, how=Scoring(primary=of_profit, cap=cap), differences=0).primary
     if m.detectable is None:
         return f"What difference this sample can show is not known: {m.note}."
     return (

@@ -13,6 +13,7 @@ import msgspec
 from agents.signal import HORIZON_S
 from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets, wanted_symbols
 from infra.market.outcomes.returns import Within, first_bar_from, price
+from newsproof.evaluation.compare.adjusting import Span, adjusted_of
 from newsproof.evaluation.compare.rows import HORIZONS, Asked, ComparedCase, Returns
 from schemas.prices import JudgedCase, Outcome, PriceSeries, Renaming
 
@@ -73,6 +74,8 @@ def returns_of(
     """
     held: dict[Asked, float] = {}
     moved: dict[Asked, float] = {}
+    spans: dict[Asked, Span] = {}
+    cases: list[JudgedCase] = []
     untraded = set()
     for (case_id, asset), horizons in asked.items():
         case, withdrawn_ms = _case(case_id, asset, times, latency_s), times[case_id].withdrawn_ms
@@ -80,7 +83,8 @@ def returns_of(
         if not wanted_symbols(case, ()):
             untraded.add((case_id, asset))
             continue
-        left: float | None = None
+        cases.append(case)
+        left: tuple[float, Span] | None = None
         if withdrawn_ms is not None:
             series = markets.of(case)
             entry = "no_symbol" if series is None else first_bar_from(series, begin, entry_within_s, now_ms)
@@ -94,20 +98,24 @@ def returns_of(
             key = (case_id, asset, horizon_s)
             if withdrawn_ms is not None and withdrawn_ms < begin + horizon_s * 1000:
                 if left is not None and (isinstance(found, Outcome) or found.reason == "halted"):
-                    held[key] = left
+                    held[key], spans[key] = left
             elif isinstance(found, Outcome):
-                held[key] = found.change
+                held[key], spans[key] = found.change, (found.entry_at_ms, found.exit_at_ms)
                 if not found.halted and found.depeg is None:
                     moved[key] = found.change
-    return Returns(held=held, moved=moved, untraded=frozenset(untraded))
+    adjusted, unadjusted = adjusted_of(held, spans, cases, markets)
+    return Returns(held=held, moved=moved, untraded=frozenset(untraded), adjusted=adjusted, unadjusted=unadjusted)
 
 
-def _change_until(series: PriceSeries, entry: int, at_ms: int, now_ms: int) -> float | None:
-    """Return the return from an entry's bar to the first price from ``at_ms`` on; of a halted market, to its next or last one."""
+def _change_until(series: PriceSeries, entry: int, at_ms: int, now_ms: int) -> tuple[float, Span] | None:
+    """Return the return, and its times, from an entry's bar to the first price from ``at_ms`` on; of a halted market, to its next or
+    last one."""
     found = first_bar_from(series, at_ms, ENTRY_WITHIN_S, now_ms)
     if found == "halted":
         found = min(bisect_left(series.times_ms, at_ms), len(series.times_ms) - 1)
-    return series.opens[found] / series.opens[entry] - 1.0 if isinstance(found, int) else None
+    if not isinstance(found, int):
+        return None
+    return series.opens[found] / series.opens[entry] - 1.0, (series.times_ms[entry], series.times_ms[found])
 
 
 def _case(case_id: str, asset: str, times: Mapping[str, CaseTimes], latency_s: float) -> JudgedCase:

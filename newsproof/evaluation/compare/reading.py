@@ -12,11 +12,12 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
-from infra.market.outcomes.markets import Markets
+from infra.market.outcomes.markets import DOLLARS, Markets
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.pricing import LATENCY_S, CaseTimes, asked_of, entry_ms, returns_of, symbols_of
 from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Returns, RunRows, Texts
 from newsproof.evaluation.compare.texts import visible
+from newsproof.evaluation.profit.beta import BENCHMARK, BETA_DAYS
 from newsproof.evaluation.profit.reading import read_withdrawn
 from schemas.errors import ConfigError
 
@@ -40,8 +41,9 @@ _TIMES = """
 SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL)
 FROM v_judgements WHERE run_id = 'live'
 """
-_BEFORE_MS = 7 * 86_400_000
-"""Bars of so much time before the first entry say how dense a market's bars are."""
+_BEFORE_MS = (BETA_DAYS + 1) * 86_400_000
+"""Bars of so much time before the first entry say how an asset moves with the market, and how dense its bars are."""
+_AFTER_MS = 7 * 86_400_000
 TITLE_LENGTH = 80
 """Characters of a case's news that name it."""
 _TITLES = """
@@ -146,9 +148,9 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
     last = max(entry_ms(times[key[0]], latency_s) + 2_000 * max(horizons) for key, horizons in asked.items())
     series = await stored_bars(
         tables,
-        symbols=symbols_of(asked, times, renamed, latency_s),
+        symbols=symbols_of(asked, times, renamed, latency_s) | {f"{BENCHMARK}/{quote}" for quote in DOLLARS},
         since_ms=begin - _BEFORE_MS,
-        until_ms=last + _BEFORE_MS,
+        until_ms=last + _AFTER_MS,
         imports=imports,
     )
     found = returns_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -54,6 +55,11 @@ Asked = tuple[str, str, int]
 """A case, an asset, and a number of seconds after the entry."""
 
 
+Unadjusted = Literal["is_benchmark", "no_beta"]
+"""Why what an asset did cannot be told from what the market did: it is BTC itself; too few bars of it or of BTC before the
+entry to say how it moves with BTC, or none of BTC at the exit."""
+
+
 class Returns(msgspec.Struct, frozen=True, kw_only=True):
     """What assets did after each case: exit price / entry price - 1, for anybody who bought at the case's entry.
 
@@ -61,11 +67,15 @@ class Returns(msgspec.Struct, frozen=True, kw_only=True):
     ``held``: until the horizon, or until the signal was withdrawn if that was sooner. ``moved``: over the whole horizon, and
     only where it says whether a direction was right: not of a withdrawn signal, a stablecoin or a halted market. Absent: no
     price. ``untraded``: cases and assets that nobody trades: withdrawn before anybody could have entered, or no ticker.
+    ``adjusted``: as ``held``, less beta times what BTC did in the meantime. ``unadjusted``: cases and assets that are in ``held``
+    and not there, and why.
     """
 
     held: Mapping[Asked, float] = {}
     moved: Mapping[Asked, float] = {}
     untraded: frozenset[tuple[str, str]] = frozenset()
+    adjusted: Mapping[Asked, float] = {}
+    unadjusted: Mapping[tuple[str, str], Unadjusted] = {}
     invented: bool = False
     """Whether some of the prices are synthetic."""
 

@@ -17,6 +17,7 @@ OF_HORIZONS = ("hit_rate", "brier", "ece")
 OF_CASES = (
     "profit",
     "profit_uncapped",
+    "profit_adjusted",
     "confidence",
     "action_rate",
     "action_flips",

@@ -6,7 +6,8 @@ one run acted on without a price.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,9 +16,10 @@ import numpy.typing as npt
 
 from agents.signal import HORIZON_S
 from newsproof.evaluation.compare.pairing import Judged, Pair, Said
-from newsproof.evaluation.compare.rows import HORIZONS, Returns
+from newsproof.evaluation.compare.rows import HORIZONS, Asked, Returns, Unadjusted
 from newsproof.evaluation.statistics import block_length_s
 from newsproof.evaluation.statistics.blocks import DRAWS
+from schemas.prices import PROFIT_CAP
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["probability", "share", "usd", "ms", "score", "return"]
@@ -26,7 +28,12 @@ Role = Literal["primary", "secondary", "shown"]
 """``primary``: the one metric that was declared beforehand, tested at 5 %. ``secondary``: tested, Holm-corrected as one family.
 ``shown``: not tested."""
 
-PRIMARY = "profit"
+Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
+PRIMARY: Profit = "profit"
+_NO_BETA = (
+    "no case that a run acted on has a beta: it takes bars of its market, not of BTC itself, and of BTC from 30 days before "
+    "(newsproof outcomes import)"
+)
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
@@ -37,7 +44,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     primary: str = PRIMARY
-    cap: float = 0.25
+    cap: float = PROFIT_CAP
     trade_cost: float = 0.002
     seed: int = 0
     draws: int = DRAWS
@@ -76,7 +83,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profit_of(
-    pairs: Sequence[Pair], returns: Returns, how: Scoring, horizon_s: int | None, *, capped: bool = True
+    pairs: Sequence[Pair], returns: Returns, how: Scoring, horizon_s: int | None, *, of: Profit = "profit"
 ) -> Terms:
     """Return the profit of each case to whoever follows the run: 0 where it does not act, else its return less the trade's cost.
 
@@ -84,30 +91,37 @@ def profit_of(
     winning as far as the asset moved that the other run named, whichever horizon it would have had. What it acted on without a
     price may be anything up to the cap; a case in which both runs made the same trade without a price is left out, for their
     difference is nothing.
+
+    ``of``: profit_uncapped has no cap; profit_adjusted takes returns less what the market did, over the cases of which each
+    asset that a run names has a beta, whether it acts on it or not.
     """
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
-    cap = how.cap if capped else np.inf
-    priced = unpriced = left_out = 0
-    longest = horizon_s or 0
+    cap = np.inf if of == "profit_uncapped" else how.cap
+    moves = returns.adjusted if of == "profit_adjusted" else returns.held
+    longest, priced, unpriced, left_out = horizon_s or 0, 0, 0, 0
+    without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
     for n, pair in enumerate(pairs):
+        if n in without:
+            continue
         runs = [
-            _Ran(one, _earned(pair.case_id, one, returns, horizon_s, cap, how.trade_cost)) for one in (pair.a, pair.b)
+            _Ran(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
+            for one in (pair.a, pair.b)
         ]
         priced += any(ran.has_price for ran in runs)
         if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
             left_out += 1
             continue
         unpriced += any(ran.lacks_price for ran in runs)
-        reach = _reach(pair, returns, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
+        reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
         counts[n] = 1.0
         for column, ran in enumerate(runs):
             low[n, column], high[n, column] = ran.between(cap, reach, how.trade_cost)
         if horizon_s is None and (low[n, 0] != low[n, 1] or high[n, 0] != high[n, 1]):
             longest = max([longest, *(one.horizon_s for ran in runs for one in ran.trades if one.side)])
-    if not priced and (unpriced or left_out):
+    if not priced and (unpriced or left_out or without):
         counts[:] = 0.0
     return Terms(
-        name="profit" if capped else "profit_uncapped",
+        name=of,
         unit="return",
         better="higher",
         low=low,
@@ -115,14 +129,33 @@ def profit_of(
         counts=counts,
         horizon_s=horizon_s,
         block_s=block_length_s(longest),
-        role="secondary" if capped else "shown",
-        note="no case that a run acted on has a price: newsproof outcomes import",
-        remark=_of_prices(unpriced, left_out),
+        role="shown" if of == "profit_uncapped" else "secondary",
+        note=_NO_BETA
+        if of == "profit_adjusted"
+        else "no case that a run acted on has a price: newsproof outcomes import",
+        remark=_of_prices(unpriced, left_out, without),
     )
 
 
-def _of_prices(unpriced: int, left_out: int) -> str:
+def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjusted]:
+    """Return the pairs in which an asset that a run names has no adjusted return, by their places, and why."""
+    found: dict[int, Unadjusted] = {}
+    for n, pair in enumerate(pairs):
+        for asset in sorted(_named(pair)):
+            if why := returns.unadjusted.get((pair.case_id, asset)):
+                found[n] = why
+    return found
+
+
+def _named(pair: Pair) -> set[str]:
+    return {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
+
+
+def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) -> str:
     said = []
+    if without:
+        reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
+        said.append(f"{len(without):,} cases without a beta are left out: {reasons}")
     if unpriced:
         said.append(f"{unpriced:,} cases that one run acts on have no price: taken both ways")
     if left_out:
@@ -168,27 +201,32 @@ def _mixed(known: float, unknown: float, share: float) -> float:
 
 
 def _earned(
-    case_id: str, one: Judged | None, returns: Returns, horizon_s: int | None, cap: float, cost: float
+    case_id: str,
+    one: Judged | None,
+    untraded: Collection[tuple[str, str]],
+    moves: Mapping[Asked, float],
+    horizon_s: int | None,
+    cap: float,
+    cost: float,
 ) -> list[float | None]:
     """Return what each repeat earned; None: it acted, and there is no price."""
     found: list[float | None] = []
     for said in _trades(one):
-        if not said.side or (case_id, said.asset) in returns.untraded:
+        if not said.side or (case_id, said.asset) in untraded:
             found.append(0.0)
             continue
-        change = returns.held.get((case_id, said.asset, horizon_s or said.horizon_s))
+        change = moves.get((case_id, said.asset, horizon_s or said.horizon_s))
         found.append(None if change is None else min(max(said.side * change, -cap), cap) - cost)
     return found
 
 
-def _reach(pair: Pair, returns: Returns, horizon_s: int | None, cap: float) -> float:
+def _reach(pair: Pair, moves: Mapping[Asked, float], horizon_s: int | None, cap: float) -> float:
     """Return how far the asset moved that one of the runs named, over any horizon that a signal may have; the cap where no
     price says so."""
-    named = {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
     horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
-    moves = [returns.held.get((pair.case_id, asset, at)) for asset in named for at in horizons]
-    known = [abs(move) for move in moves if move is not None]
-    return min(max(known), cap) if known and len(known) == len(moves) else cap
+    found = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
+    known = [abs(move) for move in found if move is not None]
+    return min(max(known), cap) if known and len(known) == len(found) else cap
 
 
 def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:

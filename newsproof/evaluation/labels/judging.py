@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import msgspec
+import numpy as np
 
-from newsproof.evaluation.statistics import brier_parts, wilson
+from newsproof.evaluation.statistics import block_length_s, blocks_of, mean_of, share_interval
+from newsproof.evaluation.statistics.blocks import Labels
 
 TRUTHS = ("true", "false", "partly", "disputed", "unknown")
 """What labels say together. disputed: two sources disagree; unknown: no source knew."""
@@ -15,7 +17,8 @@ TRUTHS = ("true", "false", "partly", "disputed", "unknown")
 class LabelledJudgement(msgspec.Struct, frozen=True):
     """One judgement (one repeat of a case in a run) of a labelled case, as ``v_judgement_on_labels`` has it.
 
-    ``confidence`` is from 0 to 1. ``acted``: the signal said buy or sell. ``truth`` is one of :data:`TRUTHS`.
+    ``confidence`` is from 0 to 1. ``acted``: the signal said buy or sell. ``truth`` is one of :data:`TRUTHS`. ``at_s``: from
+    when on the news was knowable, Unix time.
     """
 
     case_id: str
@@ -24,21 +27,23 @@ class LabelledJudgement(msgspec.Struct, frozen=True):
     acted: bool
     confidence: float
     truth: str
+    at_s: float
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """``count`` of ``of`` judgements, of ``stories`` distinct stories.
+    """``count`` of ``of`` judgements, of ``stories`` distinct stories on ``days`` UTC days; a story counts on its first day.
 
-    ``share`` is null where there is none. ``low`` and ``high`` are Wilson's 95 % interval, with the stories as its
-    count: reports of one story are right or wrong together, and are no more evidence than one of them.
+    ``share`` is null where there is none. ``low`` and ``high`` are its 95 % interval, with whole days as what is drawn, for
+    reports of one story, and of one day's matter, are right or wrong together; null below six days.
     """
 
     count: int
     of: int
     stories: int
+    days: int
     share: float | None
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,11 +51,14 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
     ``brier`` is the mean of (confidence - truth)²: 0 is best, 0.25 is what always saying 0.5 gets. ``was_true`` is how
     often the claims were true: confidence is calibrated in the large when ``mean_confidence`` lies in its interval.
+    ``brier_low`` and ``brier_high`` are the 95 % interval of ``brier`` by random signs of whole days, null below six days.
     """
 
     judgements: int
     stories: int
     brier: float | None
+    brier_low: float | None
+    brier_high: float | None
     mean_confidence: float | None
     was_true: Share
 
@@ -98,18 +106,36 @@ def report_of(run_id: str, rows: Sequence[LabelledJudgement], *, judgements: int
 
 
 def _share(rows: Sequence[LabelledJudgement], holds: Callable[[LabelledJudgement], bool]) -> Share:
-    count, stories = sum(map(holds, rows)), len({row.story_id for row in rows})
-    share = count / len(rows) if rows else None
-    low, high = wilson((share or 0.0) * stories, stories)
-    return Share(count=count, of=len(rows), stories=stories, share=share, low=low, high=high)
+    hits, days = np.array([float(holds(row)) for row in rows]), _days(rows)
+    low, high = share_interval(hits, days) or (None, None)
+    return Share(
+        count=int(hits.sum()),
+        of=len(rows),
+        stories=_stories(rows),
+        days=len(np.unique(days)),
+        share=float(hits.mean()) if rows else None,
+        low=low,
+        high=high,
+    )
 
 
 def _score(rows: Sequence[LabelledJudgement]) -> Score:
-    said, came = [row.confidence for row in rows], [float(row.truth == "true") for row in rows]
+    said, came = np.array([row.confidence for row in rows]), np.array([float(row.truth == "true") for row in rows])
+    brier = mean_of((said - came) ** 2, _days(rows), seed=0) if rows else None
     return Score(
         judgements=len(rows),
-        stories=len({row.story_id for row in rows}),
-        brier=brier_parts(said, came).brier if rows else None,
-        mean_confidence=sum(said) / len(said) if rows else None,
+        stories=_stories(rows),
+        brier=brier.estimate if brier else None,
+        brier_low=max(brier.low, 0.0) if brier and brier.low is not None else None,
+        brier_high=min(brier.high, 1.0) if brier and brier.high is not None else None,
+        mean_confidence=float(said.mean()) if rows else None,
         was_true=_share(rows, lambda row: row.truth == "true"),
     )
+
+
+def _days(rows: Sequence[LabelledJudgement]) -> Labels:
+    return blocks_of([row.at_s for row in rows], [row.story_id for row in rows], block_length_s())
+
+
+def _stories(rows: Sequence[LabelledJudgement]) -> int:
+    return len({row.story_id for row in rows})

@@ -25,7 +25,7 @@ FROM
 GROUP BY case_id
 """
 _JUDGEMENTS = """
-SELECT case_id, story_id, verdict, acted, confidence, truth FROM v_judgement_on_labels
+SELECT case_id, story_id, verdict, acted, confidence, truth, toUnixTimestamp64Milli(knowable_at) / 1000 FROM v_judgement_on_labels
 WHERE run_id = {run:String} ORDER BY case_id, repeat
 """
 _SOURCES = """
@@ -88,4 +88,4 @@ async def read_judgements(client: ClickHouse, run: str) -> tuple[list[LabelledJu
     counted = await client.query(
         "SELECT count() FROM v_run_cases WHERE run_id = {run:String} AND has_signal", {"run": run}
     )
-    return [LabelledJudgement(c, s, v, bool(a), p, t) for c, s, v, a, p, t in rows], int(counted.rows[0][0])
+    return [LabelledJudgement(c, s, v, bool(a), p, t, at) for c, s, v, a, p, t, at in rows], int(counted.rows[0][0])

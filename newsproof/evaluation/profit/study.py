@@ -10,31 +10,28 @@ leaked of it is in it; hourly, because over minutes prices that do not trade at 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from infra.market.outcomes.markets import ENTRY_WITHIN_S
+from newsproof.evaluation.profit.beta import Floats, Ints, bars_from, betas_before, hourly, is_benchmark
 from newsproof.evaluation.statistics import mean_of
 from schemas.prices import PriceSeries
 
 OFFSETS_MIN = (-60, -45, -30, -15, -5, 0, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
 """Minutes from the base."""
-BETA_DAYS = 30
-BETA_RETURNS = 48
-"""Hourly returns that a beta needs at least. With the correlations of coins its standard error is then about 0.15."""
 DRAWS = 1_999
-BENCHMARK = "BTC"
-_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
-_LATE, _LATE_AT_LEAST_MS = 0.1, 5 * _MINUTE_MS
-"""By how much a price may come after its offset: a tenth of it, at least five minutes."""
+_MINUTE_MS, _DAY_MS = 60_000, 86_400_000
+_LATE_AT_LEAST_MS = 5 * _MINUTE_MS
+_OFFSETS_MS = np.array(OFFSETS_MIN, dtype=np.int64) * _MINUTE_MS
+_LATE_MS = np.maximum(_LATE_AT_LEAST_MS, np.abs(_OFFSETS_MS) // 10)
+"""By how much a price may come after its offset: a tenth of it, at least five minutes; before the base it is never the base."""
+_LATE_MS = np.where(_OFFSETS_MS < 0, np.minimum(_LATE_MS, -_OFFSETS_MS - 1), np.where(_OFFSETS_MS, _LATE_MS, 0))
 
-Floats = npt.NDArray[np.float64]
 LeftOut = Literal["neutral", "no_symbol", "no_price"]
 """Why an event is in no curve: its claim has no direction; no bars of its market; no bar near its emission."""
 NotAbnormal = Literal["is_benchmark", "no_beta"]
@@ -93,109 +90,84 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """The curves, the largest group of each dimension first. ``measured`` events are in them; ``left_out`` and ``raw_only`` count the others."""
+    """The curves, the largest group of each dimension first. ``measured`` events are in them; ``left_out`` and ``raw_only`` count the others.
+
+    ``smaller_groups``: how many groups are not among ``groups``, where the largest alone were asked for.
+    """
 
     events: int
     measured: int
     left_out: dict[str, int]
     raw_only: dict[str, int]
     groups: tuple[Group, ...]
+    smaller_groups: int = 0
 
 
-class Hourly(msgspec.Struct, frozen=True):
-    """Hours since 1970 of which both markets have a bar that opens at one time, and both opens; the first such bar of each hour."""
-
-    hours: npt.NDArray[np.int64]
-    asset: Floats
-    benchmark: Floats
-
-
-def hourly(series: PriceSeries | None, benchmark: PriceSeries | None) -> Hourly | None:
-    """Return what betas of a market are computed from; None where either has no bars."""
-    if series is None or benchmark is None:
-        return None
-    times = np.asarray(series.times_ms, dtype=np.int64)
-    both, mine, its = np.intersect1d(times, np.asarray(benchmark.times_ms, dtype=np.int64), return_indices=True)
-    hours, first = np.unique(both // _HOUR_MS, return_index=True)
-    return Hourly(hours, np.asarray(series.opens)[mine[first]], np.asarray(benchmark.opens)[its[first]])
-
-
-def beta_before(prices: Hourly, at_ms: int) -> float | None:
-    """Return the slope from bars that opened before ``at_ms`` minus an hour; None where there are too few."""
-    end = (at_ms - _HOUR_MS) // _HOUR_MS  # the hour that is still running is left out
-    place = slice(*np.searchsorted(prices.hours, (end - 24 * BETA_DAYS, end)))
-    follows = np.diff(prices.hours[place]) == 1
-    if follows.sum() < BETA_RETURNS:
-        return None
-    of_asset, of_benchmark = (
-        (np.diff(prices_of[place]) / prices_of[place][:-1])[follows] for prices_of in (prices.asset, prices.benchmark)
-    )
-    varies = float(np.var(of_benchmark))
-    return float(np.cov(of_asset, of_benchmark, bias=True)[0, 1]) / varies if varies > 0 else None
-
-
-def event_path(
-    event: StudyEvent,
-    series: PriceSeries | None,
-    benchmark: PriceSeries | None,
-    prices: Hourly | None,
-    *,
-    directed: bool = True,
-) -> EventPath | LeftOut:
-    """Return the returns around one event. ``prices`` is :func:`hourly` of both markets; ``directed``: in the claim's direction, else as they are."""
-    side = event.side if directed else 1
-    if not side:
-        return "neutral"
+def event_paths(
+    events: Sequence[StudyEvent], series: PriceSeries | None, benchmark: PriceSeries | None, *, directed: bool = True
+) -> list[EventPath | LeftOut]:
+    """Return the returns around each event on one market. ``directed``: in the claim's direction, else as they are."""
+    side = np.array([event.side if directed else 1 for event in events])
     if series is None:
-        return "no_symbol"
-    base = _bar_from(series, event.at_ms, round(ENTRY_WITHIN_S * 1000))
-    if base is None:
-        return "no_price"
-    at = series.times_ms[base]
-    bars = [_bar_from(series, at + m * _MINUTE_MS, _late_ms(m)) for m in OFFSETS_MIN]
-    raw = _relative(series, bars, base)
-    if series.symbol.partition("/")[0] == BENCHMARK:
-        return EventPath(event, base, side * raw, "is_benchmark")
-    beta = None if prices is None else beta_before(prices, at)
-    if beta is None or benchmark is None:
-        return EventPath(event, base, side * raw, "no_beta")
-    beside = [None if bar is None else _bar_from(benchmark, series.times_ms[bar], _LATE_AT_LEAST_MS) for bar in bars]
-    market = _relative(benchmark, beside, beside[OFFSETS_MIN.index(0)])
-    return EventPath(event, base, side * raw, side * (raw - beta * market))
+        return ["no_symbol" if one else "neutral" for one in side]
+    times = np.asarray(series.times_ms, dtype=np.int64)
+    base = bars_from(times, np.array([event.at_ms for event in events]), round(ENTRY_WITHIN_S * 1000))
+    bars = np.where(base[:, None] < 0, -1, bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
+    raw = side[:, None] * _relative(series, bars, base)
+    if is_benchmark(series):
+        beta = np.full(len(events), np.nan)
+    else:
+        beta = betas_before(hourly(series, benchmark), times[base])
+    abnormal = raw - (side * beta)[:, None] * _beside(benchmark, times, bars)
+    why: NotAbnormal = "is_benchmark" if is_benchmark(series) else "no_beta"
+    found: list[EventPath | LeftOut] = []
+    for n, event in enumerate(events):
+        if not side[n]:
+            found.append("neutral")
+        elif base[n] < 0:
+            found.append("no_price")
+        else:
+            found.append(EventPath(event, int(base[n]), raw[n], why if np.isnan(beta[n]) else abnormal[n]))
+    return found
 
 
-def _late_ms(minutes: int) -> int:
-    late = max(_LATE_AT_LEAST_MS, round(abs(minutes) * _LATE * _MINUTE_MS)) if minutes else 0
-    return min(late, -minutes * _MINUTE_MS - 1) if minutes < 0 else late  # before the base is never the base
+def _beside(benchmark: PriceSeries | None, times: Ints, bars: Ints) -> Floats:
+    """Return what the benchmark did from the base's bar to each of the others."""
+    if benchmark is None:
+        return np.full(bars.shape, np.nan)
+    beside = bars_from(np.asarray(benchmark.times_ms, dtype=np.int64), times[bars], _LATE_AT_LEAST_MS)
+    beside = np.where(bars < 0, -1, beside)
+    return _relative(benchmark, beside, beside[:, OFFSETS_MIN.index(0)])
 
 
-def _bar_from(series: PriceSeries, at_ms: int, late_ms: int) -> int | None:
-    place = bisect_left(series.times_ms, at_ms)
-    return place if place < len(series.times_ms) and series.times_ms[place] - at_ms <= late_ms else None
+def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:
+    opens = np.asarray(series.opens)
+    return np.where((bars < 0) | (base < 0)[:, None], np.nan, opens[bars] / opens[base][:, None] - 1)
 
 
-def _relative(series: PriceSeries, bars: Sequence[int | None], base: int | None) -> Floats:
-    if base is None:
-        return np.full(len(bars), np.nan)
-    return np.array([np.nan if bar is None else series.opens[bar] / series.opens[base] - 1 for bar in bars])
-
-
-def study_of(found: Iterable[EventPath | LeftOut], *, dimensions: Sequence[str], seed: int = 0) -> Study:
-    """Return mean curves with their bands over all events and by the value in each dimension. ``seed`` draws the bands."""
+def study_of(
+    found: Iterable[EventPath | LeftOut], *, dimensions: Sequence[str], seed: int = 0, most: int | None = None
+) -> Study:
+    """Return mean curves with their bands over all events and by the value in each dimension, of ``most`` groups of each at
+    most. ``seed`` draws the bands."""
     every = list(found)
     paths = [one for one in every if isinstance(one, EventPath)]
     groups = [_group("all", "", paths, seed)] if paths else []
+    smaller = 0
     for dimension in dimensions:
         by: dict[str, list[EventPath]] = {}
         for path in paths:
             by.setdefault(path.event.groups.get(dimension, ""), []).append(path)
-        groups += [_group(dimension, n, by[n], seed) for n in sorted(by, key=lambda name: (-len(by[name]), name))]
+        names = sorted(by, key=lambda name: (-len(by[name]), name))
+        groups += [_group(dimension, name, by[name], seed) for name in names[:most]]
+        smaller += len(names) - len(names[:most])
     return Study(
         events=len(every),
         measured=len(paths),
         left_out=dict(Counter(one for one in every if isinstance(one, str)).most_common()),
         raw_only=dict(Counter(one.abnormal for one in paths if isinstance(one.abnormal, str)).most_common()),
         groups=tuple(groups),
+        smaller_groups=smaller,
     )
 
 
@@ -241,7 +213,7 @@ class _Mean(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-def _means(values: Floats, blocks: npt.NDArray[np.int64], seed: int) -> list[_Mean]:
+def _means(values: Floats, blocks: Ints, seed: int) -> list[_Mean]:
     """Return the mean of each column with its band, by random signs of whole blocks; NaN is no observation."""
     found = []
     for column in values.T:

@@ -1,8 +1,10 @@
-"""``newsproof backtest study``: the event study of a run's signals by stored bars, printed as tables or JSON."""
+"""The event study of a run's signals by stored bars: for ``newsproof backtest study``, which prints it, the report and the page."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import msgspec
 
@@ -10,29 +12,35 @@ from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.evaluation.profit.beta import BENCHMARK, BETA_DAYS
 from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, read_signals
 from newsproof.evaluation.profit.study import (
-    BENCHMARK,
-    BETA_DAYS,
     OFFSETS_MIN,
     EventPath,
     Group,
-    Hourly,
     LeftOut,
     Point,
     Study,
     StudyEvent,
-    event_path,
-    hourly,
+    event_paths,
     study_of,
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
+from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
 from schemas.printable import counted
 
-DIMENSIONS = ("verdict", "event_type", "source")
+Dimension = Literal["verdict", "event_type", "source"]
+DIMENSIONS: tuple[str, ...] = get_args(Dimension)
+Returns = Literal["abnormal", "raw"]
 SHOWN_MIN = (-60, -15, 5, 60, 240, 1440)
 """Offsets of a printed table; --json has them all."""
+MOST_GROUPS = 8
+"""Groups that a picture holds; the command has them all."""
+TITLES: dict[Returns, str] = {
+    "abnormal": f"Abnormal: return less beta times that of {BENCHMARK}, mean and 95 % band",
+    "raw": "Raw: return, mean and 95 % band",
+}
 _SIDES = {"long": 1, "short": -1}
 _BEFORE_MS = (BETA_DAYS + 1) * 86_400_000
 _AFTER_MS = round((max(OFFSETS_MIN) * 1.1 + 30) * 60_000)
@@ -72,8 +80,11 @@ async def study_report(
     directed: bool = True,
     repeat: int = 0,
     seed: int = 0,
+    most: int | None = None,
 ) -> StudyReport:
     """Study every signal of a run (``live``: the recorded ones), whatever its action, by the bars of all imports that stand.
+
+    ``most``: so many groups of each dimension at most, the largest.
 
     Raises:
         ConfigError: there is no such run or repeat, or no prices.
@@ -86,17 +97,17 @@ async def study_report(
     of_benchmark = tuple(f"{BENCHMARK}/{quote}" for quote in DOLLARS)
     benchmarks = await prices.read(of_benchmark, min(around) - _BEFORE_MS, max(around) + _AFTER_MS)
     async for markets, group in prices.by_market(signals, before_ms=_BEFORE_MS, after_ms=_AFTER_MS):
-        of_pair: dict[tuple[str, ...], Hourly | None] = {}
+        of_pair: dict[tuple[str, ...], tuple[PriceSeries | None, PriceSeries | None, list[StudyEvent]]] = {}
         for signal in group:
             series, benchmark = markets.of(signal.judged), benchmarks.of(_on_benchmark(signal))
-            pair = (*_named(series), *_named(benchmark))
-            if pair not in of_pair:
-                of_pair[pair] = hourly(series, benchmark)
-            one = event_path(_event(signal), series, benchmark, of_pair[pair], directed=directed)
-            found.append(one)
-            if isinstance(one, EventPath) and series is not None and series.imports:
-                synthetic += series.imports[one.base] in prices.synthetic
-    study = study_of(found, dimensions=by, seed=seed)
+            of_pair.setdefault((*_named(series), *_named(benchmark)), (series, benchmark, []))[2].append(_event(signal))
+        for series, benchmark, events in of_pair.values():
+            paths = event_paths(events, series, benchmark, directed=directed)
+            found += paths
+            if series is not None and series.imports:
+                synthetic += sum(series.imports[p.base] in prices.synthetic for p in paths if isinstance(p, EventPath))
+    # In a thread, for a page is served meanwhile.
+    study = await asyncio.to_thread(study_of, found, dimensions=by, seed=seed, most=most)
     return StudyReport(
         run_id=run_id,
         directed=directed,
@@ -104,6 +115,14 @@ async def study_report(
         on_synthetic_prices=synthetic,
         warnings=tuple(_warnings(study, synthetic)),
     )
+
+
+async def study_or_why_not(tables: ClickHouse, run_id: str, by: Sequence[Dimension]) -> StudyReport | str:
+    """Return the study of the largest groups, or in words why there is none: no such run, or no prices yet."""
+    try:
+        return await study_report(tables, run_id, by=by, most=MOST_GROUPS)
+    except ConfigError as exc:
+        return str(exc)
 
 
 def _named(series: PriceSeries | None) -> tuple[str, str]:
@@ -133,23 +152,31 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
     return said
 
 
-def _print(report: StudyReport) -> None:
+def counts_in_words(report: StudyReport) -> list[str]:
+    """Return how many signals were measured, and why others were not, as sentences."""
     study = report.study
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
-    say_result(
+    said = [
         f"Event study of {report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
         "from the first open after the signal"
-    )
+    ]
     for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
         if counts:
-            say_result(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
-    columns = ("", "group", "events", "days", *map(_offset, SHOWN_MIN))
-    abnormal = [row for group in study.groups if (row := _abnormal_row(group))]
-    if abnormal:
-        title = f"Abnormal: return less beta times that of {BENCHMARK}, mean and 95 % band"
-        table(columns, abnormal, title=title, right=columns[2:])
-    if study.groups:
-        table(columns, map(_raw_row, study.groups), title="Raw: return, mean and 95 % band", right=columns[2:])
+            said.append(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
+    if study.smaller_groups:
+        said.append(
+            f"{counted(study.smaller_groups, 'smaller group')} not shown: newsproof backtest study {report.run_id}"
+        )
+    return said
+
+
+def _print(report: StudyReport) -> None:
+    for said in counts_in_words(report):
+        say_result(said)
+    for returns, title in TITLES.items():
+        columns, rows = rows_of(report.study, returns)
+        if rows:
+            table(columns, rows, title=title, right=columns[2:])
     for warning in report.warnings:
         say_result(f"! {warning}")
 
@@ -158,19 +185,32 @@ def _offset(minutes: int) -> str:
     return f"{minutes:+d} min" if abs(minutes) <= 60 else f"{minutes // 60:+d} h"
 
 
-def _raw_row(group: Group) -> tuple[str, ...]:
-    points = _shown(group)
-    cells = (_cell(p.raw, p.raw_low, p.raw_high, p.events, group.events) for p in points)
-    return (group.dimension, group.name or "–", f"{group.events:,}", f"{group.days:,}", *cells)
+def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the columns of a table of these returns, and a row for each group that has some."""
+    columns = ("", "group", "events", "days", *map(_offset, SHOWN_MIN))
+    return columns, [_row(group, returns) for group in study.groups if events_of(group, returns)]
 
 
-def _abnormal_row(group: Group) -> tuple[str, ...] | None:
-    base = next(point for point in group.points if point.minutes == 0)
-    n = base.abnormal_events
-    if not n:
-        return None
-    cells = (_cell(p.abnormal, p.abnormal_low, p.abnormal_high, p.abnormal_events, n) for p in _shown(group))
-    return (group.dimension, group.name or "–", f"{n:,}", f"{base.abnormal_blocks:,}", *cells)
+def events_of(group: Group, returns: Returns) -> int:
+    """Return how many events of a group have these returns."""
+    return group.events if returns == "raw" else _base(group).abnormal_events
+
+
+def band_of(point: Point, returns: Returns) -> tuple[float | None, float | None, float | None, int]:
+    """Return the mean, both ends of its band and the number of events."""
+    if returns == "raw":
+        return point.raw, point.raw_low, point.raw_high, point.events
+    return point.abnormal, point.abnormal_low, point.abnormal_high, point.abnormal_events
+
+
+def _row(group: Group, returns: Returns) -> tuple[str, ...]:
+    events, days = events_of(group, returns), group.days if returns == "raw" else _base(group).abnormal_blocks
+    cells = (_cell(*band_of(point, returns), events) for point in _shown(group))
+    return (group.dimension, group.name or "–", f"{events:,}", f"{days:,}", *cells)
+
+
+def _base(group: Group) -> Point:
+    return next(point for point in group.points if point.minutes == 0)
 
 
 def _shown(group: Group) -> list[Point]:

@@ -174,7 +174,7 @@ class Shadow:
         if watch is None or not watch.stop_when or (day is not None and self._looked_on == day):
             return
         try:
-            seen = await watched(self._client, self._plan.run_id, watch)
+            seen = await watched(self._client, self._plan.run_id, watch, self._at.settings.profit_cap)
         except ConfigError:
             return  # no case worked in both yet
         except TransientError as exc:

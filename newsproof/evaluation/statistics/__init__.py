@@ -16,7 +16,7 @@ from newsproof.evaluation.statistics.blocks import (
     wild_bootstrap,
 )
 from newsproof.evaluation.statistics.calibration import BINS, BrierParts, bin_of, brier_parts
-from newsproof.evaluation.statistics.exact import wilson
+from newsproof.evaluation.statistics.exact import share_interval, wilson
 from newsproof.evaluation.statistics.multiplicity import holm
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "holm",
     "mean_of",
     "scores_of",
+    "share_interval",
     "wild_bootstrap",
     "wilson",
 ]

@@ -1,13 +1,16 @@
-"""Intervals of counts."""
+"""Intervals of shares."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from newsproof.evaluation.statistics.blocks import MIN_BLOCKS, Floats, Labels, sums_of
 from newsproof.evaluation.statistics.student import NORMAL
 
 
-def wilson(successes: float, count: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(successes: float, count: float, level: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval of a share, (0, 1) for ``count`` 0.
 
     Source: Wilson 1927, JASA 22, 209-212; it stays inside 0 to 1 and holds its level for small counts.
@@ -19,3 +22,22 @@ def wilson(successes: float, count: int, level: float = 0.95) -> tuple[float, fl
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def share_interval(hits: Floats, labels: Labels) -> tuple[float, float] | None:
+    """Return the 95 % interval of a share, with whole blocks as what is drawn; None below ``MIN_BLOCKS`` of them.
+
+    ``hits``: 1 or 0 of each case, ``labels``: its block. Wilson's interval of as many independent cases as would vary like the
+    blocks' sums do, never more than there are cases; where all cases are alike, of as many as there are blocks. Random signs
+    of blocks, which serve means elsewhere, do not do here: a share of 3 % lies in their interval 20 to 85 times in 100.
+
+    Source: Korn, Graubard 1998, Survey Methodology 24, 193-201, with Wilson's interval for the exact one.
+    """
+    blocks = len(np.unique(labels))
+    if blocks < MIN_BLOCKS:
+        return None
+    share = float(hits.mean())
+    sums = sums_of((hits - share)[:, None], labels) / hits.size
+    variance = blocks / (blocks - 1) * float((sums * sums).sum())
+    count = min(share * (1.0 - share) / variance, hits.size) if variance else blocks
+    return wilson(share * count, count)

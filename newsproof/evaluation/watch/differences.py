@@ -14,6 +14,7 @@ from newsproof.evaluation.compare.rows import HORIZONS, Returns, RunRows
 from newsproof.evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
 from newsproof.evaluation.statistics import block_length_s
 from schemas.errors import ConfigError
+from schemas.prices import PROFIT_CAP
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -24,10 +25,12 @@ PROFIT = "profit"
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric as ``--metric`` names it. ``horizon_s`` in seconds, None for a metric of the case alone."""
+    """One metric as ``--metric`` names it. ``horizon_s`` in seconds, None for a metric of the case alone. ``cap``: that of
+    :class:`Scoring`."""
 
     name: str
     horizon_s: int | None
+    cap: float = PROFIT_CAP
 
     @property
     def label(self) -> str:
@@ -61,8 +64,8 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int
 
 
-def parse_metric(written: str) -> Metric:
-    """Return the metric that the option names.
+def parse_metric(written: str, cap: float = PROFIT_CAP) -> Metric:
+    """Return the metric that the option names; ``cap`` is that of a profit.
 
     Raises:
         ConfigError: there is none of this name that can be watched; the text lists what can.
@@ -71,7 +74,7 @@ def parse_metric(written: str) -> Metric:
     if name in OF_CASES and not at:
         return Metric(name=name, horizon_s=None)
     if name == PROFIT and (found := {text: seconds for seconds, text in HORIZONS.items()}.get(horizon)):
-        return Metric(name=name, horizon_s=found)
+        return Metric(name=name, horizon_s=found, cap=cap)
     own = " A signal's own horizon may be 30 days, so that ten blocks would take 600." if written == PROFIT else ""
     profits = ", ".join(f"{PROFIT}@{text}" for text in HORIZONS.values())
     raise ConfigError(f"--metric {written!r}: write one of {profits}, {', '.join(OF_CASES)}.{own}")
@@ -107,7 +110,7 @@ def differences_of(
 
 def _terms(pairs: Sequence[Pair], returns: Returns, metric: Metric) -> Terms:
     if metric.horizon_s is not None:
-        return profit_of(pairs, returns, Scoring(), metric.horizon_s)
+        return profit_of(pairs, returns, Scoring(cap=metric.cap), metric.horizon_s)
     return next(terms for terms in terms_of_cases(pairs) if terms.name == metric.name)
 
 

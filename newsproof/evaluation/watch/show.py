@@ -14,7 +14,8 @@ async def show_watched(invocation: Invocation, run_id: str, *, as_json: bool) ->
         ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
     """
     async with database(invocation, admin=True) as tables:
-        seen = await watched(tables, run_id, await watch_of(tables, run_id))
+        watch = await watch_of(tables, run_id)
+        seen = await watched(tables, run_id, watch, invocation.settings().profit_cap)
     if as_json:
         json_line(seen)
     else:

@@ -87,13 +87,13 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
     return found
 
 
-async def watched(tables: ClickHouse, run_id: str, watch: Watch) -> Watched:
-    """Look at the run, beside the live judgements of its cases.
+async def watched(tables: ClickHouse, run_id: str, watch: Watch, cap: float) -> Watched:
+    """Look at the run, beside the live judgements of its cases. ``cap``: that of a profit.
 
     Raises:
         ConfigError: no case worked in both yet.
     """
-    metric = parse_metric(watch.metric)
+    metric = parse_metric(watch.metric, cap)
     runs, received, change = await asyncio.gather(
         read_runs(tables, LIVE, run_id), _received(tables, run_id), read_code_change(tables, LIVE, run_id, allow=True)
     )

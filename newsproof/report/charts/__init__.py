@@ -10,12 +10,15 @@ from newsproof.report.charts.distributions import Bin, histogram
 from newsproof.report.charts.percentiles import Percentiles, percentile_ranges
 from newsproof.report.charts.reliability import ReliabilityBin, ReliabilityLine, reliability_curve
 from newsproof.report.charts.stacked import Stack, stacked_bars
+from newsproof.report.charts.study import Curve, CurvePoint, study_panels
 from newsproof.report.charts.svg import STYLE
 from newsproof.report.charts.terminal import bar, sparkline
 
 __all__ = [
     "STYLE",
     "Bin",
+    "Curve",
+    "CurvePoint",
     "Percentiles",
     "ReliabilityBin",
     "ReliabilityLine",
@@ -26,4 +29,5 @@ __all__ = [
     "reliability_curve",
     "sparkline",
     "stacked_bars",
+    "study_panels",
 ]

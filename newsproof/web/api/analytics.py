@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import date, timedelta
+from math import inf
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -15,9 +16,12 @@ from infra.clickhouse.first_rows import first_rows
 from infra.clickhouse.statement import split_statements
 from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.compare.running import compare_runs
+from newsproof.evaluation.compare.terms import Scoring
+from newsproof.evaluation.profit.study_page import drawn_study
+from newsproof.evaluation.profit.study_report import Dimension, Returns, StudyReport, study_or_why_not
 from newsproof.report.data import Report, read_report
 from newsproof.web.api.live import backend_of
-from newsproof.web.api.report_charts import CHARTS, Theme, drawn
+from newsproof.web.api.report_charts import CHARTS, Theme, drawn, in_colours
 from newsproof.web.api.statements import held_slot, unless_disconnected, with_timeout
 from newsproof.web.backend import Backend
 from newsproof.web.responses import Refused, as_json
@@ -31,6 +35,8 @@ MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
 """Limits of an answer to SQL in a page; ``newsproof sql`` returns everything."""
 REPORT_FOR_S = 5.0
 """How long a reading is reused: the four charts of a page and its tables are made from one."""
+STUDY_FOR_S = 60.0
+"""The same of an event study, which reads all prices."""
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 Days = Annotated[
     int, Query(ge=1, le=3650, description="Days of cost to include; the other figures cover the whole run.")
@@ -53,14 +59,45 @@ async def report(request: Request, days: Days = 30) -> Response:
     })  # fmt: skip
 
 
+@router.get("/report/study")
+async def study(request: Request, by: Dimension = "verdict") -> Response:
+    """Return the event study of the live run as `newsproof backtest study --json` prints it, with its largest groups; or why there is none."""
+    found = await _study(backend_of(request), by)
+    return as_json({"study": None, "why": found} if isinstance(found, str) else {"study": found, "why": ""})
+
+
+@router.get("/report/charts/study.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
+async def study_chart(
+    request: Request, theme: Theme = "light", by: Dimension = "verdict", returns: Returns = "abnormal"
+) -> Response:
+    """Return the event study as SVG, a panel for each of its largest groups."""
+    found = await _study(backend_of(request), by)
+    if isinstance(found, str):
+        raise Refused(404, "there is no event study to draw", found)
+    return _as_svg(in_colours(drawn_study(found, returns), theme))
+
+
 @router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
 async def chart(request: Request, name: str, theme: Theme = "light", days: Days = 30) -> Response:
     """Return a chart of the report as SVG: cost, latency, confidence or reliability."""
     if name not in CHARTS:
         raise Refused(404, f"there is no chart {name[:80]!r}", f"ask for one of {', '.join(CHARTS)}")
     found = await _report(backend_of(request), days)
+    return _as_svg(drawn(name, found, theme))
+
+
+def _as_svg(svg: str) -> Response:
     headers = {"content-security-policy": SVG_POLICY, "cache-control": "private, max-age=5"}
-    return Response(drawn(name, found, theme), 200, headers, "image/svg+xml")
+    return Response(svg, 200, headers, "image/svg+xml")
+
+
+async def _study(backend: Backend, by: Dimension) -> StudyReport | str:
+    async with backend.reading_study:
+        kept, at = backend.studies.get(by, ("", -inf))
+        if time.monotonic() - at > STUDY_FOR_S or isinstance(kept, str):
+            kept = await with_timeout(study_or_why_not(backend.reachable_tables(), LIVE_RUN, (by,)))
+            backend.studies[by] = kept, time.monotonic()
+        return kept
 
 
 async def _report(backend: Backend, days: int) -> Report:
@@ -124,7 +161,9 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
     backend = backend_of(request)
     async with held_slot(backend.asking_sql):
         try:
-            comparing = compare_runs(backend.reachable_tables(), a, b)
+            comparing = compare_runs(
+                backend.reachable_tables(), a, b, how=Scoring(primary="", cap=backend.settings.profit_cap)
+            )
             return as_json(await unless_disconnected(request, with_timeout(comparing)))
         except ConfigError as exc:
             raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc

@@ -33,5 +33,10 @@ def drawn(name: str, report: Report, theme: Theme) -> str:
     Raises:
         KeyError: there is no such chart.
     """
+    return in_colours(CHARTS[name](report), theme)
+
+
+def in_colours(svg: str, theme: Theme) -> str:
+    """Return a drawing in the colours of a theme."""
     colours = _DARK if theme == "dark" else _LIGHT
-    return _USED.sub(lambda used: colours[used.group(1)], CHARTS[name](report))
+    return _USED.sub(lambda used: colours[used.group(1)], svg)

@@ -21,6 +21,7 @@ from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
 from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file, import_from_exchange
 from newsproof.cli.main import app
+from newsproof.evaluation.compare import running
 from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import EventReceived
 from schemas.news import News
@@ -276,6 +277,30 @@ async def test_a_live_signal_enters_when_it_was_emitted_and_looks_at_its_own_hor
 @pytest.mark.parametrize(("written", "seconds_"), [("7d,5m, 1H,90s", (90, 300, 3600, 604_800)), ("24h", (86_400,))])
 def test_horizons_are_read_in_any_order(written: str, seconds_: tuple[int, ...]) -> None:
     assert outcomes.horizon_seconds(written) == seconds_
+
+
+@pytest.mark.parametrize(("option", "cap", "horizons"), [(True, 0.5, (60,)), (False, 0.1, (7200,))])
+def test_an_option_goes_before_the_setting(
+    option: bool, cap: float, horizons: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFIT_CAP", "0.1")
+    monkeypatch.setenv("OUTCOME_HORIZONS", "2h")
+    asked: list[Any] = []
+
+    async def seen(*_: Any, **given: Any) -> Any:
+        asked.append(given["how"].cap)
+        raise ConfigError("seen")
+
+    async def imported(_invocation: Any, _prices: Any, wanted: CaseSelection, **_: Any) -> Any:
+        asked.append(wanted.horizons_s)
+        raise ConfigError("seen")
+
+    monkeypatch.setattr(running, "read_comparison", seen)
+    monkeypatch.setattr(outcomes, "import_file", imported)
+    compared = ["backtest", "compare", "a", "b", *(("--cap", "0.5") if option else ())]
+    assert str(CliRunner().invoke(app, compared).exception) == "seen"
+    assert str(refused("--sample", *(("--horizons", "1m") if option else ()))) == "seen"
+    assert asked == [cap, horizons]
 
 
 def test_a_horizon_is_named_in_the_largest_unit_that_it_is_a_whole_number_of() -> None:

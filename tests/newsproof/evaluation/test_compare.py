@@ -12,7 +12,7 @@ import pytest
 from newsproof.app import exits
 from newsproof.evaluation.compare.comparison import Comparison, compare
 from newsproof.evaluation.compare.metrics import MetricResult, parse_primary
-from newsproof.evaluation.compare.rows import ComparedCase
+from newsproof.evaluation.compare.rows import ComparedCase, Returns, Unadjusted
 from newsproof.evaluation.compare.running import gate_status
 from newsproof.evaluation.compare.terms import OWN_HORIZONS, Scoring
 from schemas.errors import ConfigError
@@ -322,6 +322,44 @@ def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_be
     assert found.primary.b == pytest.approx((29 * 0.001 + 0.25) / 30 - 0.002)
     uncapped = metric(found, "profit_uncapped")
     assert (uncapped.b, uncapped.role, uncapped.p) == (pytest.approx((29 * 0.001 + 4.0) / 30 - 0.002), "shown", None)
+
+
+def test_profit_less_what_the_market_did_is_of_the_cases_with_a_beta() -> None:
+    """Everything rises by 5 % with the market. A buys what rises by 1 % more, B what rises by 1 % less; on BTC both buy."""
+    names = days(30, 2)
+    alpha = {name: 0.01 * (-1) ** n for n, (name, _) in enumerate(names[:50])}
+    held = {(name, "SOL", at): 0.05 + move for name, move in alpha.items() for at in (3600, *OWN_HORIZONS)}
+    held |= {(name, asset, 3600): 0.05 for n, (name, _) in enumerate(names[50:]) for asset in (("BTC", "NEW")[n % 2],)}
+    adjusted = {key: move - 0.05 for key, move in held.items() if key[1] == "SOL"}
+    why: dict[tuple[str, str], Unadjusted] = {
+        key[:2]: "is_benchmark" if key[1] == "BTC" else "no_beta" for key in held if key[1] != "SOL"
+    }
+    returns = Returns(held=held, moved=held, adjusted=adjusted, unadjusted=why)
+
+    def rows(sign: int) -> list[ComparedCase]:
+        assets = ["SOL"] * 50 + ["BTC", "NEW"] * 5
+        acts = ["buy" if alpha.get(name, 1) * sign > 0 or n >= 50 else "observe" for n, (name, _) in enumerate(names)]
+        return [
+            case(name, **at, asset=asset, action=act)
+            for (name, at), asset, act in zip(names, assets, acts, strict=True)
+        ]
+
+    found = compare(run("A", rows(1)), run("B", rows(-1)), returns)
+    less = metric(found, "profit_adjusted")
+    assert (less.role, less.cases, less.verdict) == ("secondary", 50, "worse")
+    assert (less.a, less.b) == (pytest.approx((0.01 - 0.002) / 2), pytest.approx((-0.01 - 0.002) / 2))
+    assert less.p_holm is not None and less.p is not None and less.p_holm > less.p
+    assert "10 cases without a beta are left out: is_benchmark 5, no_beta 5" in less.note
+    assert found.primary.a == pytest.approx((25 * 0.06 + 10 * 0.05) / 60 - 0.002 * 35 / 60)
+    # What B missed it may have won or lost, as far as the asset moved against the market.
+    gone = [case(row.case_id, **at, asset="SOL", status="miss", has_signal=0, action="") if n == 0 else row
+            for n, (row, (_, at)) in enumerate(zip(rows(-1), names, strict=True))]  # fmt: skip
+    missed = metric(compare(run("A", rows(1)), run("B", gone), returns), "profit_adjusted")
+    assert missed.cases == 50 and missed.delta is None and missed.delta_low is not None and less.delta is not None
+    assert missed.delta_low == pytest.approx(less.delta - (0.01 + 0.002) / 50)
+    alone = compare(run("A", rows(1)[50:]), run("B", rows(-1)[50:]), returns)
+    assert metric(alone, "profit_adjusted").verdict == "not measured"
+    assert "no case that a run acted on has a beta" in metric(alone, "profit_adjusted").note
 
 
 def test_what_one_run_acts_on_without_a_price_may_be_anything_up_to_the_cap() -> None:

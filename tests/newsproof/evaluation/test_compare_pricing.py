@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import msgspec
 import pytest
 
 from infra.market.outcomes.markets import Markets
@@ -61,6 +64,38 @@ def test_what_is_no_ticker_has_no_market_and_is_not_traded() -> None:
     of_case = CaseTimes(knowable_ms=START, emitted_ms=None, withdrawn_ms=None)
     found = returns_of({("c", "crypto market"): {3_600}}, {"c": of_case}, Markets([bars(5, [1.0] * 20)]), now_ms=LATER)
     assert found.untraded == {("c", "crypto market")}
+
+
+def test_what_the_market_did_is_taken_off_by_the_beta_of_the_days_before() -> None:
+    """In each hour of four days BTC moves and the asset twice as far; after the entry BTC gains 1 % an hour and the asset 5 %."""
+    draw, hours, entry = random.Random(1), 4 * 24, 4 * 24
+    btc, asset = [100.0], [10.0]
+    for n in range(1, hours + 30):
+        move, own = (draw.gauss(0, 0.01), None) if n <= entry else (0.01, 0.05)
+        btc.append(btc[-1] * (1 + move))
+        asset.append(asset[-1] * (1 + (2 * move if own is None else own)))
+    markets = Markets([bars(60, btc), msgspec.structs.replace(bars(60, asset), symbol="A/USDT")])
+    times = {
+        name: CaseTimes(knowable_ms=START + at * 60 * MINUTE, emitted_ms=START + at * 60 * MINUTE, withdrawn_ms=gone)
+        for name, at, gone in (
+            ("c", entry, None), ("early", 20, None), ("gone", entry, START + (entry + 2) * 60 * MINUTE - MINUTE),
+            ("late", entry + 23, None),
+        )
+    }  # fmt: skip
+    asked = {(name, "A"): {3_600, 14_400} for name in times} | {("c", "BTC"): {3_600}}
+    found = returns_of(asked, times, markets, now_ms=LATER, entry_within_s=900)
+    assert found.held["c", "A", 3_600] == pytest.approx(0.05)
+    assert found.adjusted["c", "A", 3_600] == pytest.approx(0.05 - 2 * 0.01)
+    assert found.adjusted["c", "A", 14_400] == pytest.approx(1.05**4 - 1 - 2 * (1.01**4 - 1))
+    assert found.adjusted["gone", "A", 14_400] == pytest.approx(1.05**2 - 1 - 2 * (1.01**2 - 1)), (
+        "until it was withdrawn"
+    )
+    # A day of bars is too few for a beta; BTC has none on itself.
+    assert found.unadjusted == {("early", "A"): "no_beta", ("c", "BTC"): "is_benchmark"}
+    short = Markets([bars(60, btc[: entry + 26]), msgspec.structs.replace(bars(60, asset), symbol="A/USDT")])
+    without = returns_of(asked, times, short, now_ms=LATER, entry_within_s=900)
+    # Of 'late' one exit has no bar of BTC: then none of its returns counts, whichever horizon a run names.
+    assert without.unadjusted[("late", "A")] == "no_beta" and ("late", "A", 3_600) not in without.adjusted
 
 
 def test_every_horizon_that_a_signal_may_have_is_asked_of_the_asset_that_a_run_named() -> None:

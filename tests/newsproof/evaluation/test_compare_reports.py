@@ -133,7 +133,7 @@ def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:
 def test_junit_has_a_case_for_each_metric_and_rule_and_only_rules_fail() -> None:
     suites = Xml.fromstring(as_junit(compared("misses>0", "misses>5", "brier@24h>0.3", missed=True)))
     metrics, rules = suites
-    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("21", "0", "0")
+    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("22", "0", "0")
     # Three scores at three horizons without outcomes; what B's missed case costs and how long it takes is not known.
     assert metrics.get("skipped") == "13"
     assert {c.get("name"): [part.tag for part in c] for c in rules} == {

@@ -7,12 +7,13 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from newsproof.evaluation.labels.cases import KnownCase, find_cases
 from newsproof.evaluation.labels.file import Label, read_labels, sample_labels
-from newsproof.evaluation.labels.judging import LabelledJudgement, report_of
-from newsproof.evaluation.statistics import wilson
+from newsproof.evaluation.labels.judging import LabelledJudgement, LabelReport, report_of
+from newsproof.evaluation.statistics import mean_of, wilson
 from schemas.errors import ConfigError, ContractError
 
 
@@ -131,16 +132,17 @@ def test_a_case_is_named_by_its_id_the_news_id_or_a_prefix_of_its_id() -> None:
     assert [one.case for one in found.unknown] == ["ef0", "", "nobody"]
 
 
+DAY_S = 86_400.0
 SET = [
     # Two reports of one story that were confirmed and false, one that was true; a refutation that was wrong, one right.
-    LabelledJudgement("a", "s", "confirmed", True, 0.9, "false"),
-    LabelledJudgement("b", "s", "confirmed", True, 0.8, "false"),
-    LabelledJudgement("c", "c", "confirmed", True, 0.9, "true"),
-    LabelledJudgement("d", "d", "confirmed", True, 0.7, "partly"),
-    LabelledJudgement("e", "e", "refuted", False, 0.1, "true"),
-    LabelledJudgement("f", "f", "refuted", False, 0.2, "false"),
-    LabelledJudgement("g", "g", "refuted", False, 0.2, "disputed"),
-    LabelledJudgement("h", "h", "unchecked", False, 0.5, "unknown"),
+    LabelledJudgement("a", "s", "confirmed", True, 0.9, "false", 0.0),
+    LabelledJudgement("b", "s", "confirmed", True, 0.8, "false", 9 * DAY_S),
+    LabelledJudgement("c", "c", "confirmed", True, 0.9, "true", DAY_S),
+    LabelledJudgement("d", "d", "confirmed", True, 0.7, "partly", DAY_S),
+    LabelledJudgement("e", "e", "refuted", False, 0.1, "true", DAY_S),
+    LabelledJudgement("f", "f", "refuted", False, 0.2, "false", 2 * DAY_S),
+    LabelledJudgement("g", "g", "refuted", False, 0.2, "disputed", 2 * DAY_S),
+    LabelledJudgement("h", "h", "unchecked", False, 0.5, "unknown", 2 * DAY_S),
 ]
 
 
@@ -149,10 +151,9 @@ def test_figures_against_labels_are_those_worked_out_by_hand() -> None:
     assert (found.judgements, found.labelled) == (11, 8)
     assert found.by_truth == {"true": 2, "false": 3, "partly": 1, "disputed": 1, "unknown": 1}
     wrong = found.confirmed_that_was_false
-    assert (wrong.count, wrong.of, wrong.stories, wrong.share) == (2, 3, 2, pytest.approx(2 / 3))
-    # Three cases of two stories: the interval is that of two thirds of two, wider than that of two of three.
-    assert (wrong.low, wrong.high) == wilson(4 / 3, 2)
-    assert wrong.low < wilson(2, 3)[0] and wrong.high > wilson(2, 3)[1]
+    # The story's second report, nine days later, is of its first day.
+    assert (wrong.count, wrong.of, wrong.stories, wrong.days, wrong.share) == (2, 3, 2, 2, pytest.approx(2 / 3))
+    assert (wrong.low, wrong.high, found.all.brier_low, found.all.brier_high) == (None, None, None, None)
     assert (found.refuted_that_was_true.count, found.refuted_that_was_true.of) == (1, 2)
     assert found.verdicts["confirmed"] == {"true": 1, "false": 2, "partly": 1, "disputed": 0, "unknown": 0}
     assert found.verdicts["refuted"]["disputed"] == found.verdicts["unchecked"]["unknown"] == 1
@@ -163,7 +164,39 @@ def test_figures_against_labels_are_those_worked_out_by_hand() -> None:
     assert (found.acted.judgements, found.acted.brier) == (3, pytest.approx(1.46 / 3))
 
 
+def test_intervals_draw_days_and_not_judgements() -> None:
+    """Ten judgements a day that are right or wrong together are as good as one a day."""
+
+    def on_days(each: int) -> LabelReport:
+        truths = ["false", "true", "true", "true", "true", "true", "true", "true"]
+        rows = [
+            LabelledJudgement(f"{day}-{n}", f"{day}-{n}", "confirmed", True, 0.6 + day / 50, truth, day * DAY_S + n)
+            for day, truth in enumerate(truths)
+            for n in range(each)
+        ]
+        return report_of("live", rows, judgements=len(rows))
+
+    one, ten = on_days(1), on_days(10)
+    wrong = ten.confirmed_that_was_false
+    assert (wrong.count, wrong.of, wrong.days) == (10, 80, 8)
+    # Of eight days that vary alone the blocks' variance is that of seven independent cases.
+    assert (wrong.low, wrong.high) == pytest.approx(wilson(7 / 8, 7))
+    assert (one.confirmed_that_was_false.low, one.confirmed_that_was_false.high) == pytest.approx(wilson(7 / 8, 7))
+    assert (one.refuted_that_was_true.low, one.refuted_that_was_true.high) == (None, None)
+    squares = [(0.6 + day / 50 - (day > 0)) ** 2 for day in range(8)]
+    band = mean_of(np.array(squares), np.arange(8), seed=0)
+    assert (ten.all.brier, ten.all.brier_low, ten.all.brier_high) == pytest.approx(
+        (band.estimate, max(band.low or 0.0, 0.0), band.high)
+    )
+
+
+def test_a_share_of_nothing_wrong_is_as_sure_as_its_days() -> None:
+    rows = [LabelledJudgement(f"{n}", f"{n}", "confirmed", True, 0.9, "true", n // 4 * DAY_S) for n in range(40)]
+    wrong = report_of("live", rows, judgements=40).confirmed_that_was_false
+    assert (wrong.share, wrong.low, wrong.high) == pytest.approx((0.0, *wilson(0, 10)))
+
+
 def test_what_nothing_is_known_of_has_no_share_and_no_score() -> None:
-    found = report_of("b", [LabelledJudgement("h", "h", "likely", True, 0.5, "disputed")], judgements=1)
+    found = report_of("b", [LabelledJudgement("h", "h", "likely", True, 0.5, "disputed", 0.0)], judgements=1)
     assert found.all.brier is found.all.mean_confidence is found.all.was_true.share is None
-    assert (found.confirmed_that_was_false.share, found.confirmed_that_was_false.high) == (None, 1.0)
+    assert (found.confirmed_that_was_false.share, found.confirmed_that_was_false.high) == (None, None)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from newsproof.report.charts import (
     Bin,
+    Curve,
+    CurvePoint,
     Percentiles,
     ReliabilityBin,
     ReliabilityLine,
@@ -22,6 +24,7 @@ from newsproof.report.charts import (
     reliability_curve,
     sparkline,
     stacked_bars,
+    study_panels,
 )
 from newsproof.report.charts.svg import COLOURS, STYLE, ticks
 
@@ -77,6 +80,24 @@ def test_percentiles_lie_on_a_logarithmic_axis() -> None:
     assert "none" not in svg
 
 
+def test_panels_of_a_study_share_one_scale_and_say_where_there_is_no_band() -> None:
+    banded = [
+        CurvePoint(-60, None, None, None, 0),
+        CurvePoint(0, 0.0, -0.01, 0.01, 9),
+        CurvePoint(5, 0.02, 0.0, 0.04, 9),
+    ]
+    few = [CurvePoint(m, value, None, None, 2) for m, value in ((-60, -0.02), (0, 0.0), (5, -0.04))]
+    svg = study_panels([Curve("likely", 9, banded), Curve("refuted", 2, few)], title="t")
+    dots = marks(svg, "circle")
+    # Two of the first panel, three of the second; 4 % is as far from 0 in both.
+    assert len(dots) == 5 and len(marks(svg, "path")) == 3
+    zero = place(dots[0], "cy")
+    assert zero - place(dots[1], "cy") == pytest.approx((place(dots[4], "cy") - zero) / 2)
+    said = [mark.text for mark in marks(svg, "text")]
+    assert "9 events" in said and "2 events, too few days" in said
+    assert "refuted, +5 min: -4% (too few days for a band), 2 events" in [mark.text for mark in marks(svg, "title")]
+
+
 def test_a_perfect_forecaster_lies_on_the_diagonal() -> None:
     bins = [ReliabilityBin(n / 10, n / 10, n + 1) for n in range(11)]
     svg = reliability_curve([ReliabilityLine("1 h", bins, 0.0)], title="t")
@@ -96,6 +117,9 @@ DRAWINGS: list[Callable[[str], str]] = [
     lambda text: percentile_ranges([Percentiles(text, 1.0, 2.0, 3.0, 4)], title=text),
     lambda text: reliability_curve([ReliabilityLine(text, [ReliabilityBin(0.5, 0.5, 1)], 0.1)], title=text),
     lambda text: stacked_bars([], title=text, unit=text),
+    lambda text: study_panels(
+        [Curve(text, 1, [CurvePoint(0, 0.0, None, None, 1), CurvePoint(5, 0.1, 0.0, 0.2, 1)])], title=text
+    ),
 ]
 KNOWN = {"svg", "title", "desc", "rect", "text", "line", "circle", "path", "g"}
 
@@ -123,6 +147,7 @@ def test_nothing_is_drawn_of_nothing_and_the_drawing_says_so() -> None:
         histogram([], step=0.1, title="t", noun="n"),
         percentile_ranges([], title="t"),
         reliability_curve([], title="t"),
+        study_panels([Curve("g", 3, [CurvePoint(0, None, None, None, 0)])], title="t"),
     ):
         assert len(marks(svg, "text")) == 1 and not marks(svg, "rect") + marks(svg, "circle")
     assert "no outcomes yet" in reliability_curve([], title="t")

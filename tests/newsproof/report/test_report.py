@@ -145,7 +145,9 @@ def test_the_command_prints_writes_the_page_and_says_where(tmp_path: Path) -> No
     done = newsproof("report", "--html", "report.html", cwd=tmp_path)
     assert done.returncode == exits.OK, done.stderr
     assert "Wrote report.html" in done.stderr and "nothing of this run" in done.stdout
-    assert_inert((tmp_path / "report.html").read_text("utf-8"))
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert_inert(page)
+    assert page.count("there are no prices yet: newsproof outcomes import") == 1
     as_json = newsproof("report", "--json", "--html", "no/such/place.html", cwd=tmp_path)
     assert as_json.returncode == exits.USAGE and "cannot be written" in as_json.stderr
     assert json.loads(as_json.stdout)["run_id"] == "live"

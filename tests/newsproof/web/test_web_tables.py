@@ -20,6 +20,7 @@ from schemas import events as ev
 from schemas.ids import signal_id
 from streams.feed import live
 from streams.sink.sink import Sink
+from tests.newsproof.evaluation.profit.test_profit_tables import market, prices
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_live import open_case, until_ready
@@ -149,6 +150,15 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
                 assert Xml.fromstring(drawn.text).tag == "{http://www.w3.org/2000/svg}svg"
                 assert "var(" not in drawn.text
                 assert faint in drawn.text
+        none = (await http.get("/api/v1/report/study?by=source")).json()
+        assert none == {"study": None, "why": "there are no prices yet: newsproof outcomes import"}
+        assert (await http.get("/api/v1/report/charts/study.svg")).status_code == 404
+        async with clickhouse_of(web_settings.model_copy(update={"clickhouse_url": tables})) as client:
+            await prices(client, 1, "csv:a.csv", market("BTC/USDT", {}))
+        told = (await http.get("/api/v1/report/study?by=source")).json()["study"]
+        assert (told["run_id"], told["study"]["events"]) == ("live", 1)
+        drawn = await http.get("/api/v1/report/charts/study.svg?theme=dark&by=source&returns=raw")
+        assert Xml.fromstring(drawn.text).tag == "{http://www.w3.org/2000/svg}svg" and "var(" not in drawn.text
         few = (
             await http.post("/api/v1/sql", json={"query": "SELECT number, toString(number) AS t FROM numbers(10)"})
         ).json()

@@ -32,8 +32,8 @@ def money(usd: Decimal | None) -> str:
     return "unknown" if usd is None else f"{usd:.5f}"
 
 
-CanShow = Callable[[ClickHouse, Collection[str], str], Awaitable[str]]
-"""Says which difference of a primary metric these cases can show."""
+CanShow = Callable[[ClickHouse, Collection[str], str, float], Awaitable[str]]
+"""Says which difference of a primary metric these cases can show, with this cap of a profit."""
 
 
 async def show_dry_run(
@@ -51,7 +51,7 @@ async def show_dry_run(
             say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
         for plan in plans:
             found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
-            found.can_show = await can_show(tables, cases, plan.primary or "profit")
+            found.can_show = await can_show(tables, cases, plan.primary or "profit", log.settings.profit_cap)
             if as_json:
                 change = code_change(about.recording, about) if found.cases else None
                 found.code_change = "" if change is None else change.text

@@ -9,17 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from newsproof.evaluation.profit.beta import BETA_RETURNS, Hourly, betas_before, hourly
 from newsproof.evaluation.profit.study import (
-    BETA_RETURNS,
     OFFSETS_MIN,
     EventPath,
     Group,
     Point,
     Study,
     StudyEvent,
-    beta_before,
-    event_path,
-    hourly,
+    event_paths,
     study_of,
 )
 from schemas.prices import PriceSeries
@@ -55,9 +53,13 @@ def markets() -> tuple[PriceSeries, PriceSeries]:
 
 
 def path_of(one: StudyEvent, asset: PriceSeries, btc: PriceSeries | None, **how: Any) -> EventPath:
-    found = event_path(one, asset, btc, hourly(asset, btc), **how)
+    (found,) = event_paths([one], asset, btc, **how)
     assert isinstance(found, EventPath)
     return found
+
+
+def beta_before(prices: Hourly, at_ms: int) -> float:
+    return float(betas_before(prices, np.array([at_ms]))[0])
 
 
 def test_the_abnormal_return_is_what_beta_times_the_market_leaves(markets: tuple[PriceSeries, PriceSeries]) -> None:
@@ -76,7 +78,7 @@ def test_a_claim_that_lowers_the_price_is_measured_downwards(markets: tuple[Pric
     assert (down.raw[-1], down.abnormal[-1]) == (pytest.approx(-0.08), pytest.approx(-0.05))
     assert path_of(event(side=-1), *markets, directed=False).raw[-1] == pytest.approx(0.08)
     assert path_of(event(side=0), *markets, directed=False).raw[-1] == pytest.approx(0.08)
-    assert event_path(event(side=0), *markets, None) == "neutral"
+    assert event_paths([event(side=0), event(at_ms=0)], *markets) == ["neutral", "no_price"]
 
 
 def test_beta_knows_nothing_of_the_event_nor_of_the_hour_before_it(markets: tuple[PriceSeries, PriceSeries]) -> None:
@@ -97,7 +99,7 @@ def test_beta_needs_two_days_of_hours_and_looks_back_thirty_days(markets: tuple[
     assert prices is not None
     enough = START + (BETA_RETURNS + 2) * HOUR
     assert beta_before(prices, enough) == pytest.approx(1.5)
-    assert beta_before(prices, enough - HOUR) is None
+    assert np.isnan(beta_before(prices, enough - HOUR))
     # What lies more than thirty days and an hour before is forgotten.
     early = 10 * DAY // HOUR - 1
     changed = msgspec.structs.replace(prices, asset=np.concatenate([prices.asset[:early][::-1], prices.asset[early:]]))
@@ -123,8 +125,8 @@ def test_without_the_market_or_on_bitcoin_itself_the_raw_return_stands_alone(
 
 
 def test_what_has_no_bars_is_counted_and_what_lacks_some_has_those_that_are_there() -> None:
-    assert event_path(event(), None, None, None) == "no_symbol"
-    assert event_path(event(), bars([1.0]), None, None) == "no_price"
+    assert event_paths([event(), event(side=0)], None, None) == ["no_symbol", "neutral"]
+    assert event_paths([event()], bars([1.0]), None) == ["no_price"]
     # Hourly bars cannot stand for minutes, but they can for hours.
     hours = bars([1.0 + n / 10 for n in range(30)], step_ms=HOUR)
     found = path_of(event(at_ms=START + HOUR), hours, None).raw

@@ -21,7 +21,9 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.commands.profit import pnl, study
+from newsproof.evaluation.profit import study_report
 from newsproof.evaluation.profit.report import profit_of
+from newsproof.evaluation.profit.study_page import study_section
 from newsproof.evaluation.profit.trades import TradeRules
 from schemas.errors import ConfigError
 from schemas.events import EventReceived, RetractionFound
@@ -221,6 +223,18 @@ def test_the_study_is_printed_and_may_be_undirected(database: dict[str, str]) ->
     # One of three events has an abnormal return.
     assert "│ source │ wire  │      1 │    1 │" in done.stdout and "│ source │ wire  │      3 │    1 │" in done.stdout
     assert "verdict" not in done.stdout.split("Abnormal: ")[1]
+
+
+async def test_the_study_is_a_section_of_the_report_and_of_its_largest_groups(
+    database: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
+        whole = await study_section(tables, "live")
+        assert whole.count("<svg ") == 2 and "4 signals, 3 measured" in whole and "no_symbol 1" in whole
+        assert "1 event on synthetic prices" in whole and "smaller group" not in whole
+        assert "there is no run" in await study_section(tables, "v9")
+        monkeypatch.setattr(study_report, "MOST_GROUPS", 2)
+        assert "1 smaller group not shown: newsproof backtest study live" in await study_section(tables, "live")
 
 
 @pytest.mark.parametrize(

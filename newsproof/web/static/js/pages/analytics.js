@@ -4,8 +4,10 @@ import { getJson } from "../api.js";
 import { h } from "../dom.js";
 import { cost, duration, fixed, known, number, signed } from "../format.js";
 import { t, term } from "../i18n.js";
+import { picture } from "../picture.js";
 import { sqlBox } from "../sql_box.js";
 import { empty, fill } from "../states.js";
+import { studySection } from "../study.js";
 import { dataTable } from "../tables.js";
 
 const DAYS = ["7", "30", "90"];
@@ -50,11 +52,11 @@ function report(found, days, signal) {
   return h("div", {}, keyFigures(answers), PARTS.map((part) => h("section", { class: "section", "aria-labelledby": `part-${part.name}` },
     h("h2", { id: `part-${part.name}` }, t(`report.${part.name}`)),
     part.name === "reliability" && notes(found, answers),
-    chart(part.name, days, signal),
+    picture(t(`report.${part.name}`), t(`report.${part.name}.alt`), part.name, { days }, signal),
     part.tables.map(([name, columns]) => answers[name]?.length > 0 && h("details", { class: "figures" },
       h("summary", {}, t(`report.table.${name}`)),
       dataTable(columns.map(([field, write]) => ({ name: t(`column.${field}`), write, field })), answers[name], t(`report.table.${name}`))))),
-  ), trust(answers.trust ?? []));
+  ), studySection(signal), trust(answers.trust ?? []));
 }
 
 function keyFigures(answers) {
@@ -77,25 +79,6 @@ function notes(found, answers) {
   if (!answers.calibration?.length) said.push(t("reliability.none"));
   if ((answers.coverage ?? []).some((row) => row.on_synthetic_prices > 0)) said.push(t("reliability.synthetic"));
   return said.map((text) => h("p", { class: "notice warn" }, text));
-}
-
-/** The server draws; a picture of SVG can neither run anything nor load anything. */
-function chart(name, days, signal) {
-  const picture = h("img", { class: "chart", alt: t(`report.${name}.alt`), width: 720, height: 260 });
-  const place = h("figure", { class: "scroll chart-place", tabindex: 0, role: "group", "aria-label": t(`report.${name}`) }, picture);
-  const theme = () => document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  const draw = () => {
-    picture.src = `/api/v1/report/charts/${name}.svg?${new URLSearchParams({ theme: theme(), days })}`;
-  };
-  picture.addEventListener("load", () => {
-    picture.removeAttribute("width");
-    picture.removeAttribute("height");
-  }, { once: true });
-  picture.addEventListener("error", () => place.replaceChildren(h("p", { class: "hint pad" }, t("chart.failed"))));
-  draw();
-  document.addEventListener("themechange", draw, { signal });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal });
-  return place;
 }
 
 function trust(rows) {
