@@ -104,7 +104,7 @@ class _Rounds:
 
     async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
         for number, records in enumerate(_rounds(self._log, self._rounds * 42)):
-            yield number, records
+            yield number, [msgspec.structs.replace(r, partition=number) for r in records]
 
 
 async def _verified(cases: int) -> list[Figure]:
