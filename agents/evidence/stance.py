@@ -8,7 +8,7 @@ decided by :mod:`agents.evidence.carry`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from agents.evidence.negation import false_patterns, negation_of, negation_of_words
@@ -88,11 +88,7 @@ class Grammar:
         self._not_said = words("not_said")
         self._says: dict[str, Words] = {}
         self._said_modally: dict[str, Words] = {}
-        modal = _lower_pattern(lexicon, "hedge_modal")
-
-        def modally(pattern: str) -> str:
-            return rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})"
-
+        modally = _behind(_lower_pattern(lexicon, "hedge_modal"))
         for key, entries in lexicon.items():
             family, _, group = key.partition("/")
             if family == "predicate":
@@ -306,6 +302,10 @@ def _around(text: str, start: int, end: int) -> str:
     before = max((m.end() for m in _CLAUSES.finditer(text, max(0, start - 200), start)), default=max(0, start - 200))
     after = _CLAUSES.search(text, end)
     return text[before : after.start() if after else len(text)]
+
+
+def _behind(modal: str) -> Callable[[str], str]:
+    return lambda words: rf"(?:{modal})(?:{_MODAL_REACH})?(?:{words})"
 
 
 def _lower_pattern(lexicon: Mapping[str, tuple[str, ...]], key: str) -> str:
