@@ -193,7 +193,7 @@ def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
 
 def bounded(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, without invisible characters, which can hide instructions from people."""
-    if text.isprintable():  # in C, and of most texts there is no more to look at
+    if text.replace("\n", " ").isprintable():  # in C, and of most texts there is no more to look at
         return text[:limit]
     # A text has a few dozen different characters, however long it is.
     hidden = {ord(c): None for c in set(text) if _is_hidden(c)}

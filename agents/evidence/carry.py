@@ -33,6 +33,7 @@ class CarryRules:
         self._sense, self._names_subject = sense, names_subject
         self._tables, self._claim = tables, claim
         self._sentences: dict[str, tuple[str, str | None]] = {}
+        self._told_so: dict[tuple[str, str, str], Told | None] = {}
         self._claimed = Amounts(fold_han(claim.text).lower()).given
         parties = tables.entities.parties(claim)
         self._parties = {e.name for e in parties}
@@ -60,8 +61,12 @@ class CarryRules:
             if not part or not part.strip():
                 continue
             sentence, said = self._sentence(part)
-            if said is not None and (told := self._put(before, sentence, said, speaker)) is not None:
-                found.append(told)
+            if said is not None:
+                key = before, sentence, speaker
+                if key not in self._told_so:
+                    self._told_so[key] = self._put(before, sentence, said, speaker)
+                if (told := self._told_so[key]) is not None:
+                    found.append(told)
             before = sentence
         return found
 

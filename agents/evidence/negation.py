@@ -40,9 +40,7 @@ NEGATIONS = ("not", "never", "no ", "no-", "neither", "nor", "without", "n't", "
 
 def negation_of(entries: Iterable[str]) -> Words:
     """Compile the negation of a list of words."""
-    given = [e.lower() for e in entries]
-    pattern = rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{words_pattern(given)})"
-    return Words(given, re.compile(pattern), beside=NEGATIONS)
+    return Words(entries, lambda words: rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{words})", beside=NEGATIONS)
 
 
 def negation_of_words(words: Iterable[str]) -> Words | None:
@@ -56,7 +54,7 @@ def negation_of_words(words: Iterable[str]) -> Words | None:
     en, zh = "|".join(rf"{w}[a-z]*" for w in latin), "|".join(map(re.escape, others))
     parts = [rf"{_EN_NEGATION}(?:{en})\b"] if en else []
     parts += [rf"{_ZH_NEGATION}(?:{zh})"] if zh else []
-    return Words([*latin, *others], re.compile("|".join(parts)), beside=NEGATIONS) if parts else None
+    return Words([*latin, *others], lambda _words: "|".join(parts), beside=NEGATIONS) if parts else None
 
 
 def false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], re.Pattern[str]]:

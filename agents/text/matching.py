@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
 from typing import Any
 
 from agents.text.han import simplified
@@ -20,8 +20,9 @@ NEVER = re.compile(r"(?!)")
 
 def fold(text: str) -> str:
     """Return the text in NFKC form (no full-width characters), with plain quotes and single spaces."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return " ".join(plain.replace("\u2019", "'").replace("\u2018", "'").split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
+    return " ".join(text.split())
 
 
 def fold_han(text: str) -> str:
@@ -50,14 +51,16 @@ def units(text: str) -> tuple[str, ...]:
 class Shape:
     """The features that near-duplicate detection compares: the set of units, and the set of pairs of neighbours."""
 
-    __slots__ = ("pairs", "prefix", "singles", "size")
-
     def __init__(self, text: str, *, folded: bool = False) -> None:
-        parts = units(text if folded else fold_han(text))
+        parts = self._parts = units(text if folded else fold_han(text))
         self.size = len(parts)
         self.singles = frozenset(parts)
-        self.pairs = frozenset(itertools.pairwise(parts))
         self.prefix = "".join(parts)[:120]
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The pairs of neighbours: most texts differ already in what is compared before them."""
+        return frozenset(itertools.pairwise(self._parts))
 
 
 _MIN_UNITS = 6
@@ -117,31 +120,30 @@ def words_regex(entries: Iterable[str]) -> re.Pattern[str]:
     return re.compile(words_pattern(entries), re.IGNORECASE)
 
 
-_BEGINNING = 4
-"""Characters of a beginning: fewer stand in every text, more are shared by too few entries."""
-
-
 class Words:
     """A pattern of which every match holds an entry of a word list, for folded texts in lower case.
 
-    Most texts hold none, and to look for the entries first is several times faster than to match: it is done in C.
+    Most texts hold none, so entries are looked for first, and only those that begin as some word of the text does. The pattern
+    is compiled when one is there: most of a claim's own lists never are.
     """
 
-    __slots__ = ("_ascii", "_ascii_beside", "_beside", "_fragments", "_pattern")
+    __slots__ = ("_beginnings", "_beside", "_compiled", "_entries", "_given", "_stems")
 
     def __init__(
-        self, entries: Iterable[str], pattern: re.Pattern[str] | None = None, beside: Iterable[str] = ()
+        self, entries: Iterable[str], pattern: Callable[[str], str] | None = None, beside: tuple[str, ...] = ()
     ) -> None:
-        """``pattern``: what is matched where an entry is there; by default :func:`words_pattern` of the entries.
+        """``pattern`` is given :func:`words_pattern` of the entries, and returns what is matched; by default just that.
 
         ``beside``: texts of which each match holds one, too; none given: nothing is asked of it.
         """
-        given = [e.lower() for e in entries]
-        self._pattern = re.compile(words_pattern(given)) if pattern is None else pattern
-        self._fragments = _fragments(fold_han(e).removesuffix("*") for e in given)
-        self._ascii = tuple(e for e in self._fragments if e.isascii())
-        self._beside = tuple(beside)
-        self._ascii_beside = tuple(e for e in self._beside if e.isascii())
+        self._entries = tuple(e.lower() for e in entries)
+        self._given, self._beside = pattern, beside
+        self._compiled: re.Pattern[str] | None = None
+        self._stems: dict[str, tuple[str, ...]] = {}
+        for entry in map(fold_han, self._entries):
+            start = _beginning(entry)
+            self._stems[start] = (*self._stems.get(start, ()), entry.removesuffix("*"))
+        self._beginnings = frozenset(self._stems)
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match."""
@@ -155,10 +157,18 @@ class Words:
         """Return the text with ``by`` in place of every match."""
         return self._pattern.sub(by, text) if self._are_in(text) else text
 
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        if self._compiled is None:
+            pattern = words_pattern(self._entries)
+            self._compiled = re.compile(pattern if self._given is None else self._given(pattern))
+        return self._compiled
+
     def _are_in(self, text: str) -> bool:
-        if text.isascii():
-            return holds_any(text, self._ascii) and (not self._beside or holds_any(text, self._ascii_beside))
-        return holds_any(text, self._fragments) and (not self._beside or holds_any(text, self._beside))
+        there = _beginnings_in(text)
+        if self._beginnings.isdisjoint(there) or (self._beside and not holds_any(text, self._beside)):
+            return False
+        return any(holds_any(text, self._stems[start]) for start in self._beginnings & there)
 
 
 def holds_any(text: str, words: tuple[str, ...]) -> bool:
@@ -169,13 +179,25 @@ def holds_any(text: str, words: tuple[str, ...]) -> bool:
     return False
 
 
-def _fragments(entries: Iterable[str]) -> tuple[str, ...]:
-    """Return few texts of which every entry holds one: entries themselves, and beginnings that three or more share."""
-    plain = set(entries)
-    shared = Counter(e[:_BEGINNING] for e in plain if len(e) > _BEGINNING)
-    wanted = {e[:_BEGINNING] if shared[e[:_BEGINNING]] > 2 else e for e in plain}
-    few: list[str] = []
-    for entry in sorted(wanted, key=lambda e: (len(e), e)):
-        if not any(known in entry for known in few):
-            few.append(entry)
-    return tuple(few)
+_BEGINNINGS = re.compile(r"([a-z0-9]{1,4})[a-z0-9]*")
+"""Four letters: more would tell little more apart."""
+
+
+def _beginning(entry: str) -> str:
+    """Return what :func:`_beginnings_in` holds of every text that :func:`words_pattern` finds this entry in."""
+    stem = entry.removesuffix("*")
+    if has_cjk(entry) or not entry[:1].isascii():
+        return stem[:2]
+    found = _BEGINNINGS.search(stem)
+    # A shorter stem may begin a word of which the text's beginning is longer.
+    return found[1] if found and (len(found[1]) == 4 or found.end() < len(stem) or stem is entry) else ""
+
+
+# Some twenty lists are asked of one sentence after the other.
+@lru_cache(maxsize=64)
+def _beginnings_in(text: str) -> frozenset[str]:
+    """Return the beginnings of all words of a text, and of a text with other letters all its characters and pairs of them."""
+    found = {"", *_BEGINNINGS.findall(text)}
+    if not text.isascii():
+        found.update(text, map(str.__add__, text, text[1:]))
+    return frozenset(found)

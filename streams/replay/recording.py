@@ -68,20 +68,22 @@ class Recording(msgspec.Struct, kw_only=True):
 class Recordings:
     """Collects the records of one journal partition into cases, each returned when it ends.
 
+    Each is decoded as a whole when it ends: decoded earlier, open cases would take more memory.
+
     Raises (from :meth:`take`):
-        NewerSchemaError: an accepted record was written by newer code.
+        NewerSchemaError: an accepted record of an ended case was written by newer code.
     """
 
     def __init__(
-        self, fold: JournalFold | None = None, *, wanted: Callable[[str], bool] = lambda _case_id: True
+        self, fold: JournalFold | None = None, *, wanted: Callable[[str, Any], bool] = lambda _case_id, _end: True
     ) -> None:
-        """``wanted`` selects cases by id; the others are judged but not decoded.
+        """``wanted`` selects ended cases, by id and by the record that ended them; the others are not decoded.
 
         ``fold``: where to begin. The default begins at the log's start and does not check partitions.
         """
         self._wanted = wanted
         self.fold = JournalFold() if fold is None else fold
-        self._open: dict[str, Recording] = {}
+        self._open: dict[str, list[tuple[wire.Envelope, Any]]] = {}
 
     @property
     def open_cases(self) -> int:
@@ -90,18 +92,23 @@ class Recordings:
 
     def take(self, records: Iterable[Any]) -> Iterator[Recording]:
         """Yield the cases that end within these records, in the order of their ends."""
-        for env, record in self.fold.accept(records):
-            if not self._wanted(env.case_id):
-                continue
-            case = self._open.get(env.case_id)
-            if case is None:
-                case = self._open[env.case_id] = Recording(case_id=env.case_id, run_id=env.run_id, records=[])
-            try:
-                event = wire.decode(env.type, env.version, record.value)
-                case.records.append(Recorded(env.id, env.time, event))
-            except wire.NewerSchemaError:
-                raise
-            except ContractError as exc:
-                case.unreadable = case.unreadable or f"its {env.type} at offset {record.offset}: {exc}"
+        for accepted in self.fold.accept(records):
+            env, record = accepted
+            self._open.setdefault(env.case_id, []).append(accepted)
             if env.type in ev.TERMINAL_NAMES:
-                yield self._open.pop(env.case_id)
+                case = self._open.pop(env.case_id)
+                if self._wanted(env.case_id, record):
+                    yield _decoded(case)
+
+
+def _decoded(case: list[tuple[wire.Envelope, Any]]) -> Recording:
+    opening = case[0][0]
+    found = Recording(case_id=opening.case_id, run_id=opening.run_id, records=[])
+    for env, record in case:
+        try:
+            found.records.append(Recorded(env.id, env.time, wire.decode(env.type, env.version, record.value)))
+        except wire.NewerSchemaError:
+            raise
+        except ContractError as exc:
+            found.unreadable = found.unreadable or f"its {env.type} at offset {record.offset}: {exc}"
+    return found

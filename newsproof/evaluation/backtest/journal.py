@@ -136,10 +136,17 @@ def drawn(case_ids: list[str], sample: int) -> list[str]:
     return [c for c in case_ids if c in chosen]
 
 
-async def recordings(source: Source, wanted: Callable[[str], bool]) -> AsyncIterator[Recording]:
-    """Yield the wanted cases as they end. Memory grows with the cases open at one offset, not with the log."""
+async def recordings(
+    source: Source, wanted: Callable[[str], bool], *, mine: Callable[[Any], bool] = lambda _end: True
+) -> AsyncIterator[Recording]:
+    """Yield the wanted cases as they end. Memory grows with the cases open at one offset, not with the log.
+
+    ``mine`` chooses of them by the record that ended each, once, where several processes share them.
+    """
     parts: dict[int, Recordings] = {}
     async for number, records in source.batches():
-        part = parts.setdefault(number, Recordings(JournalFold(partitions=source.partitions), wanted=wanted))
-        for recording in part.take(records):
+        if number not in parts:
+            fold = JournalFold(partitions=source.partitions)
+            parts[number] = Recordings(fold, wanted=lambda case, end: wanted(case) and mine(end))
+        for recording in parts[number].take(records):
             yield recording

@@ -1,7 +1,8 @@
-"""``newsproof backtest verify --processes``: one log verified by several processes, each with its share of the cases.
+"""``newsproof backtest verify --processes``: one log verified by several processes, this one among them.
 
-Each reads the whole log, which takes a few percent of the time, and decodes and replays its own cases alone. So nothing but
-results passes between processes, and what comes out does not depend on their number.
+Each reads the whole log, which takes about one percent of the time, and decodes and replays the cases whose end it is the
+first to reach. So nothing but claims and results passes between processes, none waits for another before the log's end,
+and what comes out depends neither on their number nor on who took which case.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -44,6 +48,25 @@ class LogAt(msgspec.Struct, frozen=True):
         return await LogSource.made(KafkaLog(self.address), self.topics, bounds=self.bounds)
 
 
+class Claims:
+    """Which process takes which ended case: the first to ask. Give it to a process as it starts, not in a message."""
+
+    def __init__(self, context: BaseContext) -> None:
+        self._taken = context.Array("B", 1 << 20)
+
+    def of(self, number: int) -> Callable[[Any], bool]:
+        """Return whether the case that a record ended is for this process, the ``number``-th from 1 (at most 255)."""
+
+        def mine(end: Any) -> bool:
+            # Cases that fall on one place are taken by one process: a log of millions is shared no worse for it.
+            place = hash((end.partition, end.offset)) % len(self._taken)
+            with self._taken.get_lock():
+                self._taken[place] = self._taken[place] or number
+                return bool(self._taken[place] == number)
+
+        return mine
+
+
 async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Verified:
     """Verify a log on so many processes; the result is that of one, apart from ``seconds``.
 
@@ -52,13 +75,14 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
     """
     if processes == 1:
         return await verify(await where.source(), sample=sample)
-    began = time.perf_counter()
-    loop, found = asyncio.get_running_loop(), Verified()
-    # Not forked: a copy of this process would share its connections.
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        shares = [loop.run_in_executor(pool, verify_share, where, sample, n, processes) for n in range(processes)]
+    began, loop = time.perf_counter(), asyncio.get_running_loop()
+    context = multiprocessing.get_context("spawn")  # not forked: a copy of this process would share its connections
+    claims = Claims(context)
+    with ProcessPoolExecutor(processes - 1, context, initializer=_share, initargs=(claims,)) as pool:
+        others = [loop.run_in_executor(pool, verify_share, where, sample, n + 1) for n in range(1, processes)]
+        found = await verify(await where.source(), sample=sample, mine=claims.of(1))
         try:
-            for share in await asyncio.gather(*shares):
+            for share in await asyncio.gather(*others):
                 found.add(share)
         except BrokenProcessPool as exc:
             raise TransientError(
@@ -68,13 +92,18 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
     return found
 
 
-def verify_share(where: LogAt, sample: int, number: int, of: int) -> Verified:
-    """Verify the cases of one process, the ``number``-th ``of`` so many. Case ids are hashes, so the shares are alike."""
+_claims: Claims
 
-    def mine(case_id: str) -> bool:
-        return int(case_id[24:32], 16) % of == number  # other digits than choose the partition
+
+def _share(claims: Claims) -> None:
+    global _claims  # noqa: PLW0603 - a pool's process is told by its initializer
+    _claims = claims
+
+
+def verify_share(where: LogAt, sample: int, number: int) -> Verified:
+    """Verify the cases that this process of a pool is the first to reach, as the ``number``-th of all."""
 
     async def share() -> Verified:
-        return await verify(await where.source(), sample=sample, mine=mine)
+        return await verify(await where.source(), sample=sample, mine=_claims.of(number))
 
     return asyncio.run(share())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -67,19 +68,19 @@ async def verify(
     *,
     registry: Registry | None = None,
     sample: int = 0,
-    mine: Callable[[str], bool] = lambda _case_id: True,
+    mine: Callable[[Any], bool] = lambda _end: True,
 ) -> Verified:
     """Replay every ended case with nothing changed. ``sample`` > 0 replays that many cases, drawn by their ids.
 
-    ``mine`` chooses of these by id, where several processes share them. At most :data:`SHOWN` differences are kept, those of
-    the lowest ids, so that they are the same however the cases were shared.
+    ``mine`` chooses of these by the record that ended each, where several processes share them. At most :data:`SHOWN`
+    differences are kept, those of the lowest ids, so that they are the same however the cases were shared.
     """
     began = time.perf_counter()
     deciding = Deciding(registry or verification(), source.snapshots, Change(), ask_every_step=True)
     chosen = await _chosen(source, sample) if sample else None
     found = Verified()
     with rarely_collected():
-        async for recording in recordings(source, lambda case: mine(case) and (chosen is None or case in chosen)):
+        async for recording in recordings(source, lambda case: chosen is None or case in chosen, mine=mine):
             _look(found, recording, deciding)
     found.seconds = round(time.perf_counter() - began, 3)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 from aiokafka import TopicPartition
 
 from infra.kafka.address import KafkaAddress
-from newsproof.evaluation.backtest.processes import LogAt, verify_at, verify_share
-from newsproof.evaluation.backtest.verify import SHOWN, Verified
+from newsproof.evaluation.backtest.journal import FileSource
+from newsproof.evaluation.backtest.processes import Claims, LogAt, verify_at
+from newsproof.evaluation.backtest.sample import read_log_file
+from newsproof.evaluation.backtest.verify import SHOWN, Verified, verify
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 
@@ -22,22 +25,16 @@ def without_time(found: Verified) -> Verified:
     return msgspec.structs.replace(found, seconds=0.0)
 
 
-@pytest.mark.parametrize("of", [2, 3, 5])
-async def test_the_shares_together_are_the_whole_whatever_their_number(of: int) -> None:
-    whole = await verify_at(LogAt(file=OTHER_RULES))
+async def test_the_shares_together_are_the_whole_whoever_was_first_where() -> None:
+    log = read_log_file(OTHER_RULES)
+    whole, claims = await verify(FileSource(log)), Claims(multiprocessing.get_context("spawn"))
     assert (whole.cases, whole.other_rules, len(whole.differences)) == (42, 42, SHOWN)
-    found = Verified()
-    shares = [await in_thread(number, of) for number in range(of)]
-    assert all(0 < share.cases < 42 for share in shares)
-    for share in reversed(shares):
-        found.add(share)
+    some = FileSource(msgspec.structs.replace(log, cases=tuple(r for r in log.cases if r.partition % 3)))
+    found = await verify(some, mine=claims.of(2))
+    assert 0 < found.cases < 42
+    found.add(await verify(FileSource(log), mine=claims.of(1)))
     assert without_time(found) == without_time(whole)
-
-
-async def in_thread(number: int, of: int) -> Verified:
-    import asyncio
-
-    return await asyncio.to_thread(verify_share, LogAt(file=OTHER_RULES), 0, number, of)
+    assert (await verify(FileSource(log), mine=claims.of(3))).cases == 0
 
 
 @pytest.mark.slow
