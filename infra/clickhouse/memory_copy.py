@@ -205,19 +205,19 @@ class MemoryCopy:
 
         def take(rows: Sequence[Any]) -> None:
             entries = self.entries[model]
-            said = [MemoryRow(*row[1:11]) for row in rows]
+            said = [MemoryRow._make(row[1:11]) for row in rows]
             entries.add(said, [row[11][: entries.dimensions] for row in rows], [row[12] for row in rows])
 
         return _Table("memories", _MEMORIES, take, clear)
 
     def _take_revisions(self, rows: Sequence[Any]) -> None:
-        for _, signal_id, *said in rows:
-            held, one = self._revisions.get(signal_id, ()), Revision(*said)
+        for row in rows:
+            held, one = self._revisions.get(row[1], ()), Revision._make(row[2:])
             if all(r.revision != one.revision for r in held):
-                self._revisions[signal_id] = (*held, one)
+                self._revisions[row[1]] = (*held, one)
 
     def _take_outcomes(self, rows: Sequence[Any]) -> None:
-        for _, case_id, *said in rows:
-            held, one = self._outcomes.get(case_id, ()), Outcome(*said)
+        for row in rows:
+            held, one = self._outcomes.get(row[1], ()), Outcome._make(row[2:])
             if one not in held:
-                self._outcomes[case_id] = (*held, one)
+                self._outcomes[row[1]] = (*held, one)

@@ -51,10 +51,13 @@ async def memory(entries: int = ENTRIES) -> list[Figure]:
             await _fill(client, entries)
             before = psutil.Process().memory_info().rss
             recalling = _Recalling(client)
+            cpu = _cpu_s(server.pid)
             (load,) = await _times(recalling.one, 1)
-            held = psutil.Process().memory_info().rss - before
+            load_cpu, held = _cpu_s(server.pid) - cpu, psutil.Process().memory_info().rss - before
             await _times(recalling.one, WARMING, at_once=AT_ONCE)  # warm up connections and caches
+            cpu = _cpu_s(server.pid)
             alone = await _times(recalling.one, RECALLS)
+            cpu_ms = (_cpu_s(server.pid) - cpu) / RECALLS * 1000
             beside = await _times(recalling.one, RECALLS, at_once=AT_ONCE)
             burst = await _times(recalling.one, 1, at_once=BURST)
             bare = statistics.median(await _times(lambda: client.query("SELECT 1"), RECALLS))
@@ -65,9 +68,11 @@ async def memory(entries: int = ENTRIES) -> list[Figure]:
         Figure(name=f"memory: one recall among {entries:,} entries, median", value=usual, unit="ms", target="<= 10",
                ratio=usual / bare, baseline=f"{bare:.1f} ms, SELECT 1 over a connection to the engine"),
         Figure(name="memory: 95 in 100 of them within", value=_within(alone), unit="ms", target="-"),
+        Figure(name="memory: processor time of one recall, ours and the engine's", value=cpu_ms, unit="ms", target="-"),
         Figure(name=f"memory: {AT_ONCE} recalls at once, median", value=statistics.median(beside), unit="ms", target="<= 25"),
         Figure(name="memory: 95 in 100 of those within", value=_within(beside), unit="ms", target="-"),
         Figure(name="memory: first recall, which reads all of it", value=load / 1000, unit="s", target="<= 5"),
+        Figure(name="memory: processor time of that, ours and the engine's", value=load_cpu, unit="s", target="-"),
         Figure(name="memory: resident memory that it takes", value=held / 2**20, unit="MiB", target="-"),
         Figure(name=f"memory: a burst of {BURST} at once, 95 in 100 within", value=_within(burst), unit="ms", target="-"),
         Figure(name="memory: recalls of that burst without memory", value=recalling.without, unit="recalls", target="0"),
@@ -151,3 +156,8 @@ async def _times(work: Callable[[], Coroutine[Any, Any, Any]], times: int, *, at
 
 def _within(ordered: list[float]) -> float:
     return ordered[len(ordered) * 95 // 100]
+
+
+def _cpu_s(pid: int) -> float:
+    engine = psutil.Process(pid).cpu_times()
+    return time.process_time() + engine.user + engine.system
