@@ -20,6 +20,8 @@ MAX_AGE_S = 30.0
 """While ClickHouse does not answer, what was read counts for this long; after that a recall says that memory is unavailable."""
 LOAD_WITHIN_S = 20.0
 """How long a recall waits while a large memory is read for the first time and ClickHouse does answer."""
+ROWS_AT_ONCE = 2_000
+"""Rows taken in between two turns of the event loop."""
 
 _PARTS = """
 SELECT name, toString(uuid), arrayMap(p -> p.2, arrayFilter(p -> p.1 = name,
@@ -192,9 +194,13 @@ class MemoryCopy:
         asked = {"run_id": self._run_id, "seen": [] if anew else sorted(table.seen)} | asked
         statement = table.statement.replace("DIMENSIONS", str(max(1, asked.get("dimensions", 0))))
         rows = (await self._client.query(statement, asked)).rows
-        if anew:  # nothing is awaited from here on: no recall sees a part of a table
+        # What replaces rows is taken in within one turn of the event loop: no recall sees a part of a table.
+        at_once = len(rows) if anew and table.seen else ROWS_AT_ONCE
+        if anew:
             table.clear()
-        table.take(rows)
+        for first in range(0, len(rows), max(1, at_once)):
+            table.take(rows[first : first + at_once])
+            await asyncio.sleep(0)
         table.uuid, table.seen = uuid, active | {row[0] for row in rows}
 
     def _table_of(self, model: str) -> _Table:

@@ -160,4 +160,4 @@ def _within(ordered: list[float]) -> float:
 
 def _cpu_s(pid: int) -> float:
     engine = psutil.Process(pid).cpu_times()
-    return time.process_time() + engine.user + engine.system
+    return float(time.process_time() + engine.user + engine.system)
