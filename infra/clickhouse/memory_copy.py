@@ -18,6 +18,8 @@ READ_ON_AFTER_S = 1.0
 """A recall later than this after the last look at the tables looks again; those in between share it."""
 MAX_AGE_S = 30.0
 """While ClickHouse does not answer, what was read counts for this long; after that a recall says that memory is unavailable."""
+PATIENCE_S = 0.2
+"""How long a recall waits for what is new while what was read still counts; on a quiet machine that takes 20 ms."""
 LOAD_WITHIN_S = 20.0
 """How long a recall waits while a large memory is read for the first time and ClickHouse does answer."""
 ROWS_AT_ONCE = 2_000
@@ -114,9 +116,10 @@ class MemoryCopy:
             TransientError, PermanentError: ClickHouse refuses, or does not answer within ``timeout_s``.
         """
         now = asyncio.get_running_loop().time
-        if now() - self._read_at.get(model, float("-inf")) >= READ_ON_AFTER_S:
+        age = now() - self._read_at.get(model, float("-inf"))
+        if age >= READ_ON_AFTER_S:
             try:
-                await self._read_on(model, timeout_s)
+                await self._read_on(model, timeout_s if age >= MAX_AGE_S else min(timeout_s, PATIENCE_S))
             except NewsproofError:
                 if now() - self._read_at.get(model, float("-inf")) >= MAX_AGE_S:
                     raise

@@ -91,6 +91,7 @@ async def test_recall_finds_what_clickhouse_finds_whether_rows_are_inserted_agai
     clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
+    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
     draw, memory = random.Random(20261123), ClickHouseMemory(clickhouse, timeout_s=30.0)
     rows = [row(draw, case) for case in range(240)]
     found = 0
@@ -111,6 +112,7 @@ async def test_vectors_of_a_model_that_appear_later_are_found(
     clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
+    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
     memory, effect = ClickHouseMemory(clickhouse, timeout_s=30.0), asked("USDC depeg", as_of=NOW + seconds(3600))
     draw, plain = random.Random(1), {"run_id": "live", "embedding_model": EMBEDDING_MODEL}
     await clickhouse.insert("memories", MEMORY, [row(draw, 1, **plain, embedding=[])])
