@@ -25,6 +25,7 @@ from aiokafka.errors import (
 from aiokafka.helpers import create_ssl_context
 
 from infra.client_settings import ClientSettings
+from infra.kafka.fetch_waits import QuietConsumer
 from infra.owner_only import kept_secret
 from infra.redaction import know
 from schemas.errors import ConfigError, NewsproofError, TransientError
@@ -169,7 +170,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     def consumer(self, **more: Any) -> AIOKafkaConsumer:
         """Return a consumer that never commits on its own; not started."""
-        return AIOKafkaConsumer(
+        return QuietConsumer(
             **self.client_args(),
             **{
                 "enable_auto_commit": False,

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from newsproof.evaluation.backtest.run.show import show_verified, verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
+from schemas.news import News
 from streams.journal.fold import JournalFold
 
 AT_ONCE = 32
@@ -91,7 +92,7 @@ async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> Se
         NewsproofError: a server does not start, or the journal makes no progress.
     """
     began = time.monotonic()
-    async with pipeline(_settings(directory)) as running:
+    async with pipeline(offline_settings(directory, max_open_cases=AT_ONCE)) as running:
         seen = await watched(running, _recorded(running, cases=cases, seed=seed, kills=kills))
     took = time.monotonic() - began
     say(f"{cases:,} cases recorded in {took:.0f} s; deciding them again …")
@@ -106,7 +107,7 @@ async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> Se
     )  # fmt: skip
 
 
-def _settings(directory: Path) -> Settings:
+def offline_settings(directory: Path, *, max_open_cases: int) -> Settings:
     """Return settings: embedded servers, offline providers without latency, the deep path for all cases past the gate."""
     return Settings(_env_file=None).model_copy(  # type: ignore[call-arg]
         update={
@@ -120,7 +121,7 @@ def _settings(directory: Path) -> Settings:
             "hot_settings_file": None,
             "offline_latency_seconds": 0.0,
             "tool_scrape_enabled": True,
-            "max_open_cases": AT_ONCE,
+            "max_open_cases": max_open_cases,
             "deep_analysis_tool_daily_limit": 1_000_000,
         }
     )
@@ -128,7 +129,7 @@ def _settings(directory: Path) -> Settings:
 
 async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> Watched:
     """Publish the news, kill the worker ``kills`` times on the way, and wait until every case has ended."""
-    await _publish(running.settings, cases=cases, seed=seed)
+    await publish(running.settings, generated_news(cases, seed=seed))
     seen, worker = Watched(running.settings), running.services[0]
     due = [cases * (number + 1) // (kills + 1) for number in range(kills)]
     moved, said, before = time.monotonic(), time.monotonic(), -1
@@ -151,9 +152,10 @@ async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> 
     return seen
 
 
-async def _publish(settings: Settings, *, cases: int, seed: int) -> None:
+async def publish(settings: Settings, items: Iterable[News]) -> None:
+    """Send these news to the input topic."""
     async with address_of(settings).producer(linger_ms=5) as producer:
-        for item in generated_news(cases, seed=seed):
+        for item in items:
             news, value = checked_news(item, now=datetime.now(UTC))
             await producer.send(topics_of(settings).news, value, key=news.key)
         await producer.flush()

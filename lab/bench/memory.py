@@ -1,4 +1,5 @@
-"""Benchmarks recall over a full-size memory on the real engine: exact search among entries spread over two years.
+"""Benchmarks recall over a full-size memory on the real engine: exact search among entries spread over two years, and the
+first reading of that memory, as after a start.
 
 Every entry has its signal and the outcomes of four horizons in their tables, as in an installation of that age.
 """
@@ -32,6 +33,7 @@ from schemas.ids import LIVE_RUN, signal_id, uuid5
 ENTRIES = 100_000
 RECALLS = 60
 AT_ONCE = 4
+BURST = 500
 WARMING = 6
 ROWS_AT_ONCE = 5_000
 NOISE = 0.6
@@ -47,23 +49,33 @@ async def memory(entries: int = ENTRIES) -> list[Figure]:
         async with server, _tables(server) as client:
             await migrate(client)
             await _fill(client, entries)
+            before = psutil.Process().memory_info().rss
             recalling = _Recalling(client)
-            await _times(recalling.one, WARMING, at_once=AT_ONCE)  # warm up connections and the file cache
-            before = _cpu_s(server.pid)
+            cpu = _cpu_s(server.pid)
+            (load,) = await _times(recalling.one, 1)
+            load_cpu, held = _cpu_s(server.pid) - cpu, psutil.Process().memory_info().rss - before
+            await _times(recalling.one, WARMING, at_once=AT_ONCE)  # warm up connections and caches
+            cpu = _cpu_s(server.pid)
             alone = await _times(recalling.one, RECALLS)
-            cpu_ms = (_cpu_s(server.pid) - before) / RECALLS * 1000
+            cpu_ms = (_cpu_s(server.pid) - cpu) / RECALLS * 1000
             beside = await _times(recalling.one, RECALLS, at_once=AT_ONCE)
+            burst = await _times(recalling.one, 1, at_once=BURST)
             bare = statistics.median(await _times(lambda: client.query("SELECT 1"), RECALLS))
     if not recalling.found:
         raise AssertionError("no recall found anything: what was measured is no search")
     usual = statistics.median(alone)
     return [
-        Figure(name=f"memory: one recall among {entries:,} entries, median", value=usual, unit="ms", target="< 50",
-               ratio=usual / bare, baseline=f"{bare:.1f} ms, SELECT 1 over the same connection"),
+        Figure(name=f"memory: one recall among {entries:,} entries, median", value=usual, unit="ms", target="<= 10",
+               ratio=usual / bare, baseline=f"{bare:.1f} ms, SELECT 1 over a connection to the engine"),
         Figure(name="memory: 95 in 100 of them within", value=_within(alone), unit="ms", target="-"),
-        Figure(name=f"memory: {AT_ONCE} recalls at once, median", value=statistics.median(beside), unit="ms", target="-"),
+        Figure(name="memory: processor time of one recall, ours and the engine's", value=cpu_ms, unit="ms", target="-"),
+        Figure(name=f"memory: {AT_ONCE} recalls at once, median", value=statistics.median(beside), unit="ms", target="<= 25"),
         Figure(name="memory: 95 in 100 of those within", value=_within(beside), unit="ms", target="-"),
-        Figure(name="memory: the engine's processor time of one recall", value=cpu_ms, unit="ms", target="-"),
+        Figure(name="memory: first recall, which reads all of it", value=load / 1000, unit="s", target="<= 5"),
+        Figure(name="memory: processor time of that, ours and the engine's", value=load_cpu, unit="s", target="-"),
+        Figure(name="memory: resident memory that it takes", value=held / 2**20, unit="MiB", target="-"),
+        Figure(name=f"memory: a burst of {BURST} at once, 95 in 100 within", value=_within(burst), unit="ms", target="-"),
+        Figure(name="memory: recalls of that burst without memory", value=recalling.without, unit="recalls", target="0"),
     ]  # fmt: skip
 
 
@@ -113,17 +125,19 @@ class _Recalling:
     """Recalls the sample's news, one after the other."""
 
     def __init__(self, client: ClickHouse) -> None:
-        self._memory = ClickHouseMemory(client, timeout_s=30.0)
+        self._memory = ClickHouseMemory(client)
         self._news = sample_news()
-        self._asked = self.found = 0
+        self._asked = self.found = self.without = 0
 
     async def one(self) -> None:
         news = self._news[self._asked % len(self._news)]
         self._asked += 1
         effect = Recall(text=news.text, asset="BTC", as_of=NOW, limit=5, exclude_case="none")
         reply = (await self._memory.perform(effect)).reply
-        assert isinstance(reply, RecallReply), reply
-        self.found += len(reply.entries)
+        if isinstance(reply, RecallReply):
+            self.found += len(reply.entries)
+        else:
+            self.without += 1
 
 
 async def _times(work: Callable[[], Coroutine[Any, Any, Any]], times: int, *, at_once: int = 1) -> list[float]:
@@ -145,5 +159,5 @@ def _within(ordered: list[float]) -> float:
 
 
 def _cpu_s(pid: int) -> float:
-    spent = psutil.Process(pid).cpu_times()
-    return float(spent.user + spent.system)
+    engine = psutil.Process(pid).cpu_times()
+    return float(time.process_time() + engine.user + engine.system)

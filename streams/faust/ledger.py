@@ -19,6 +19,7 @@ from faust.transport.drivers.aiokafka import Transport as FaustTransport
 from faust.types import TP
 from mode.utils.futures import maybe_async
 
+from infra.kafka.fetch_waits import lengthen_when_quiet
 from streams.failpoints import COMMIT_BEFORE, hit
 from streams.faust.rebalance_commits import refuse_commits_while_joining
 
@@ -44,7 +45,8 @@ FETCH_MAX_WAIT_MS = 25
 
 aiokafka has one fetch under way per broker, without the partitions that still have unread records: while it waits for
 other partitions, those are not read. Faust's fixed 1,500 ms was measured to stall the journal for over a second at a
-time under load. At 25 ms an idle worker sends 40 small requests a second.
+time under load. At 25 ms a worker sends 40 small requests a second, until no record has come for a while
+(:mod:`infra.kafka.fetch_waits`).
 """
 
 
@@ -66,6 +68,7 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         self._started.set()
         await self.on_start()
         refuse_commits_while_joining(self._consumer)
+        lengthen_when_quiet(self._consumer)
         for task in (self._consumer._coordinator._coordination_task, self._consumer._fetcher._fetch_task):
             task.add_done_callback(self._task_ended)
 

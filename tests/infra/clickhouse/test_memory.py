@@ -6,14 +6,18 @@ import asyncio
 import time
 from datetime import datetime
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse import memory_copy
+from infra.clickhouse.client import Address, ClickHouse, Result, connect
 from infra.clickhouse.memory import SIMILARITY_FLOOR, ClickHouseMemory
 from infra.models.embeddings.hashing import DIMENSIONS, cosine, embed
+from infra.ports import Answer
 from schemas import events as ev
 from schemas.effects import Failure, Recall, RecallReply
+from schemas.errors import TransientError
 from schemas.evidence import MemoryEntry
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, record, seconds, signal
 
@@ -76,10 +80,13 @@ def asked(text: str, **fields: Any) -> Recall:
     return Recall(**{**given, **fields})
 
 
-async def recall(client: ClickHouse, text: str, **fields: Any) -> tuple[MemoryEntry, ...]:
-    answer = await ClickHouseMemory(client, timeout_s=30.0).perform(asked(text, **fields))
+def replied(answer: Answer) -> tuple[MemoryEntry, ...]:
     assert isinstance(answer.reply, RecallReply), answer.reply
     return answer.reply.entries
+
+
+async def recall(client: ClickHouse, text: str, **fields: Any) -> tuple[MemoryEntry, ...]:
+    return replied(await ClickHouseMemory(client, timeout_s=30.0).perform(asked(text, **fields)))
 
 
 @pytest.mark.parametrize(("news", "like_it"), NEAR)
@@ -215,18 +222,19 @@ async def test_a_text_without_letters_matches_nothing(clickhouse: ClickHouse) ->
     assert await recall(clickhouse, "?!") == ()
 
 
-async def test_a_burst_waits_its_turn_rather_than_being_told_that_memory_is_away(
-    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = ClickHouseMemory(clickhouse, timeout_s=2.0)
+async def test_a_burst_of_recalls_asks_clickhouse_once(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(clickhouse, [remembered("a", "USDC 跌至 0.87 美元")])
+    statements, query = list[str](), clickhouse.query
 
-    async def searched(*_: object) -> tuple[()]:
-        await asyncio.sleep(0.06)  # each search is quick; the whole burst takes longer than one may
-        return ()
+    async def counted(sql: str, *args: Any, **settings: Any) -> Result:
+        statements.append(sql)
+        return await query(sql, *args, **settings)
 
-    monkeypatch.setattr(memory, "_recall", searched)
+    monkeypatch.setattr(clickhouse, "query", counted)
+    memory = ClickHouseMemory(clickhouse, timeout_s=30.0)
     answers = await asyncio.gather(*(memory.perform(asked("USDC 跌至 0.87 美元")) for _ in range(200)))
-    assert {type(a.reply) for a in answers} == {RecallReply}
+    assert [[e.case_id for e in replied(a)] for a in answers] == [["a"]] * 200
+    assert len(statements) == 5
 
 
 async def unavailable_within_a_second(memory: ClickHouseMemory) -> Failure:
@@ -264,8 +272,23 @@ async def test_recall_says_unavailable_within_a_second_when_the_server_accepts_a
 async def test_recall_answers_again_after_it_said_unavailable(clickhouse: ClickHouse) -> None:
     memory = ClickHouseMemory(clickhouse, timeout_s=0.0)
     assert isinstance((await memory.perform(asked("USDC"))).reply, Failure)
-    memory._turns.timeout_s = 30.0
-    assert isinstance((await memory.perform(asked("USDC"))).reply, RecallReply)
+    memory.timeout_s = 30.0
+    assert replied(await memory.perform(asked("USDC"))) == ()
+
+
+async def test_while_clickhouse_is_away_what_was_read_counts_for_a_while_and_then_memory_is_unavailable(
+    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(clickhouse, [remembered("a", "USDC 跌至 0.87 美元")])
+    memory = ClickHouseMemory(clickhouse, timeout_s=30.0)
+    await memory.perform(asked("USDC"))
+    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
+    monkeypatch.setattr(clickhouse, "query", AsyncMock(side_effect=TransientError("no answer", kind="network")))
+    assert [e.case_id for e in replied(await memory.perform(asked("USDC 跌至 0.87 美元")))] == ["a"]
+    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+    away = (await memory.perform(asked("USDC"))).reply
+    assert isinstance(away, Failure)
+    assert (away.kind, away.message) == ("unavailable", "no answer")
 
 
 async def test_recall_says_unavailable_and_what_to_do_when_the_tables_are_missing(empty: ClickHouse) -> None:
