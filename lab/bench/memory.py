@@ -141,16 +141,16 @@ class _Recalling:
 
 
 async def _times(work: Callable[[], Coroutine[Any, Any, Any]], times: int, *, at_once: int = 1) -> list[float]:
-    """Return the durations of this many recalls in milliseconds, ascending."""
+    """Return the milliseconds of each recall, ascending: from the moment in which those of its round were asked for."""
     taken: list[float] = []
 
-    async def in_a_row() -> None:
-        for _ in range(times):
-            begin = time.perf_counter()
-            await work()
-            taken.append((time.perf_counter() - begin) * 1000)
+    async def since(begin: float) -> None:
+        await work()
+        taken.append((time.perf_counter() - begin) * 1000)
 
-    await asyncio.gather(*(in_a_row() for _ in range(at_once)))
+    for _ in range(times):
+        begin = time.perf_counter()
+        await asyncio.gather(*(since(begin) for _ in range(at_once)))
     return sorted(taken)
 
 
