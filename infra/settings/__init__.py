@@ -22,7 +22,13 @@ from infra.settings.installation import InstallationSettings
 from infra.settings.kafka import KafkaSettings, TopicSettings
 from infra.settings.models import ModelSettings
 from infra.settings.offline import OfflineSettings
-from infra.settings.origin import WrittenSource, given_by_environment, refuse_foreign_addresses, written_in
+from infra.settings.origin import (
+    WrittenSource,
+    given_by_environment,
+    refuse_addresses_from_elsewhere,
+    refuse_foreign_addresses,
+    written_in,
+)
 from infra.settings.research import ResearchSettings
 from infra.settings.search import SearchSettings
 from infra.settings.sources import SourceSettings
@@ -121,9 +127,11 @@ class Settings(
 def load_settings(**overrides: object) -> Settings:
     """Read the settings; ``overrides`` take precedence over the environment.
 
+    ``_env_file`` names the file to read in the place of ``.env``; None: none.
+
     Raises:
-        ConfigError: settings are invalid (the text names each of them, and what it accepts), or ``.env`` names an
-            address that a secret from elsewhere would be sent to.
+        ConfigError: settings are invalid (the text names each of them, and what it accepts), a line of ``.env`` is, or
+            ``.env`` names an address that it may not (:mod:`infra.settings.origin`).
     """
     try:
         settings = Settings(**overrides)  # type: ignore[arg-type]
@@ -132,8 +140,12 @@ def load_settings(**overrides: object) -> Settings:
         raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
     remember(settings)
     if (file := overrides.get("_env_file", Settings.model_config.get("env_file"))) is not None:
+        path = Path(str(file))
         elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}
-        refuse_foreign_addresses(Path(str(file)), set(written_in(Path(str(file)))) - elsewhere, elsewhere)
+        in_file = set(written_in(path)) - elsewhere
+        if "_env_file" not in overrides:
+            refuse_addresses_from_elsewhere(path, in_file, settings.newsproof_data_dir)
+        refuse_foreign_addresses(path, in_file, elsewhere)
     return settings
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+import typer.core
 
 from newsproof.app import exits
 from newsproof.app.terminal import guard_output
@@ -33,7 +35,11 @@ class Invocation:
     """The global options of this call."""
 
     debug = False
+    current: Invocation | None = None
+    """That of the command line of this process; None in a program that has none."""
     data_dir: Path | None = None
+    env_file: Path | None = None
+    _misspelt_told = False
 
     @property
     def data_dir_given(self) -> bool:
@@ -41,12 +47,63 @@ class Invocation:
         return "newsproof_data_dir" in self.settings().model_fields_set
 
     def settings(self, **overrides: object) -> Settings:
-        """Read the settings; the command line takes precedence over the environment."""
+        """Read the settings; the command line takes precedence over the environment.
+
+        Raises:
+            ConfigError: as for ``load_settings``, or ``--env-file`` names no file.
+        """
         from infra.settings import load_settings
+        from schemas.errors import ConfigError
 
         if self.data_dir is not None:
             overrides["newsproof_data_dir"] = self.data_dir
-        return load_settings(**overrides)
+        if self.env_file is not None:
+            if not self.env_file.is_file():
+                raise ConfigError(f"--env-file {self.env_file}: there is no such file; correct the path, or leave it out")
+            overrides["_env_file"] = self.env_file
+        settings = load_settings(**overrides)
+        self._tell_misspelt(settings)
+        return settings
+
+    def _tell_misspelt(self, settings: Settings) -> None:
+        from infra.settings.origin import misspelt_in
+
+        if self._misspelt_told:
+            return
+        self._misspelt_told = True
+        file = self.env_file or Path(".env")
+        for name, nearest in misspelt_in(file, type(settings).model_fields).items():
+            print(
+                f"newsproof: {name.upper()} in {file} is no setting and is not read; the nearest is {nearest.upper()}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+class OptionsAnywhere(typer.core.TyperGroup):
+    """A command line whose own options, such as ``--data-dir``, may also stand after the command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the group's options before the command, up to ``--``, and parse."""
+        takes_value = {
+            name: not one.is_flag
+            for one in self.params
+            if isinstance(one, typer.core.TyperOption) and not one.is_eager
+            for name in one.opts
+        }
+        ours: list[str] = []
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                rest += [word, *words]
+            elif word.partition("=")[0] not in takes_value:
+                rest.append(word)
+            else:
+                ours.append(word)
+                if takes_value[word.partition("=")[0]] and "=" not in word:
+                    ours += [value for value in (next(words, None),) if value is not None]
+        return super().parse_args(ctx, [*ours, *rest])
 
 
 def of(ctx: typer.Context) -> Invocation:
@@ -59,6 +116,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
     try:
         app(prog_name=name)
     except KeyboardInterrupt:
+        print("newsproof: interrupted", file=sys.stderr, flush=True)
         sys.exit(exits.INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # The reader of our output is gone, as with `| head`.
@@ -72,9 +130,10 @@ def run_command_line(app: typer.Typer, name: str) -> None:
         sys.exit(exits.status_of(exc))
 
 
-def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
+def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None, ending: str = "") -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
+    A second signal ends it at once. ``ending`` is printed at the first: for a command whose end takes a while.
     ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
     """
     from infra.owner_only import UMASK, make_owner_only
@@ -90,7 +149,7 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
         configure_logs("WARNING", libraries="CRITICAL")
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
-            return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work))
+            return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work, ending))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise SystemExit(exits.INTERRUPTED) from None
 
@@ -130,13 +189,17 @@ def _fast_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
+async def _cancelled_by_signals(work: Coroutine[Any, Any, T], ending: str) -> T:
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
         if task.cancelling():
+            if ending:
+                print("Ended at once.", file=sys.stderr, flush=True)
             os._exit(exits.INTERRUPTED)  # Second signal: exit at once. Our children end with us.
+        if ending:
+            print(ending, file=sys.stderr, flush=True)
         task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -161,12 +224,24 @@ def agreed(what: str, *, yes: bool) -> bool:
     return typer.confirm(f"{what}: go on?", err=True)
 
 
-def command_name() -> str:
-    """Return the command as the user types it: its script if installed, otherwise the checkout's ``run``."""
+def command_name(data_dir: Path | None = None) -> str:
+    """Return the command as the user types it: its script if installed, otherwise the checkout's ``run``.
+
+    With the data directory and the file of settings that this call was given, so that what is suggested finds the same
+    log; ``data_dir`` is another one to name.
+    """
     script = Path(__file__).resolve().parents[2] / "run"
     if shutil.which("newsproof") or not script.exists():
-        return "newsproof"
-    return "./run" if Path.cwd() == script.parent else str(script)
+        words = ["newsproof"]
+    else:
+        words = ["./run" if Path.cwd() == script.parent else str(script)]
+    given = Invocation.current
+    directory = data_dir or (given and given.data_dir) or os.environ.get("NEWSPROOF_DATA_DIR")
+    if directory:
+        words += ["--data-dir", str(directory)]
+    if given is not None and given.env_file is not None:
+        words += ["--env-file", str(given.env_file)]
+    return shlex.join(words)
 
 
 # Results

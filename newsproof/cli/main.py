@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newsproof.app.invocation import Invocation, of, run_command_line
+from newsproof.app.invocation import Invocation, OptionsAnywhere, of, run_command_line
 from newsproof.app.version import VERSION
 from newsproof.cli.commands import (
     backtest,
@@ -29,8 +29,9 @@ from newsproof.cli.commands import (
 
 app = typer.Typer(
     name="newsproof",
+    cls=OptionsAnywhere,
     help="Turn raw crypto news into search-verified trading signals, on Kafka.",
-    epilog="Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
+    epilog="--data-dir, --env-file and --debug may also stand after the command. Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
     "3 a server does not answer · 130 interrupted. Settings: `newsproof config`.",
     no_args_is_help=True,
     add_completion=False,
@@ -70,6 +71,10 @@ def newsproof(
     data_dir: Annotated[
         Path | None, typer.Option(help="Directory of the embedded servers; NEWSPROOF_DATA_DIR.", show_default=False)
     ] = None,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(help="File of settings to read in the place of .env.", show_default=False),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
@@ -77,8 +82,8 @@ def newsproof(
 ) -> None:
     """Turn raw crypto news into search-verified trading signals, on Kafka."""
     invocation = of(ctx)
-    invocation.data_dir = data_dir
-    Invocation.debug = debug
+    invocation.data_dir, invocation.env_file = data_dir, env_file
+    Invocation.debug, Invocation.current = debug, invocation
 
 
 @app.command(hidden=True)
