@@ -59,7 +59,9 @@ class Invocation:
             overrides["newsproof_data_dir"] = self.data_dir
         if self.env_file is not None:
             if not self.env_file.is_file():
-                raise ConfigError(f"--env-file {self.env_file}: there is no such file; correct the path, or leave it out")
+                raise ConfigError(
+                    f"--env-file {self.env_file}: there is no such file; correct the path, or leave it out"
+                )
             overrides["_env_file"] = self.env_file
         settings = load_settings(**overrides)
         self._tell_misspelt(settings)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+from infra.embedded.child import disk_is_full
 from schemas.errors import ConfigError
 
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -30,6 +32,8 @@ class Backoff:
 
 class Embedded(Protocol):
     """An embedded server that restarts at its former address."""
+
+    data_dir: Path
 
     @property
     def running(self) -> bool: ...
@@ -64,7 +68,8 @@ class KeptServer:
             while self.server.running:  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_S)
             wait = backoff.after_run_of(loop.time() - started)
-            say(f"the embedded {self.name} ended; starting it again in {wait:g} s")
+            why = ", for its disk is full" if disk_is_full(self.server.data_dir) else ""
+            say(f"the embedded {self.name} ended{why}; starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             self.restarts += 1
             await self._start(say)
