@@ -81,7 +81,7 @@ class RoomWatch:
         if stands == "full":
             return (
                 f"The disk of {self._directory} is full ({left_mb} MB left): Kafka cannot write, so no news is taken and no case "
-                "goes on. Free some space; nothing that was taken is lost."
+                "goes on. Free some space: they go on by themselves."
             )
         if stands == "short":
             return (

@@ -30,6 +30,11 @@ class Backoff:
         return wait
 
 
+def for_want_of_room(directory: Path) -> str:
+    """Return ", for its disk is full" if that is so: what ended then most likely ended of it."""
+    return ", for its disk is full" if disk_is_full(directory) else ""
+
+
 class Embedded(Protocol):
     """An embedded server that restarts at its former address."""
 
@@ -68,8 +73,7 @@ class KeptServer:
             while self.server.running:  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_S)
             wait = backoff.after_run_of(loop.time() - started)
-            why = ", for its disk is full" if disk_is_full(self.server.data_dir) else ""
-            say(f"the embedded {self.name} ended{why}; starting it again in {wait:g} s")
+            say(f"the embedded {self.name} ended{for_want_of_room(self.server.data_dir)}; starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             self.restarts += 1
             await self._start(say)
@@ -81,7 +85,7 @@ class KeptServer:
             self.server = self._again()
         try:
             await self.server.start()
-        except ConfigError as exc:
+        except (ConfigError, OSError) as exc:  # OSError: the disk has no room for its files
             say(f"the embedded {self.name} does not come up: {exc}")
             return
         say(f"the embedded {self.name} runs again after {asyncio.get_running_loop().time() - began:.1f} s")

@@ -24,7 +24,7 @@ from infra.kafka.topics import ensure_topics
 from infra.owner_only import make_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
-from newsproof.app.restarting import Backoff, KeptServer
+from newsproof.app.restarting import Backoff, KeptServer, for_want_of_room
 from newsproof.app.servers import Say, Servers, say_on_stderr, servers
 from schemas.errors import ConfigError
 
@@ -80,7 +80,8 @@ class Service:
                 raise ConfigError(f"{self.name} refuses to start: {last}\nIts log: {self.child.log_file}")
             wait = backoff.after_run_of(loop.time() - started)
             self.restarts += 1
-            say(f"{self.name} ended with status {status} ({last[:200]}); starting it again in {wait:g} s")
+            room = for_want_of_room(self.child.log_file.parent)
+            say(f"{self.name} ended with status {status}{room} ({last[:200]}); starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             self.start(take_over=True)
 
