@@ -107,6 +107,14 @@ class OptionsAnywhere(typer.core.TyperGroup):
                     ours += [value for value in (next(words, None),) if value is not None]
         return super().parse_args(ctx, [*ours, *rest])
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Ctrl-C before it has a loop that handles it is told; typer would exit without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("newsproof: interrupted", file=sys.stderr, flush=True)
+            raise SystemExit(exits.INTERRUPTED) from None
+
 
 def of(ctx: typer.Context) -> Invocation:
     return ctx.ensure_object(Invocation)
@@ -152,7 +160,7 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None, ending
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
             return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work, ending))
-        except (asyncio.CancelledError, KeyboardInterrupt):
+        except asyncio.CancelledError:
             raise SystemExit(exits.INTERRUPTED) from None
 
 

@@ -73,7 +73,9 @@ class KeptServer:
             while self.server.running:  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_S)
             wait = backoff.after_run_of(loop.time() - started)
-            say(f"the embedded {self.name} ended{for_want_of_room(self.server.data_dir)}; starting it again in {wait:g} s")
+            say(
+                f"the embedded {self.name} ended{for_want_of_room(self.server.data_dir)}; starting it again in {wait:g} s"
+            )
             await asyncio.sleep(wait)
             self.restarts += 1
             await self._start(say)
