@@ -28,6 +28,7 @@ from newsproof.evaluation.profit.study import (
     study_of,
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
+from newsproof.report.run_name import run_name
 from schemas.prices import JudgedCase, PriceSeries
 
 DIMENSIONS = ("verdict", "event_type", "source")
@@ -58,10 +59,11 @@ async def show_study(
     """
     async with database(invocation, admin=True) as tables:
         report = await study_report(tables, run_id, by=by, directed=directed, repeat=repeat, seed=seed)
+        name = await run_name(tables, run_id)
     if as_json:
         json_line(report)
     else:
-        _print(report)
+        _print(report, name)
 
 
 async def study_report(
@@ -133,11 +135,11 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
     return said
 
 
-def _print(report: StudyReport) -> None:
+def _print(report: StudyReport, name: str) -> None:
     study = report.study
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
     say_result(
-        f"Event study of {report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
+        f"Event study of {name}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
         "from the first open after the signal"
     )
     for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
