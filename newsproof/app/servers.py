@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +27,8 @@ from newsproof.app.restarting import KeptServer
 from schemas.errors import ConfigError, TransientError
 
 Say = Callable[[str], None]
+Prepare = Callable[[Settings], Awaitable[object]]
+"""Makes a server ready for use; the settings hold its address."""
 
 DEMO = "demo"
 """Directory of the demo's data, inside the data directory."""
@@ -70,11 +73,13 @@ async def servers(
     clickhouse: bool = True,
     say: Say = say_on_stderr,
     phase: Say | None = None,
+    prepare: Mapping[str, Prepare] = MappingProxyType({}),
 ) -> AsyncIterator[Servers]:
     """Yield the requested servers; those that this command has to start are started concurrently.
 
     ``phase`` is told what is there and what ends. Without it, a command that has to start a server for itself while a
-    pipeline runs on another data directory says which log it reads.
+    pipeline runs on another data directory says which log it reads. ``prepare`` names by server ("kafka", "clickhouse") what is
+    done as soon as that one answers, while the other may still start.
 
     Raises:
         ConfigError: the data directory cannot be used, or an embedded server does not start.
@@ -86,7 +91,9 @@ async def servers(
         starting["kafka"] = _kafka(settings, directory / "kafka", say)
     if clickhouse:
         starting["clickhouse"] = _clickhouse(settings, directory / "clickhouse")
-    found = await _side_by_side({name: _told(name, one, phase) for name, one in starting.items()})
+    found = await _side_by_side(
+        {name: _prepared(name, one, settings, phase, prepare.get(name)) for name, one in starting.items()}
+    )
     if phase is None and any(one.kept is not None for one in found.values()):
         for other in running_elsewhere(directory):
             say(
@@ -121,10 +128,23 @@ async def servers(
 _NAMES = {"kafka": "Kafka", "clickhouse": "ClickHouse"}
 
 
-async def _told(name: str, starting: Awaitable[_Found], phase: Say | None) -> _Found:
+async def _prepared(
+    name: str, starting: Awaitable[_Found], settings: Settings, phase: Say | None, prepare: Prepare | None
+) -> _Found:
     found = await starting
     if phase is not None:
         phase(f"{_NAMES[name]} answers")
+    if prepare is not None:
+        where = Servers(
+            kafka=found.address if name == "kafka" else None,
+            clickhouse=found.address if name == "clickhouse" else None,
+            embedded_kafka=name == "kafka" and not settings.kafka_bootstrap_servers,
+        )
+        try:
+            await prepare(where.applied_to(settings))
+        except BaseException:
+            await found.end()
+            raise
     return found
 
 

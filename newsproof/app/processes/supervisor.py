@@ -25,7 +25,7 @@ from infra.owner_only import make_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.restarting import Backoff, KeptServer, for_want_of_room
-from newsproof.app.servers import Say, Servers, say_on_stderr, servers
+from newsproof.app.servers import Prepare, Say, Servers, say_on_stderr, servers
 from schemas.errors import ConfigError
 
 T = TypeVar("T")
@@ -142,9 +142,10 @@ async def pipeline(
     Raises:
         ConfigError, TransientError: as for :func:`newsproof.app.servers.servers`.
     """
-    async with servers(settings, say=say, phase=phase) as found:
+    # Each as soon as its server answers: the engine is there seconds before Kafka is.
+    prepare: dict[str, Prepare] = {"kafka": prepare_topics, "clickhouse": prepare_tables}
+    async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
-        await asyncio.gather(prepare_topics(at), prepare_tables(at))
         phase("topics and tables are there")
         services = _services(at, workers, page)
         others = [one for one in services if one.name != "sink"]

@@ -216,7 +216,10 @@ def test_a_study_takes_every_signal_with_a_direction_whatever_its_action(databas
 def test_the_study_is_printed_and_may_be_undirected(database: dict[str, str]) -> None:
     done = run(database, "study", "live", "--undirected", "--by", "source")
     assert done.exit_code == exits.OK, done.output
-    assert "Event study of offline judgements (run id live): 4 signals, 3 measured; returns of the asset, whatever the claim," in done.stdout
+    assert (
+        "Event study of offline judgements (run id live): 4 signals, 3 measured; returns of the asset, whatever the claim,"
+        in done.stdout
+    )
     assert "Abnormal: " in done.stdout and "Raw: " in done.stdout and "too few days" in done.stdout
     # One of three events has an abnormal return.
     assert "│ source │ wire  │      1 │    1 │" in done.stdout and "│ source │ wire  │      3 │    1 │" in done.stdout
