@@ -133,16 +133,18 @@ def load_settings(**overrides: object) -> Settings:
         ConfigError: settings are invalid (the text names each of them, and what it accepts), a line of ``.env`` is, or
             ``.env`` names an address that it may not (:mod:`infra.settings.origin`).
     """
+    file = overrides.get("_env_file", Settings.model_config.get("env_file"))
+    path = None if file is None else Path(str(file))
+    written = {} if path is None else written_in(path)  # first: pydantic-settings would only log what is wrong in it
     try:
         settings = Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as exc:
         lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
         raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
     remember(settings)
-    if (file := overrides.get("_env_file", Settings.model_config.get("env_file"))) is not None:
-        path = Path(str(file))
+    if path is not None:
         elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}
-        in_file = set(written_in(path)) - elsewhere
+        in_file = set(written) - elsewhere
         if "_env_file" not in overrides:
             refuse_addresses_from_elsewhere(path, in_file, settings.newsproof_data_dir)
         refuse_foreign_addresses(path, in_file, elsewhere)

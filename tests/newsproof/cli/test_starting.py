@@ -220,9 +220,11 @@ def test_hints_name_the_directory_and_the_file_that_were_given(monkeypatch: pyte
 
 def test_what_is_wrong_in_a_file_of_settings_is_named() -> None:
     file = Path(".env")
-    file.write_text("# mine\nWEB_PORT=1\n\n  sk-geheim\n")
+    file.write_text("# mine\nWEB_PORT=1\n\n  sk geheim\n")
     _, text, _ = config()
     assert said(text, dir=Path.cwd()) == FROZEN[".env line without ="] and "geheim" not in text
+    done = newsproof("config", cwd=Path.cwd())
+    assert (done.returncode, done.stderr.count("\n")) == (exits.USAGE, 1)
     file.write_text(
         "GEMINI_KEY=geheim\nNEWSPROOF_DATADIR=x\nFOO=1\nexport HOME_PAGE=x\nGRAFANA_PASSWORD=x\nOPENAI_KEY=x\n"
     )
