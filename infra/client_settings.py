@@ -56,14 +56,17 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
 def load_client_settings(**overrides: object) -> ClientSettings:
     """Read them from the environment and ``.env``; ``overrides`` that are not None take precedence.
 
+    ``_env_file`` names the file to read in the place of ``.env``.
+
     Raises:
         ConfigError: as :func:`infra.settings.load_settings`, for these settings alone.
     """
     overrides = {name: str(value) for name, value in overrides.items() if value is not None}
-    file = Path(".env")
+    file = Path(str(overrides.get("_env_file", ".env")))
     in_file = written_in(file)
     environment = {name.lower(): value for name, value in os.environ.items() if value}
     given: dict[str, Any] = {**in_file, **environment, **overrides}
+    given.pop("_env_file", None)
     try:
         settings = msgspec.convert(given, ClientSettings, strict=False)
     except msgspec.ValidationError:

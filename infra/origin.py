@@ -3,7 +3,8 @@
 A ``.env`` file is read from the working directory, which may be a stranger's: a cloned repository, an unpacked archive.
 Its addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is
 not sent to an address that comes from that file**. Also, no address is taken from a file that anybody may write or that
-belongs to another user. Addresses from the environment, the command line and the defaults are trusted.
+belongs to another user, and the addresses of providers only from a file that stands beside the data directory or that
+``--env-file`` names. Addresses from the environment, the command line and the defaults are trusted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 from schemas.errors import ConfigError
@@ -37,6 +39,15 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
 
 ``openai_key`` stands for the key of every gateway, ``openai_key_tuzi`` and so on.
 """
+
+_OF_SERVERS = {"kafka_sasl_password", "clickhouse_analyst_password"}
+PROVIDERS = frozenset(address for secret, group in SENT_TO.items() if secret not in _OF_SERVERS for address in group)
+"""The addresses that keys of models, searches and data are sent to."""
+
+NOT_OURS = frozenset(
+    {"clickhouse_password", "grafana_password", "kafka_outside_password", "kafka_outside_pem", "newsproof_python"}
+)
+"""Names that the compose files and ``run`` read, and that a ``.env`` may therefore hold."""
 
 
 def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Collection[str]) -> None:
@@ -69,16 +80,64 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
             )
 
 
+def refuse_addresses_from_elsewhere(file: Path, in_file: Collection[str], data_dir: Path) -> None:
+    """Check that a ``.env`` file which nobody named stands beside or in the data directory, if it sets ``PROVIDERS``.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    at = data_dir.resolve()
+    if (addresses := sorted(PROVIDERS & set(in_file))) and file.resolve().parent not in (at, at.parent):
+        raise ConfigError(
+            f"{file.absolute()} sets {_names(addresses)}, where keys are sent to, and does not stand beside the data "
+            f"directory {data_dir.absolute()}: name the file (--env-file {file}), or set that in the environment"
+        )
+
+
 def written_in(file: Path) -> dict[str, str]:
     """Return the non-empty settings of a ``.env`` file by lower-case name; empty if there is no file.
 
     ``${NAME}`` is not interpolated: it would take the environment's value, and could send any secret anywhere.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line of it is not of the form NAME=value.
     """
     if not file.is_file():
         return {}
-    from dotenv import dotenv_values  # not for the many commands that find no file
+    from dotenv.parser import parse_stream  # not for the many commands that find no file
 
-    return {name.lower(): value for name, value in dotenv_values(file, interpolate=False).items() if value}
+    try:
+        with file.open(encoding="utf-8") as opened:
+            lines = list(parse_stream(opened))
+    except (OSError, UnicodeError) as exc:
+        raise ConfigError(f"{file.absolute()} cannot be read ({exc}): correct it, or remove it") from exc
+    for one in lines:
+        if one.error or (one.key is not None and one.value is None):
+            text = one.original.string
+            number = one.original.line + text[: len(text) - len(text.lstrip())].count("\n")
+            # The line itself is not repeated: it may be a key.
+            raise ConfigError(
+                f"line {number} of {file.absolute()} is not of the form NAME=value: correct it, or put a # before it"
+            )
+    return {one.key.lower(): one.value for one in lines if one.key and one.value}
+
+
+def misspelt_in(file: Path, settings: Collection[str]) -> dict[str, str]:
+    """Return the names in a ``.env`` file that are no setting but look like one, with the nearest setting of each.
+
+    ``settings`` and the result are in lower case. A name looks like one if it begins with the same word as a setting and is
+    not too far from one, or is very near one; what begins with ``newsproof_`` always does. A file may serve other programs.
+    """
+    words = {name.partition("_")[0] for name in settings}
+    found = {}
+    for name in written_in(file):
+        if name in settings or name in NOT_OURS or name.startswith(KEY_OF_GATEWAY) or name == "openai_key":
+            continue
+        first = name.partition("_")[0]
+        cutoff = 0.0 if first == "newsproof" else 0.6 if first in words else 0.8
+        if near := get_close_matches(name, settings, n=1, cutoff=cutoff):
+            found[name] = near[0]
+    return found
 
 
 def given_by_environment() -> frozenset[str]:

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +31,8 @@ _GUARD = Path(__file__).with_name("guard.py")
 _POLL_S = 0.02
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 """A longer log is rotated at the next start (one generation, suffix ``.1``)."""
+FULL_BYTES = 4 * 1024 * 1024
+"""A disk with less room than this is full: Kafka's index files alone take 1 MiB each."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -41,16 +44,35 @@ def free_ports(count: int) -> list[int]:
         return [probe.getsockname()[1] for probe in probes]
 
 
-def port_is_free(port: int) -> bool:
-    """Return whether a server could listen on ``port`` of 127.0.0.1 now."""
+def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Return whether a server could listen on ``port`` of ``host``, an IPv4 address or name, now."""
     with socket.socket() as probe:
         # As servers do: connections of a former server that are still closing do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError:
             return False
         return True
+
+
+def port_owner(port: int) -> str:
+    """Return who listens on a TCP port of this machine, for an error text: "process 123 (nginx)", as far as it is told.
+
+    The system names processes of other users to root alone, and on macOS none to others than root.
+    """
+    import psutil
+
+    with contextlib.suppress(psutil.Error, OSError):
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid is not None:
+                return f"process {one.pid} ({psutil.Process(one.pid).name()})"
+    return "another program, which the system does not name"
+
+
+def disk_is_full(directory: Path) -> bool:
+    """Return whether the disk of a directory has no room for what a server writes at once."""
+    return shutil.disk_usage(directory).free < FULL_BYTES
 
 
 class DirectoryLock:
@@ -308,4 +330,10 @@ class ChildProcess:
 
     def _failure(self, what: str) -> str:
         tail = self.log_tail() or "(the log is empty)"
+        if disk_is_full(self.log_file.parent) or "No space left on device" in self.log_tail(1000):
+            # Its log may hold nothing of it: there was no room for that either.
+            return (
+                f"{self.name} cannot write, for the disk of {self.log_file.parent} is full: free some space, then start again "
+                f"({self.name} {what}; its log: {self.log_file})"
+            )
         return f"{self.name} {what}. The end of its log, {self.log_file}:\n{tail}"

@@ -22,7 +22,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from infra.origin import given_by_environment, refuse_foreign_addresses, written_in
+from infra.origin import given_by_environment, refuse_addresses_from_elsewhere, refuse_foreign_addresses, written_in
 from infra.redaction import remember
 from infra.settings.budget import BudgetSettings
 from infra.settings.clickhouse import ClickHouseSettings
@@ -138,19 +138,27 @@ class _WrittenSource(DotEnvSettingsSource):
 def load_settings(**overrides: object) -> Settings:
     """Read the settings; ``overrides`` take precedence over the environment.
 
+    ``_env_file`` names the file to read in the place of ``.env``; None: none.
+
     Raises:
-        ConfigError: settings are invalid (the text names each of them, and what it accepts), or ``.env`` names an
-            address that a secret from elsewhere would be sent to.
+        ConfigError: settings are invalid (the text names each of them, and what it accepts), a line of ``.env`` is, or
+            ``.env`` names an address that it may not (:mod:`infra.origin`).
     """
+    file = overrides.get("_env_file", Settings.model_config.get("env_file"))
+    path = None if file is None else Path(str(file))
+    written = {} if path is None else written_in(path)  # first: pydantic-settings would only log what is wrong in it
     try:
         settings = Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as exc:
         lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
         raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
     remember(settings)
-    if (file := overrides.get("_env_file", Settings.model_config.get("env_file"))) is not None:
+    if path is not None:
         elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}
-        refuse_foreign_addresses(Path(str(file)), set(written_in(Path(str(file)))) - elsewhere, elsewhere)
+        in_file = set(written) - elsewhere
+        if "_env_file" not in overrides:
+            refuse_addresses_from_elsewhere(path, in_file, settings.newsproof_data_dir)
+        refuse_foreign_addresses(path, in_file, elsewhere)
     return settings
 
 

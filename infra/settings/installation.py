@@ -20,6 +20,12 @@ class InstallationSettings(BaseSettings):
     newsproof_data_dir: Path = Field(
         Path(".data"), description="Directory of the embedded servers and the worker slots"
     )
+    newsproof_min_free_mb: int = Field(
+        512,
+        ge=0,
+        description="MB that the data directory's disk must have free: embedded servers do not start with less, and `up` says "
+        "when less is left",
+    )
     newsproof_topic_prefix: str = Field(
         "newsproof.", pattern=r"^[A-Za-z0-9._-]*$", description="Prefix of every topic and group"
     )

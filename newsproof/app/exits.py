@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 
 from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
 
@@ -34,6 +35,8 @@ def status_of(exc: BaseException) -> int:
     """Return the exit status for an error."""
     if isinstance(exc, KeyboardInterrupt | asyncio.CancelledError):
         return INTERRUPTED
+    if _is_full_disk(exc):
+        return USAGE
     if isinstance(exc, TransientError) or _is_kafka_error(exc):
         return UNREACHABLE
     if isinstance(exc, ConfigError | PermanentError):
@@ -45,11 +48,17 @@ def status_of(exc: BaseException) -> int:
 
 def text_of(exc: BaseException) -> str:
     """Return the error as one line for people."""
+    if _is_full_disk(exc):
+        return f"no room is left on the disk ({exc}): free some space, then run this again"
     if _is_kafka_error(exc):
         return f"Kafka does not answer as it should ({exc!r}): check that it runs, and KAFKA_BOOTSTRAP_SERVERS"
     if isinstance(exc, NewsproofError):
         return str(exc)
     return f"{type(exc).__name__}: {exc} — a fault of Newsproof; --debug shows where it happened"
+
+
+def _is_full_disk(exc: BaseException) -> bool:
+    return isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _is_kafka_error(exc: BaseException) -> bool:

@@ -1,21 +1,39 @@
-"""What a hint calls the command: as the user started it. Texts say ``newsproof COMMAND``, whoever prints them asks here."""
+"""What a hint calls the command: as the user started it, on the data directory that this call was given.
+
+Texts say ``newsproof COMMAND``, whoever prints them asks here.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
 _COMMAND = re.compile(r"(?<![\w./-])newsproof (?=[a-z])")
 
 
-def command_name() -> str:
-    """Return ``newsproof`` for the installed command, and the checkout's ``run`` where that (or ``-m newsproof``) started it."""
+def command_name(data_dir: Path | None = None) -> str:
+    """Return ``newsproof`` for the installed command, and the checkout's ``run`` where that (or ``-m newsproof``) started it.
+
+    With the data directory and the file of settings that this call was given, so that what is suggested finds the same
+    log; ``data_dir`` is another one to name.
+    """
+    from newsproof.app.invocation import Invocation
+
     started = Path(sys.argv[0]).absolute()
     script = started.parents[1] / "run" if started.name == "__main__.py" else None
-    if script is None or not script.exists():
-        return "newsproof"
-    return "./run" if Path.cwd() == script.parent else str(script)
+    words = ["newsproof"]
+    if script is not None and script.exists():
+        words = ["./run" if Path.cwd() == script.parent else str(script)]
+    given = Invocation.current
+    directory = data_dir or (given and given.data_dir) or os.environ.get("NEWSPROOF_DATA_DIR")
+    if directory:
+        words += ["--data-dir", str(directory)]
+    if given is not None and given.env_file is not None:
+        words += ["--env-file", str(given.env_file)]
+    return shlex.join(words)
 
 
 def as_started(text: str) -> str:

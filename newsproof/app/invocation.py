@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+import typer.core
 
 from newsproof.app import exits
 from newsproof.app.hints import as_started
@@ -38,7 +39,11 @@ class Invocation:
     """The global options of this call."""
 
     debug = False
+    current: Invocation | None = None
+    """That of the command line of this process; None in a program that has none."""
     data_dir: Path | None = None
+    env_file: Path | None = None
+    _misspelt_told = False
 
     @property
     def data_dir_given(self) -> bool:
@@ -46,18 +51,88 @@ class Invocation:
         return "newsproof_data_dir" in self.settings().model_fields_set
 
     def settings(self, **overrides: object) -> Settings:
-        """Read the settings; the command line takes precedence over the environment."""
+        """Read the settings; the command line takes precedence over the environment.
+
+        Raises:
+            ConfigError: as for ``load_settings``, or ``--env-file`` names no file.
+        """
         from infra.settings import load_settings
 
-        if self.data_dir is not None:
-            overrides["newsproof_data_dir"] = self.data_dir
-        return load_settings(**overrides)
+        settings = load_settings(**overrides, **self._given())
+        self._tell_misspelt(settings)
+        return settings
 
     def client_settings(self) -> ClientSettings:
-        """Read the few settings that a client of Kafka needs, which costs far less than reading all."""
+        """Read the few settings that a client of Kafka needs, which costs far less than reading all.
+
+        Raises:
+            ConfigError: as :meth:`settings`.
+        """
         from infra.client_settings import load_client_settings
 
-        return load_client_settings(newsproof_data_dir=self.data_dir)
+        return load_client_settings(**self._given())
+
+    def _given(self) -> dict[str, object]:
+        given: dict[str, object] = {}
+        if self.data_dir is not None:
+            given["newsproof_data_dir"] = self.data_dir
+        if self.env_file is not None:
+            if not self.env_file.is_file():
+                from schemas.errors import ConfigError
+
+                raise ConfigError(
+                    f"--env-file {self.env_file}: there is no such file; correct the path, or leave it out"
+                )
+            given["_env_file"] = self.env_file
+        return given
+
+    def _tell_misspelt(self, settings: Settings) -> None:
+        from infra.origin import misspelt_in
+
+        if self._misspelt_told:
+            return
+        self._misspelt_told = True
+        file = self.env_file or Path(".env")
+        for name, nearest in misspelt_in(file, type(settings).model_fields).items():
+            print(
+                f"newsproof: {name.upper()} in {file} is no setting and is not read; the nearest is {nearest.upper()}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+class OptionsAnywhere(typer.core.TyperGroup):
+    """A command line whose own options, such as ``--data-dir``, may also stand after the command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the group's options before the command, up to ``--``, and parse."""
+        takes_value = {
+            name: not one.is_flag
+            for one in self.params
+            if isinstance(one, typer.core.TyperOption) and not one.is_eager
+            for name in one.opts
+        }
+        ours: list[str] = []
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                rest += [word, *words]
+            elif word.partition("=")[0] not in takes_value:
+                rest.append(word)
+            else:
+                ours.append(word)
+                if takes_value[word.partition("=")[0]] and "=" not in word:
+                    ours += [value for value in (next(words, None),) if value is not None]
+        return super().parse_args(ctx, [*ours, *rest])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Ctrl-C before it has a loop that handles it is told; typer would exit without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("newsproof: interrupted", file=sys.stderr, flush=True)
+            raise SystemExit(exits.INTERRUPTED) from None
 
 
 def of(ctx: typer.Context) -> Invocation:
@@ -70,6 +145,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
     try:
         app(prog_name=name)
     except KeyboardInterrupt:
+        print("newsproof: interrupted", file=sys.stderr, flush=True)
         sys.exit(exits.INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # The reader of our output is gone, as with `| head`.
@@ -84,10 +160,16 @@ def run_command_line(app: typer.Typer, name: str) -> None:
 
 
 def run(
-    work: Coroutine[Any, Any, T], *, service: Settings | None = None, interrupted: str = "", plain_logs: bool = False
+    work: Coroutine[Any, Any, T],
+    *,
+    service: Settings | None = None,
+    ending: str = "",
+    interrupted: str = "",
+    plain_logs: bool = False,
 ) -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
+    A second signal ends it at once. ``ending`` is printed at the first: for a command whose end takes a while.
     ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
     ``interrupted``: what is kept then and how to go on, for standard error.
     ``plain_logs``: nothing that runs here logs by structlog, so it need not be loaded.
@@ -107,7 +189,7 @@ def run(
         configure_logs("WARNING", libraries="CRITICAL")
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
-            return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work))
+            return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work, ending))
         except (asyncio.CancelledError, KeyboardInterrupt):
             if interrupted:
                 print(f"Interrupted: {as_started(interrupted)}.", file=sys.stderr, flush=True)
@@ -149,13 +231,17 @@ def _fast_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
+async def _cancelled_by_signals(work: Coroutine[Any, Any, T], ending: str) -> T:
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
         if task.cancelling():
+            if ending:
+                print("Ended at once.", file=sys.stderr, flush=True)
             os._exit(exits.INTERRUPTED)  # Second signal: exit at once. Our children end with us.
+        if ending:
+            print(ending, file=sys.stderr, flush=True)
         task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

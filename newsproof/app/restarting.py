@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+from infra.embedded.child import disk_is_full
 from schemas.errors import ConfigError
 
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -28,8 +30,15 @@ class Backoff:
         return wait
 
 
+def for_want_of_room(directory: Path) -> str:
+    """Return ", for its disk is full" if that is so: what ended then most likely ended of it."""
+    return ", for its disk is full" if disk_is_full(directory) else ""
+
+
 class Embedded(Protocol):
     """An embedded server that restarts at its former address."""
+
+    data_dir: Path
 
     @property
     def running(self) -> bool: ...
@@ -64,7 +73,9 @@ class KeptServer:
             while self.server.running:  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_S)
             wait = backoff.after_run_of(loop.time() - started)
-            say(f"the embedded {self.name} ended; starting it again in {wait:g} s")
+            say(
+                f"the embedded {self.name} ended{for_want_of_room(self.server.data_dir)}; starting it again in {wait:g} s"
+            )
             await asyncio.sleep(wait)
             self.restarts += 1
             await self._start(say)
@@ -76,7 +87,7 @@ class KeptServer:
             self.server = self._again()
         try:
             await self.server.start()
-        except ConfigError as exc:
+        except (ConfigError, OSError) as exc:  # OSError: the disk has no room for its files
             say(f"the embedded {self.name} does not come up: {exc}")
             return
         say(f"the embedded {self.name} runs again after {asyncio.get_running_loop().time() - began:.1f} s")

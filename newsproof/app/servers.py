@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from infra.embedded.child import DirectoryLock
-from infra.owner_only import make_owner_only, write_owner_only
+from infra.embedded.child import DirectoryLock, disk_is_full
+from infra.owner_only import write_owner_only
+from newsproof.app import exits
+from newsproof.app.data_dir import refuse_unusable_directory, running_elsewhere
 from newsproof.app.hints import as_started
 from newsproof.app.restarting import KeptServer
 from schemas.errors import ConfigError, TransientError
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 Say = Callable[[str], None]
+Prepare = Callable[[Settings], Awaitable[object]]
+"""Makes a server ready for use; the settings hold its address."""
 
 DEMO = "demo"
 """Directory of the demo's data, inside the data directory."""
@@ -65,23 +70,39 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.asynccontextmanager
 async def servers(
-    settings: Settings, *, kafka: bool = True, clickhouse: bool = True, say: Say = say_on_stderr
+    settings: Settings,
+    *,
+    kafka: bool = True,
+    clickhouse: bool = True,
+    say: Say = say_on_stderr,
+    phase: Say | None = None,
+    prepare: Mapping[str, Prepare] = MappingProxyType({}),
 ) -> AsyncIterator[Servers]:
     """Yield the requested servers; those that this command has to start are started concurrently.
 
+    ``phase`` is told what is there and what ends. Without it, a command that has to start a server for itself while a
+    pipeline runs on another data directory says which log it reads. ``prepare`` names by server ("kafka", "clickhouse") what is
+    done as soon as that one answers, while the other may still start.
+
     Raises:
-        ConfigError: an embedded server does not start.
-        TransientError: a configured server does not answer.
+        ConfigError: the data directory cannot be used, or an embedded server does not start.
+        TransientError: a configured server does not answer, or the embedded Kafka has no room to write.
     """
     directory = settings.newsproof_data_dir
-    if (kafka and not settings.kafka_bootstrap_servers) or (clickhouse and not settings.clickhouse_url):
-        make_owner_only(directory)
     starting: dict[str, Awaitable[_Found]] = {}
     if kafka:
         starting["kafka"] = _kafka(settings, directory / "kafka", say)
     if clickhouse:
         starting["clickhouse"] = _clickhouse(settings, directory / "clickhouse")
-    found = await _side_by_side(starting)
+    found = await _side_by_side(
+        {name: _prepared(name, one, settings, phase, prepare.get(name)) for name, one in starting.items()}
+    )
+    if phase is None and any(one.kept is not None for one in found.values()):
+        for other in running_elsewhere(directory):
+            say(
+                f"This reads the log in {directory.absolute()}, on which nothing runs. Newsproof runs on {other}: for that one "
+                f"add --data-dir {other}"
+            )
     try:
         yield Servers(
             kafka=found["kafka"].address if kafka else None,
@@ -90,11 +111,44 @@ async def servers(
             own=tuple(name for name, one in found.items() if one.kept is not None),
             kept=tuple(one.kept for one in found.values() if one.kept is not None),
         )
+    except Exception as exc:
+        no_kafka = kafka and not settings.kafka_bootstrap_servers and exits.status_of(exc) == exits.UNREACHABLE
+        if no_kafka and disk_is_full(directory):
+            raise TransientError(
+                f"the embedded Kafka cannot write, for the disk of {directory} is full: free some space, then run this again "
+                f"({exits.text_of(exc)})"
+            ) from exc
+        raise
     finally:
         # ClickHouse first: readers of Kafka write to it.
         for name in ("clickhouse", "kafka"):
             if name in found:
+                if phase is not None and found[name].kept is not None:
+                    phase(f"ending {_NAMES[name]}")
                 await found[name].end()
+
+
+_NAMES = {"kafka": "Kafka", "clickhouse": "ClickHouse"}
+
+
+async def _prepared(
+    name: str, starting: Awaitable[_Found], settings: Settings, phase: Say | None, prepare: Prepare | None
+) -> _Found:
+    found = await starting
+    if phase is not None:
+        phase(f"{_NAMES[name]} answers")
+    if prepare is not None:
+        where = Servers(
+            kafka=found.address if name == "kafka" else None,
+            clickhouse=found.address if name == "clickhouse" else None,
+            embedded_kafka=name == "kafka" and not settings.kafka_bootstrap_servers,
+        )
+        try:
+            await prepare(where.applied_to(settings))
+        except BaseException:
+            await found.end()
+            raise
+    return found
 
 
 class _Found:
@@ -137,6 +191,7 @@ async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
     from infra.embedded.kafka.server import EmbeddedKafka
 
     async def start() -> _Found:
+        refuse_unusable_directory(settings)
         server = EmbeddedKafka(directory, progress=say)
         await server.start()
         return _Found(server.bootstrap, KeptServer("Kafka", server))
@@ -199,6 +254,7 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
     from newsproof.app.analysts import as_admin, keep_users, users_of
 
     async def start() -> _Found:
+        refuse_unusable_directory(settings)
         users = users_of(settings, directory)
         server = EmbeddedClickHouse(directory, port=settings.clickhouse_port, users=users)
         await server.start()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
-from dotenv import dotenv_values
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from infra.origin import written_in
 from infra.settings import SUBJECTS, Settings
 from infra.settings.endpoints import gateways, key_name
 from newsproof.app.invocation import markdown_table
@@ -33,10 +34,12 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
     description: str
 
 
-def views(settings: Settings, *, given: frozenset[str] = frozenset()) -> list[SettingView]:
-    """Return every setting; ``given`` names those that the command line set."""
+def views(
+    settings: Settings, *, given: frozenset[str] = frozenset(), env_file: Path | None = None
+) -> list[SettingView]:
+    """Return every setting; ``given`` names those that the command line set, ``env_file`` is the file it named."""
     environment = {name.upper() for name, value in os.environ.items() if value}
-    file = {name.upper() for name, value in dotenv_values(".env").items() if value}
+    file = {name.upper() for name in written_in(env_file or Path(".env"))}
     shown = []
     for name, field in Settings.model_fields.items():
         for variable, value in _variables(settings, name):
@@ -81,8 +84,10 @@ def settings_page() -> str:
         "",
         "Written by `newsproof config --markdown`; a test compares. Settings are read from the environment, then from a",
         "`.env` file in the working directory; the names are the same in both, and an empty value counts as unset.",
+        "`--env-file` names another file. A line without `=` is refused, and a name that nearly is a setting's is told.",
         "A file may not name the address that a secret from elsewhere is sent to: give the key and its address in one place,",
-        "or the address in the environment. From a file that anybody may write, or of another user, no such address is taken.",
+        "or the address in the environment. From a file that anybody may write, or of another user, no such address is taken,",
+        "and a provider's only from a `.env` that stands beside the data directory, or from the file of `--env-file`.",
         "`newsproof config` shows the values in force and where each comes from; `newsproof doctor` says what is missing.",
     ]
     for title, names in _sections():

@@ -21,6 +21,7 @@ from newsproof.app.composition import (
     refuse_unusable,
     topics_of,
 )
+from newsproof.app.data_dir import refuse_unusable_directory
 from newsproof.app.hints import command_name
 from newsproof.app.invocation import json_line, say_result
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
@@ -42,6 +43,7 @@ T = TypeVar("T")
 
 END_WITHIN_S = 600.0
 TABLES_WITHIN_S = 60.0
+_DEFAULT = Settings.model_fields["newsproof_data_dir"].default
 
 
 class DemoSummary(LabelFigures, frozen=True, kw_only=True):
@@ -66,6 +68,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
     """
     at = _settings(settings, live=live)
     refuse_unusable(at)
+    refuse_unusable_directory(at)
     say(f"Newsproof demo: {mode_in_words(at)}.")
     say("Every gated case takes the deep path: PHASE1_ROLLOUT_PERCENTAGE=1.0, DEEP_ANALYSIS_TOOLS_ENABLED=true.")
     empty(at.newsproof_data_dir)
@@ -76,7 +79,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
         if as_json:
             json_line(summary)
         if keep:
-            say("Still running, until Ctrl-C. `newsproof signals --follow` and the other commands find it.")
+            say(f"Still running, until Ctrl-C. `{_command(at)} signals --follow` and the other commands find it.")
             await running.watch()
     return exits.OK if report.clean else exits.FINDING
 
@@ -243,15 +246,21 @@ async def _until(look: Callable[[], Awaitable[T]], wanted: T, otherwise: str) ->
         raise TransientError(f"{otherwise} (within {TABLES_WITHIN_S:g} s)") from exc
 
 
+def _command(settings: Settings) -> str:
+    """Return the command that reads the demo's log: in the default directory it finds it by itself."""
+    directory = settings.newsproof_data_dir
+    return command_name() if directory == _DEFAULT / DEMO else command_name(directory)
+
+
 def _where_to_look(settings: Settings, seconds: float) -> None:
-    command = command_name()
+    command = _command(settings)
     say_result(f"\n{seconds:.1f} s from the first publish to the last table. Where to look next:")
     for arguments, shows in (
         ("case h09", "one item's whole story (h01 … h42)"),
         ("cases", "all of them; so does `signals`"),
         ("audit", "what the log promises, checked again"),
         ('sql "SHOW TABLES"', "every table and v_* view"),
-        ("up", "the same pipeline for your own news"),
     ):
         say_result(f"  {command} {arguments:<18} {shows}")
+    say_result(f"  {command_name()} {'up':<18} the same pipeline for your own news")
     say_result(f"What worker and sink said: {settings.newsproof_data_dir / 'logs'}")

@@ -11,6 +11,8 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
+from newsproof.app.invocation import OptionsAnywhere
+
 LISTED: dict[str, dict[str, tuple[str, str]]] = {
     "Run it": {
         "up": ("process", "Run everything until Ctrl-C: servers, workers, the page."),
@@ -97,7 +99,7 @@ class ListGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-class ListedGroup(TyperGroup):
+class ListedGroup(OptionsAnywhere):
     """The command line: commands under headings, none loaded but the one that runs."""
 
     def __init__(self, *, commands: Any = None, **more: Any) -> None:

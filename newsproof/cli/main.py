@@ -15,7 +15,7 @@ app = typer.Typer(
     cls=ListedGroup,
     name="newsproof",
     help="Turn raw crypto news into search-verified trading signals, on Kafka.",
-    epilog="Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
+    epilog="--data-dir, --env-file and --debug may also stand after the command. Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
     "3 a server does not answer · 130 interrupted. Settings: `newsproof config`.",
     no_args_is_help=True,
     add_completion=False,
@@ -37,6 +37,10 @@ def newsproof(
     data_dir: Annotated[
         Path | None, typer.Option(help="Directory of the embedded servers; NEWSPROOF_DATA_DIR.", show_default=False)
     ] = None,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(help="File of settings to read in the place of .env.", show_default=False),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
@@ -44,8 +48,8 @@ def newsproof(
 ) -> None:
     """Turn raw crypto news into search-verified trading signals, on Kafka."""
     invocation = of(ctx)
-    invocation.data_dir = data_dir
-    Invocation.debug = debug
+    invocation.data_dir, invocation.env_file = data_dir, env_file
+    Invocation.debug, Invocation.current = debug, invocation
 
 
 @app.command(hidden=True)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import socket
+import asyncio
+import contextlib
+import os
 import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 
+import httpx
+import msgspec
 from pydantic import SecretStr
 
-from infra.embedded.child import DirectoryLock
+from infra.embedded.child import DirectoryLock, port_is_free, port_owner
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.owner_only import write_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
+from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory
 from newsproof.app.hints import command_name
-from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.research_composition import refuse_unusable_research
+from newsproof.app.servers import running_clickhouse
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.web.server import opened, tls_of
 from newsproof.web.tokens import opened_with, token_of
@@ -23,6 +34,29 @@ _EXAMPLE = (
 )
 _OF_THE_OFFLINE_PAGES = "2024-01-10T21:00:00Z"
 """When the offline pages speak of it: news of today would be too new to them."""
+_HOLDER = "holder.json"
+"""File beside the lock of ``up`` that says who holds it."""
+
+
+class _Phases:
+    """Prints how the start gets on, with the seconds since it began, and later how the end does."""
+
+    def __init__(self) -> None:
+        self._began: float | None = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        say(f"          {text}" if self._began is None else f"  {time.monotonic() - self._began:5.1f} s {text}")
+
+    def started(self) -> None:
+        self._began = None
+
+
+class _Holder(msgspec.Struct, frozen=True):
+    """Who runs ``up`` on a data directory. ``page``: its address, without the token; "" until it is open."""
+
+    pid: int
+    since: str
+    page: str
 
 
 async def up(settings: Settings, *, workers: int) -> None:
@@ -37,33 +71,87 @@ async def up(settings: Settings, *, workers: int) -> None:
     refuse_unusable(at)
     refuse_unusable_research(at)
     tls_of(at)  # made to see that it can be
-    token = token_of(at)
-    lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
-    lock.acquire()
+    refuse_unusable_directory(at)
+    directory, phases = at.newsproof_data_dir, _Phases()
+    lock = DirectoryLock(directory / "up", what="`newsproof up`")
+    _take(lock)
     try:
-        # Opened before the address is printed and held until the end: no other program can take the port and get
-        # the token.
-        with _listening(at) as listening:
+        await _refuse_taken_ports(at, workers)
+        token = token_of(at)
+        # Opened before anything starts, and held until the end: no other program can take the port and get the token.
+        with opened(at) as listening:
             port = listening.getsockname()[1]
-            address = opened_with(at.page_at(port), at, token, terminal=sys.stderr.isatty())
+            page = at.page_at(port)
+            _tell_others(lock, page)
+            address = opened_with(page, at, token, terminal=sys.stderr.isatty())
             # The page gets the token as a setting: the address that it prints goes to a log, and holds no token.
             at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
-            say(f"Starting in {settings.newsproof_data_dir} …")
-            async with pipeline(at, workers=workers, page=listening) as running:
-                _print_started(running, address, changes, workers)
-                await running.watch()
+            say(f"Starting in {directory} …")
+            async with pipeline(at, workers=workers, page=listening, phase=phases) as running:
+                await watched(
+                    running, _run(running, page, lambda: _print_started(running, address, changes, workers), phases)
+                )
+    except asyncio.CancelledError:
+        say(f"Ended. What was recorded stays in {directory}.")
+        raise
     finally:
         lock.release()
 
 
-def _listening(settings: Settings) -> socket.socket:
-    """Open the page's port. If it is taken, open a free one, unless the user chose the port."""
+async def _run(running: Pipeline, page: str, print_started: Callable[[], None], phases: _Phases) -> None:
+    phases(f"{', '.join(one.name for one in running.services)} start")
+    await _answers(page)
+    phases("the page answers")
+    phases.started()
+    print_started()
+    await RoomWatch(running.settings).run(say)
+
+
+async def _answers(page: str) -> None:
+    """Return when the page answers."""
+    # Our own socket: whatever its certificate says, nobody else can answer there.
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=None) as http:
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                await http.get(f"{page}healthz")
+                return
+            await asyncio.sleep(0.1)
+
+
+def _take(lock: DirectoryLock) -> None:
+    """Take the lock of ``up``. Raises ConfigError that says who has it."""
     try:
-        return opened(settings)
-    except ConfigError:
-        if "web_port" in settings.model_fields_set:
-            raise
-        return opened(settings.model_copy(update={"web_port": 0}))
+        lock.acquire()
+    except ConfigError as exc:
+        try:
+            holder = msgspec.json.decode((lock.directory / _HOLDER).read_bytes(), type=_Holder)
+        except (OSError, msgspec.MsgspecError):
+            raise exc from None
+        raise ConfigError(
+            f"`newsproof up` already runs on {lock.directory.parent}: process {holder.pid}, since {holder.since}, its page at "
+            f"{holder.page}. Use that one, end it (kill -INT {holder.pid}), or name another data directory (--data-dir)"
+        ) from exc
+
+
+def _tell_others(lock: DirectoryLock, page: str) -> None:
+    holder = _Holder(os.getpid(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), page)
+    write_owner_only(lock.directory / _HOLDER, msgspec.json.encode(holder).decode())
+
+
+async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
+    """Raise ConfigError if a port that the children are to open is taken. The page's is opened by ``up`` itself."""
+    wanted = []
+    if settings.metrics_port:
+        # Workers, the sink and the chat's worker.
+        wanted = [("METRICS_PORT", settings.metrics_host, settings.metrics_port + n) for n in range(workers + 2)]
+    running = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
+    if settings.clickhouse_port and not settings.clickhouse_url and running is None:
+        wanted.append(("CLICKHOUSE_PORT", EmbeddedClickHouse.host, settings.clickhouse_port))
+    for name, host, port in wanted:
+        if not port_is_free(port, host):
+            raise ConfigError(
+                f"port {port} of {host} is needed ({name}), and {port_owner(port)} has it: choose another one, or end that one"
+            )
 
 
 def _print_started(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from newsproof.report.run_name import called
 
 HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h", 604800: "7 d", 2592000: "30 d"}
 """Display names by ``horizon_s``."""
@@ -65,6 +66,11 @@ class Report(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         """Whether the run has neither calls nor signals."""
         return not self["spend"] and not self["deltas"]
+
+    @property
+    def name(self) -> str:
+        """What a person calls the run."""
+        return called(self.run_id, (row["provider_mode"] for row in self["modes"]))
 
     @property
     def modes(self) -> str:

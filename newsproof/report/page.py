@@ -36,7 +36,7 @@ def page_of(report: Report, *, written_at: str, more: str = "") -> str:
     bytes."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    title = f"Newsproof report: {report.run_id}"
+    title = f"Newsproof report: {report.name}"
     body = [
         _head(report, written_at),
         _cost(report),
@@ -55,7 +55,7 @@ def page_of(report: Report, *, written_at: str, more: str = "") -> str:
 
 
 def _head(report: Report, written_at: str) -> str:
-    summary = f"Run {report.run_id}, written {written_at}. {report.modes}"
+    summary = f"{report.name}, written {written_at}. {report.modes}"
     nothing = "" if not report.is_empty else '<p class="note">There is nothing of this run in ClickHouse yet.</p>'
     return f"<h1>Newsproof report</h1><p>{escape(summary)}</p>{nothing}"
 

@@ -11,7 +11,7 @@ from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
 
 
 def print_report_of(report: Report) -> None:
-    say_result(f"Newsproof report on run {report.run_id!r}. {report.modes}\n")
+    say_result(f"Newsproof report: {report.name}. {report.modes}\n")
     if report.is_empty:
         say_result(
             as_started("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")

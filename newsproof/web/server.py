@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import socket
 import ssl
@@ -14,6 +15,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from infra.embedded.child import port_owner
 from infra.settings import Settings
 from schemas.errors import ConfigError
 
@@ -116,8 +118,10 @@ def opened(settings: Settings) -> socket.socket:
         found.bind(at)
         found.listen(_OPEN_CONNECTIONS)
     except OSError as exc:
+        why = f"{port_owner(port)} has it" if exc.errno == errno.EADDRINUSE else str(exc.strerror)
         raise ConfigError(
-            f"WEB_PORT={port} cannot be opened on WEB_HOST={host} ({exc.strerror}): choose another one (0: a free one)"
+            f"WEB_PORT={port} cannot be opened on WEB_HOST={host}: {why}; choose another one (--port, or WEB_PORT; 0: a free "
+            "one)"
         ) from exc
     found.setblocking(False)
     return found

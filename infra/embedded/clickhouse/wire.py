@@ -20,6 +20,7 @@ import lz4.frame  # type: ignore[import-untyped]
 import msgspec
 import psutil
 
+from infra.embedded.child import port_owner
 from schemas.errors import ConfigError
 
 if sys.version_info >= (3, 14):
@@ -219,8 +220,8 @@ def loopback_socket(port: int) -> socket.socket:
     except OSError as exc:
         listener.close()
         raise ConfigError(
-            f"ClickHouse cannot listen on port {port} of 127.0.0.1 ({exc.strerror}). Stop what uses that "
-            "port, choose another one, or leave the port out and the system chooses."
+            f"ClickHouse cannot listen on port {port} of 127.0.0.1, which {port_owner(port)} has: end that one, choose "
+            "another port (CLICKHOUSE_PORT), or leave it out and the system chooses"
         ) from exc
     return listener
 

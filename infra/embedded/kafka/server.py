@@ -14,12 +14,13 @@ import os
 import secrets
 import struct
 import sys
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_is_free
+from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_is_free, port_owner
 from infra.embedded.kafka.jars import default_cache_dir, ensure_jars
 from infra.embedded.kafka.java import ClassArchive, Java, find_java
 from infra.embedded.kafka.settings import JVM_FLAGS, PROPERTIES
@@ -111,12 +112,14 @@ class EmbeddedKafka:
         if self.running:
             raise RuntimeError(f"This Kafka runs already, at {self.bootstrap}.")
         self._lock.acquire()
+        given_up = threading.Event()
         try:
-            jars = await asyncio.to_thread(ensure_jars, self._cache_dir, progress=self._progress)
+            jars = await asyncio.to_thread(ensure_jars, self._cache_dir, progress=self._progress, given_up=given_up)
             java = await asyncio.to_thread(find_java)
             self._archive = ClassArchive(self._cache_dir, java, jars)
             await self._start_on_some_port(java, os.pathsep.join(map(str, jars)))
         except BaseException:
+            given_up.set()
             self.kill()
             raise
         write_owner_only(self.data_dir / "address", self.bootstrap)
@@ -175,8 +178,8 @@ class EmbeddedKafka:
             self._port = chosen
         elif not port_is_free(self._port):
             raise ConfigError(
-                f"Port {self._port} of 127.0.0.1 is in use, so Kafka cannot listen there. Stop what uses "
-                "it, choose another port, or none to let the system choose."
+                f"Port {self._port} of 127.0.0.1 is in use by {port_owner(self._port)}, so Kafka cannot listen there. End "
+                "that one, choose another port, or none to let the system choose."
             )
         self._password = _kept_password(self.data_dir / PASSWORD_FILE)
         text = (PROPERTIES + self._more_properties).format(

@@ -24,8 +24,8 @@ from infra.kafka.topics import ensure_topics
 from infra.owner_only import make_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
-from newsproof.app.restarting import Backoff, KeptServer
-from newsproof.app.servers import Say, Servers, say_on_stderr, servers
+from newsproof.app.restarting import Backoff, KeptServer, for_want_of_room
+from newsproof.app.servers import Prepare, Say, Servers, say_on_stderr, servers
 from schemas.errors import ConfigError
 
 T = TypeVar("T")
@@ -80,7 +80,8 @@ class Service:
                 raise ConfigError(f"{self.name} refuses to start: {last}\nIts log: {self.child.log_file}")
             wait = backoff.after_run_of(loop.time() - started)
             self.restarts += 1
-            say(f"{self.name} ended with status {status} ({last[:200]}); starting it again in {wait:g} s")
+            room = for_want_of_room(self.child.log_file.parent)
+            say(f"{self.name} ended with status {status}{room} ({last[:200]}); starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             self.start(take_over=True)
 
@@ -125,28 +126,39 @@ class Pipeline:
 
 @contextlib.asynccontextmanager
 async def pipeline(
-    settings: Settings, *, workers: int = 1, page: socket.socket | None = None, say: Say = say_on_stderr
+    settings: Settings,
+    *,
+    workers: int = 1,
+    page: socket.socket | None = None,
+    say: Say = say_on_stderr,
+    phase: Say = lambda _text: None,
 ) -> AsyncIterator[Pipeline]:
     """Start servers, topics, tables, workers and sink; stop all of them in reverse order.
 
     The children get exactly these settings, whatever the environment or a ``.env`` file holds. ``page``: a listening
     socket, which remains the caller's, for the web service; then the worker of its research chat starts too.
+    ``phase`` is told how the start and the end get on.
 
     Raises:
         ConfigError, TransientError: as for :func:`newsproof.app.servers.servers`.
     """
-    async with servers(settings, say=say) as found:
+    # Each as soon as its server answers: the engine is there seconds before Kafka is.
+    prepare: dict[str, Prepare] = {"kafka": prepare_topics, "clickhouse": prepare_tables}
+    async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
-        await asyncio.gather(prepare_topics(at), prepare_tables(at))
+        phase("topics and tables are there")
         services = _services(at, workers, page)
+        others = [one for one in services if one.name != "sink"]
         try:
             for service in services:
                 # Workers of an embedded Kafka share this data directory, whose slot files show a taken slot.
                 service.start(take_over=found.embedded_kafka)
             yield Pipeline(at, found, services, say)
         finally:
-            await asyncio.gather(*(s.stop() for s in services if s.name != "sink"))
-            await asyncio.gather(*(s.stop() for s in services if s.name == "sink"))
+            phase(f"ending {', '.join(one.name for one in others)}")
+            await asyncio.gather(*(one.stop() for one in others))
+            phase("ending sink")
+            await asyncio.gather(*(one.stop() for one in services if one not in others))
 
 
 async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:

@@ -33,7 +33,7 @@ def config(
         return
     invocation = of(ctx)
     given = frozenset({"newsproof_data_dir"} if invocation.data_dir is not None else ())
-    shown = views(invocation.settings(), given=given)
+    shown = views(invocation.settings(), given=given, env_file=invocation.env_file)
     if as_json:
         for one in shown:
             json_line(one)

@@ -8,6 +8,7 @@ import typer
 
 from newsproof.app.invocation import of, run
 
+ENDING = "Ending in order; Ctrl-C again ends at once."
 TakeOver = Annotated[
     bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
 ]
@@ -25,11 +26,16 @@ def register(app: typer.Typer) -> None:
 def up(
     ctx: typer.Context,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")] = 1,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of the page; 0: a free one. Else WEB_PORT.", show_default=False),
+    ] = None,
 ) -> None:
-    """Run everything in one process tree until Ctrl-C: servers unless configured, workers, sink."""
+    """Run everything in one process tree until Ctrl-C: servers unless configured, workers, sink, page."""
     from newsproof.cli.up import up as run_up
 
-    run(run_up(of(ctx).settings(), workers=workers))
+    settings = of(ctx).settings(**({} if port is None else {"web_port": port}))
+    run(run_up(settings, workers=workers), ending=ENDING)
 
 
 def demo(
@@ -44,7 +50,7 @@ def demo(
     from newsproof.cli.demo import demo as run_demo
 
     invocation = of(ctx)
-    status = run(run_demo(invocation.settings(), keep=keep, live=live, as_json=as_json))
+    status = run(run_demo(invocation.settings(), keep=keep, live=live, as_json=as_json), ending=ENDING)
     raise typer.Exit(status)
 
 

@@ -17,6 +17,7 @@ from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, marked
 from newsproof.evaluation.profit.reading import RunSignal, RunSignals, StoredPrices, read_signals
 from newsproof.evaluation.profit.trades import NoTrade, Order, Trade, TradeRules
+from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.printable import counted, printable_line
 
@@ -96,12 +97,13 @@ async def show_profit(
     """
     async with database(invocation, admin=True) as tables:
         report = await profit_of(tables, run_id, rules, capital=capital, repeat=repeat, seed=seed)
+        name = await run_name(tables, run_id)
     if trades is not None:
         _write(trades, report.trades)
     if as_json:
         json_line(report)
     else:
-        _print(report)
+        _print(report, name)
 
 
 async def profit_of(
@@ -236,7 +238,7 @@ def _number(value: float | None, form: str = ".2f") -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
-def _print(report: ProfitReport) -> None:
+def _print(report: ProfitReport, name: str) -> None:
     f = report.figures
     rows = [
         ("profit", f"{f.profit:+,.2f}", f"dollars after costs; {f.gross_profit:+,.2f} before {f.fees:,.2f} of fees"),
@@ -247,7 +249,9 @@ def _print(report: ProfitReport) -> None:
         ("exposure", f"{f.exposure_mean:.2%}", f"open stakes by the capital, mean over time; {f.exposure_max:.2%} at most"),
     ]  # fmt: skip
     acted = report.signals - report.observed
-    title = f"Profit and loss of {report.run_id}: {counted(report.signals, 'signal')}, {acted:,} to buy or sell, {f.trades:,} traded"
+    title = (
+        f"Profit and loss of {name}: {counted(report.signals, 'signal')}, {acted:,} to buy or sell, {f.trades:,} traded"
+    )
     table(("", "figure", "what"), rows, title=title, right=("figure",))
     for what, counts in (("Ended", report.exits), ("Not traded", report.not_traded)):
         if counts:

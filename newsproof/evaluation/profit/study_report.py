@@ -26,6 +26,7 @@ from newsproof.evaluation.profit.study import (
     study_of,
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
+from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
 from schemas.printable import counted
@@ -66,10 +67,11 @@ async def show_study(
     """
     async with database(invocation, admin=True) as tables:
         report = await study_report(tables, run_id, by=by, directed=directed, repeat=repeat, seed=seed)
+        name = await run_name(tables, run_id)
     if as_json:
         json_line(report)
     else:
-        _print(report)
+        _print(report, name)
 
 
 async def study_report(
@@ -152,12 +154,12 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
     return said
 
 
-def counts_in_words(report: StudyReport) -> list[str]:
-    """Return how many signals were measured, and why others were not, as sentences."""
+def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
+    """Return how many signals of the run (by ``name``, else its id) were measured, and why others were not, as sentences."""
     study = report.study
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
     said = [
-        f"Event study of {report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
+        f"Event study of {name or report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
         "from the first open after the signal"
     ]
     for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
@@ -170,8 +172,8 @@ def counts_in_words(report: StudyReport) -> list[str]:
     return said
 
 
-def _print(report: StudyReport) -> None:
-    for said in counts_in_words(report):
+def _print(report: StudyReport, name: str) -> None:
+    for said in counts_in_words(report, name):
         say_result(said)
     for returns, title in TITLES.items():
         columns, rows = rows_of(report.study, returns)

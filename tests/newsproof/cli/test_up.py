@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -33,8 +34,17 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     env = environment(METRICS_PORT="0", WEB_PORT="0")
     up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
     assert up.stderr is not None
+    told = ""
     while "Newsproof runs" not in (line := up.stderr.readline()):
         assert line, "it ended instead of running"
+        told += line
+    phases = re.findall(r"^ +[0-9.]+ s (.*)$", told, re.M)
+    assert sorted(phases[:2]) == ["ClickHouse answers", "Kafka answers"]
+    assert phases[2:] == [
+        "topics and tables are there",
+        "worker-0, research, web, sink start",
+        "the page answers",
+    ]
     yield up
     up.kill()
     up.communicate()
@@ -53,8 +63,7 @@ def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_i
     data = tmp_path / ".data"
     token = (data / "web-token").read_text().strip()
     assert token not in said and told.endswith("  (log in with what .data/web-token holds)"), "a pipe may lead to a log"
-    retrying = httpx.HTTPTransport(retries=10)  # the page is another process, which starts beside this one
-    with httpx.Client(**asked_with(told, data), timeout=60, transport=retrying, trust_env=False) as client:
+    with httpx.Client(**asked_with(told, data), timeout=60, trust_env=False) as client:
         assert client.get("/").headers["content-type"].startswith("text/html")
         question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
         with client.stream("POST", "/api/v1/research/chat", json=question) as answer:
@@ -116,7 +125,8 @@ def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(t
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = newsproof("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
     assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
-    assert "cannot be opened on WEB_HOST=127.0.0.1" in done.stderr and "Starting" not in done.stderr
+    assert f"cannot be opened on WEB_HOST=127.0.0.1: process {os.getpid()} (" in done.stderr
+    assert "Starting" not in done.stderr
 
 
 def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
@@ -165,16 +175,44 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
 
 def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp_path: Path) -> None:
     second = newsproof("up", cwd=tmp_path)
-    assert second.returncode == exits.USAGE and "already runs" in second.stderr
+    assert second.returncode == exits.USAGE
+    assert f"already runs on .data: process {running.pid}, since " in second.stderr
     logs = tmp_path / ".data" / "logs"
     while not all(f"{name} starts" in (logs / file).read_text() for name, file in LOGS.items()):
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode == exits.INTERRUPTED
+    ending = err[err.index("Ending in order; Ctrl-C again ends at once.") :].splitlines()[1:]
+    assert [line.strip() for line in ending] == [
+        *("ending worker-0, research, web", "ending sink", "ending ClickHouse", "ending Kafka"),
+        "Ended. What was recorded stays in .data.",
+    ]
     assert "Traceback" not in err and processes_in(tmp_path) == []
     for name, file in LOGS.items():
         assert f"{name} ended in order" in (logs / file).read_text("utf-8")
+
+
+def test_ctrl_c_while_it_starts_ends_what_began_and_a_second_one_all_at_once(tmp_path: Path) -> None:
+    for after, presses, last in (
+        ("Starting in", 1, "Ended. What was recorded stays in .data.\n"),
+        ("Kafka answers", 2, "Ended at once.\n"),
+    ):
+        up = subprocess.Popen(
+            [*COMMAND, "up", "--port", "0"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+        )
+        assert up.stderr is not None
+        while after not in (line := up.stderr.readline()):
+            assert line, "it ended"
+        up.send_signal(signal.SIGINT)
+        while "Ending in order" not in (line := up.stderr.readline()):
+            assert line, "it ended without a word"
+        if presses == 2:
+            up.send_signal(signal.SIGINT)
+        _, err = up.communicate(timeout=60)
+        assert (up.returncode, err.splitlines(keepends=True)[-1]) == (exits.INTERRUPTED, last)
+        while processes_in(tmp_path):
+            pass  # they end with it, within milliseconds; the test's own time limit is the bound
 
 
 def test_killing_it_leaves_no_process(running: subprocess.Popen[str], tmp_path: Path) -> None:

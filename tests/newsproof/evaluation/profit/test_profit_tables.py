@@ -183,7 +183,7 @@ def test_the_table_says_what_the_figures_rest_on(database: dict[str, str], tmp_p
     file = tmp_path / "trades.csv"
     done = run(database, "pnl", "live", "--trades", str(file))
     assert done.exit_code == exits.OK, done.output
-    assert "Profit and loss of live: 4 signals, 3 to buy or sell, 2 traded" in done.stdout
+    assert "Profit and loss of offline judgements (run id live): 4 signals, 3 to buy or sell, 2 traded" in done.stdout
     assert "Not traded: no_symbol 1" in done.stdout and "Ended: horizon 1, withdrawn 1" in done.stdout
     assert "a year of 365 days, from 1 day;" in done.stdout
     assert "Verdict: +113.84 on 10,000.00 dollars in 2 trades, +56.92 each" in done.stdout
@@ -218,7 +218,10 @@ def test_a_study_takes_every_signal_with_a_direction_whatever_its_action(databas
 def test_the_study_is_printed_and_may_be_undirected(database: dict[str, str]) -> None:
     done = run(database, "study", "live", "--undirected", "--by", "source")
     assert done.exit_code == exits.OK, done.output
-    assert "Event study of live: 4 signals, 3 measured; returns of the asset, whatever the claim," in done.stdout
+    assert (
+        "Event study of offline judgements (run id live): 4 signals, 3 measured; returns of the asset, whatever the claim,"
+        in done.stdout
+    )
     assert "Abnormal: " in done.stdout and "Raw: " in done.stdout and "too few days" in done.stdout
     # One of three events has an abnormal return.
     assert "│ source │ wire  │      1 │    1 │" in done.stdout and "│ source │ wire  │      3 │    1 │" in done.stdout

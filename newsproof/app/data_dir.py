@@ -1,0 +1,116 @@
+"""The data directory: whether it can be used and its disk has room, before servers start and while they run."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infra.embedded.child import FULL_BYTES
+from infra.owner_only import make_owner_only
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+_MB = 1024 * 1024
+_LOOK_EVERY_S = 5.0
+_ELSE = "or name another directory (--data-dir, NEWSPROOF_DATA_DIR)"
+
+FreeBytes = Callable[[Path], int]
+
+
+def free_bytes(directory: Path) -> int:
+    """Return the room that the disk of a directory has for this user, in bytes."""
+    return shutil.disk_usage(directory).free
+
+
+def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_bytes) -> None:
+    """Make the data directory if it is missing, for its owner alone, and check that servers can work in it.
+
+    Raises:
+        ConfigError: it is a file, cannot be made or written, or its disk has less room than NEWSPROOF_MIN_FREE_MB.
+    """
+    directory, least_mb = settings.newsproof_data_dir, settings.newsproof_min_free_mb
+    try:
+        if directory.exists() and not directory.is_dir():
+            raise ConfigError(f"the data directory {directory} is a file: remove it, {_ELSE}")
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ConfigError(
+            f"the data directory {directory} cannot be made ({exc.strerror}): make it possible, {_ELSE}"
+        ) from exc
+    left_mb = free(directory) // _MB
+    try:
+        with tempfile.TemporaryFile(dir=directory) as probe:
+            probe.write(bytes(4096))
+    except OSError as exc:
+        if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise ConfigError(
+                f"nothing can be written to the data directory {directory} ({exc.strerror}): change that, {_ELSE}"
+            ) from exc
+        raise ConfigError(f"the disk of the data directory {directory} is full: free some space, {_ELSE}") from exc
+    if left_mb < least_mb:
+        raise ConfigError(
+            f"the disk of the data directory {directory} has {left_mb} MB left, and {least_mb} MB are needed to start "
+            f"(NEWSPROOF_MIN_FREE_MB): free some space, {_ELSE}"
+        )
+    make_owner_only(directory)
+
+
+class RoomWatch:
+    """Tells when the disk of the data directory runs short of room, is full, and has room again."""
+
+    def __init__(self, settings: Settings, *, free: FreeBytes = free_bytes) -> None:
+        self._directory = settings.newsproof_data_dir
+        self._least_mb = settings.newsproof_min_free_mb
+        self._free = free
+        self._stood = "well"
+
+    def look(self) -> str | None:
+        """Return what is to be told, if anything changed since the last look."""
+        left = self._free(self._directory)
+        left_mb = left // _MB
+        stands = "full" if left < FULL_BYTES else "short" if left_mb < self._least_mb else "well"
+        if stands == self._stood:
+            return None
+        self._stood = stands
+        if stands == "full":
+            return (
+                f"The disk of {self._directory} is full ({left_mb} MB left): Kafka cannot write, so no news is taken and no case "
+                "goes on. Free some space: they go on by themselves."
+            )
+        if stands == "short":
+            return (
+                f"The disk of {self._directory} has {left_mb} MB left, less than {self._least_mb} MB (NEWSPROOF_MIN_FREE_MB): "
+                "free some space, for once it is full no news is taken and no case goes on."
+            )
+        return f"The disk of {self._directory} has room again ({left_mb} MB)."
+
+    async def run(self, say: Callable[[str], None]) -> None:
+        """Look until cancelled."""
+        while True:
+            if (told := self.look()) is not None:
+                say(told)
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def running_elsewhere(directory: Path) -> list[Path]:
+    """Return the other data directories on which this user runs a pipeline with an embedded Kafka now."""
+    import psutil
+
+    found = set()
+    for process in psutil.process_iter(["cmdline"]):
+        if (process.info["cmdline"] or [])[-3:] != ["-m", "newsproof", "sink"]:
+            continue
+        try:
+            given = process.environ()
+        except psutil.Error:
+            continue
+        if given.get("KAFKA_EMBEDDED_PASSWORD_FILE"):
+            found.add(Path(given.get("NEWSPROOF_DATA_DIR", "")))
+    return sorted(found - {directory.absolute()})

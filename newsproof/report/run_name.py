@@ -1,0 +1,26 @@
+"""What a person calls a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from infra.clickhouse.client import ClickHouse
+from schemas.ids import LIVE_RUN
+from schemas.printable import printable
+
+
+def called(run_id: str, modes: Iterable[str]) -> str:
+    """Return the run's id; ``live``, the recorded judgements, by the modes of their providers unless all were live.
+
+    So nobody takes judgements of rules for those of models: "offline judgements (run id live)".
+    """
+    found = sorted(filter(None, modes))
+    if run_id != LIVE_RUN or found in ([], ["live"]):
+        return printable(run_id)
+    return f"{' and '.join(found)} judgements (run id live)"
+
+
+async def run_name(tables: ClickHouse, run_id: str) -> str:
+    """Return what to call a run, by the modes of its signals."""
+    rows = await tables.query("SELECT DISTINCT provider_mode FROM signals WHERE run_id = {run:String}", {"run": run_id})
+    return called(run_id, (str(mode) for (mode,) in rows.rows))
