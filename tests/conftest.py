@@ -74,6 +74,7 @@ def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         ours = (n for n in os.environ if n.lower() in Settings.model_fields or n.lower().startswith(KEY_OF_GATEWAY))
         for name in list(ours):
             monkeypatch.delenv(name)
+    monkeypatch.delenv("COLUMNS", raising=False)  # which pytest-xdist sets: tables would be as narrow as a terminal
 
 
 @pytest.fixture(autouse=True)

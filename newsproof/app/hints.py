@@ -14,25 +14,31 @@ from pathlib import Path
 _COMMAND = re.compile(r"(?<![\w./-])newsproof (?=[a-z])")
 
 
+class _Given:
+    data_dir: Path | None = None
+    env_file: Path | None = None
+
+
+GIVEN = _Given()
+"""The options of this process's command line that a hint repeats; set once they are parsed."""
+
+
 def command_name(data_dir: Path | None = None) -> str:
     """Return ``newsproof`` for the installed command, and the checkout's ``run`` where that (or ``-m newsproof``) started it.
 
     With the data directory and the file of settings that this call was given, so that what is suggested finds the same
     log; ``data_dir`` is another one to name.
     """
-    from newsproof.app.invocation import Invocation
-
     started = Path(sys.argv[0]).absolute()
     script = started.parents[1] / "run" if started.name == "__main__.py" else None
     words = ["newsproof"]
     if script is not None and script.exists():
         words = ["./run" if Path.cwd() == script.parent else str(script)]
-    given = Invocation.current
-    directory = data_dir or (given and given.data_dir) or os.environ.get("NEWSPROOF_DATA_DIR")
+    directory = data_dir or GIVEN.data_dir or os.environ.get("NEWSPROOF_DATA_DIR")
     if directory:
         words += ["--data-dir", str(directory)]
-    if given is not None and given.env_file is not None:
-        words += ["--env-file", str(given.env_file)]
+    if GIVEN.env_file is not None:
+        words += ["--env-file", str(GIVEN.env_file)]
     return shlex.join(words)
 
 

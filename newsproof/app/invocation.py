@@ -39,8 +39,6 @@ class Invocation:
     """The global options of this call."""
 
     debug = False
-    current: Invocation | None = None
-    """That of the command line of this process; None in a program that has none."""
     data_dir: Path | None = None
     env_file: Path | None = None
     _misspelt_told = False

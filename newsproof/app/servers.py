@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 Say = Callable[[str], None]
-Prepare = Callable[[Settings], Awaitable[object]]
+Prepare = Callable[["Settings"], Awaitable[object]]
 """Makes a server ready for use; the settings hold its address."""
 
 DEMO = "demo"

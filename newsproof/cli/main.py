@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from newsproof.app import hints
 from newsproof.app.invocation import Invocation, of, run_command_line
 from newsproof.app.version import VERSION
 from newsproof.cli.listing import ListedGroup
@@ -49,7 +50,8 @@ def newsproof(
     """Turn raw crypto news into search-verified trading signals, on Kafka."""
     invocation = of(ctx)
     invocation.data_dir, invocation.env_file = data_dir, env_file
-    Invocation.debug, Invocation.current = debug, invocation
+    Invocation.debug = debug
+    hints.GIVEN.data_dir, hints.GIVEN.env_file = data_dir, env_file
 
 
 @app.command(hidden=True)

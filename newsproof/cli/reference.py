@@ -44,13 +44,9 @@ def reference_page(app: typer.Typer, name: str, opening: str) -> str:
 
 def _commands(command: Any, path: str, parent: Any = None) -> Iterator[tuple[str, str]]:
     # By hand: the page must not depend on the width of the terminal that it is written from.
-    context = command.context_class(
-        command,
-        info_name=path if parent is None else path.rsplit(" ", 1)[-1],
-        parent=parent,
-        terminal_width=WIDTH,
-        max_content_width=WIDTH,
-    )
+    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    name = path if parent is None else path.rsplit(" ", 1)[-1]
+    context = command.context_class(command, info_name=name, parent=parent, **settings)
     yield path, "\n".join(line.rstrip() for line in command.get_help(context).splitlines()).strip()
     for name, child in getattr(command, "commands", {}).items():
         if not child.hidden:

@@ -40,6 +40,9 @@ def register(app: typer.Typer) -> None:
         backtest.command()(command)
 
 
+PAID_IS_KEPT = "the cases that ended and every answer that was paid for are kept; the same command goes on"
+
+
 @backtest.command("run")
 def run_cases(
     ctx: typer.Context,
@@ -143,8 +146,7 @@ def run_cases(
         run(show_dry_run(of(ctx), plans, can_show=what_a_sample_shows, **how))
         return
     work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
-    kept = "the cases that ended and every answer that was paid for are kept; the same command goes on, with"
-    raise typer.Exit(run(work, interrupted=f"{kept} {plans[0].again}"))
+    raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with {plans[0].again}"))
 
 
 @backtest.command()

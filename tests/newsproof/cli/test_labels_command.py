@@ -143,7 +143,7 @@ async def test_two_who_disagree_settle_nothing_and_who_does_not_know_says_nothin
     said = capsys.readouterr().out
     assert "3 of 4 judgements are of labelled cases" in said and "confirmed that was false" in said
     print_import(await imported(tmp_path, "a,true,ann,"))
-    assert "1 labels of ann from l.csv, in place of 3" in capsys.readouterr().out
+    assert "1 label of ann from l.csv, in place of 3" in capsys.readouterr().out
 
 
 async def test_a_run_without_signals_and_one_without_labels_are_told_apart(tables: ClickHouse, tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def test_junit_has_a_case_for_each_metric_and_rule_and_only_rules_fail() -> None
     suites = Xml.fromstring(as_junit(compared("misses>0", "misses>5", "brier@24h>0.3", missed=True)))
     metrics, rules = suites
     assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("22", "0", "0")
-    # Three scores at three horizons without outcomes; what B's missed case costs and how long it takes is not known.
-    assert metrics.get("skipped") == "13"
+    # Three scores at three horizons without outcomes; no price, so no adjusted profit; what B's missed case costs and how long it takes is not known.
+    assert metrics.get("skipped") == "14"
     assert {c.get("name"): [part.tag for part in c] for c in rules} == {
         "misses>0": ["failure"],
         "misses>5": ["system-out"],
