@@ -20,6 +20,7 @@ from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.origin import KEY_OF_GATEWAY
 from infra.settings import Settings
+from newsproof.app import hints
 from schemas.topics import Topics
 
 PARTITIONS = 2
@@ -74,6 +75,8 @@ def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         ours = (n for n in os.environ if n.lower() in Settings.model_fields or n.lower().startswith(KEY_OF_GATEWAY))
         for name in list(ours):
             monkeypatch.delenv(name)
+    for option in ("data_dir", "env_file"):  # a test may run the command line in this process
+        monkeypatch.setattr(hints.GIVEN, option, None)
     monkeypatch.delenv("COLUMNS", raising=False)  # which pytest-xdist sets: tables would be as narrow as a terminal
 
 

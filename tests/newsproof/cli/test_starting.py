@@ -22,10 +22,9 @@ from infra.embedded.clickhouse.wire import loopback_socket
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.origin import NOT_OURS
 from infra.settings import Settings
-from newsproof.app import exits
+from newsproof.app import exits, hints
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, running_elsewhere
 from newsproof.app.hints import command_name
-from newsproof.app.invocation import Invocation
 from newsproof.app.restarting import for_want_of_room
 from newsproof.app.servers import servers
 from newsproof.cli import up
@@ -42,9 +41,8 @@ MB = 1024 * 1024
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A directory of this test's own to stand in; the command line's options are forgotten after it."""
+    """A directory of this test's own to stand in."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Invocation, "current", None)
     yield tmp_path
 
 
@@ -214,7 +212,7 @@ def test_hints_name_the_directory_and_the_file_that_were_given(monkeypatch: pyte
     Path("mine.env").touch()
     config("--env-file", "mine.env")
     assert command_name().endswith(" --env-file mine.env") and "--data-dir" in command_name(Path("other"))
-    monkeypatch.setattr(Invocation, "current", None)
+    monkeypatch.setattr(hints.GIVEN, "env_file", None)
     monkeypatch.setenv("NEWSPROOF_DATA_DIR", "set")
     assert command_name().endswith(" --data-dir set")
 
