@@ -3,9 +3,10 @@
 Similarity is an exact cosine search; a subject's cases come in order of time.
 
 Memory is a projection of the journal (``infra.clickhouse.rows.memory_rows``). Recall searches a copy of it in its own
-process, which it brings up to what the tables hold before each answer (``infra.clickhouse.memory_copy``): a burst of
-recalls asks ClickHouse once a second, not once each. A case never waits for memory: if ClickHouse fails in any way, and
-what was read is too old, the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step reports it.
+process (``infra.clickhouse.memory_copy``), which is brought up to what the tables hold at most once a second: a burst of
+recalls asks ClickHouse once, not once each. A case never waits long for memory. While ClickHouse does not answer, what was
+read counts for 30 s; after that the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step reports
+it. Only while a large memory is read for the first time may a recall wait longer, up to 20 s after that began.
 
 Texts are compared by the vectors of one model (``infra.models.embeddings``). A provider's vector costs money, and the
 answer states the cost. The answer also carries the vector, because the sink stores the case's memory under it.

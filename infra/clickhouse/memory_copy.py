@@ -1,7 +1,8 @@
 """A copy of what recall reads of ClickHouse: memories, revisions of signals, outcomes. Read when a recall asks for it.
 
 Reading on looks at the tables' parts. A part never changes: what was inserted, merged or exchanged since is in parts with
-names not read yet, so nothing is missed, whoever wrote it and whenever; rows that a merge moved are known already.
+names not read yet, so nothing is missed, whoever wrote it and whenever; rows that a merge moved are known already. What
+replaces something is built beside it, and takes its place at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_AGE_S = 30.0
 PATIENCE_S = 0.2
 """How long a recall waits for what is new while what was read still counts; on a quiet machine that takes 20 ms."""
 LOAD_WITHIN_S = 20.0
-"""How long a recall waits while a large memory is read for the first time and ClickHouse does answer."""
+"""How long recalls wait, from the start of it, while memory is read for the first time and ClickHouse does answer."""
 ROWS_AT_ONCE = 2_000
 """Rows taken in between two turns of the event loop."""
 
@@ -76,18 +77,49 @@ class Outcome(NamedTuple):
 
 
 class _Table:
-    """One table and what was read of it: ``uuid`` tells it from the one that a rebuild puts into its place."""
+    """One table and what was read of it: ``uuid`` tells it from the one that a rebuild puts into its place.
+
+    ``new`` makes what its rows are held in, ``take`` takes rows into that. ``whole``: rows may be deleted from it, so it is
+    read whole whenever it changed.
+    """
 
     def __init__(
-        self, name: str, statement: str, take: Callable[[Sequence[Any]], None], clear: Callable[[], None]
+        self,
+        name: str,
+        statement: str,
+        new: Callable[[], Any],
+        take: Callable[[Any, Sequence[Any]], None],
+        *,
+        whole: bool = False,
+        **asked: Any,
     ) -> None:
-        self.name, self.statement, self.take, self.clear = name, statement, take, clear
+        self.name, self.statement, self.new, self.take, self.whole, self.asked = (
+            name,
+            statement,
+            new,
+            take,
+            whole,
+            asked,
+        )
+        self.held = new()
         self.uuid = ""
         self.seen: set[str] = set()
 
     def is_behind(self, there: tuple[str, set[str]] | None) -> bool:
         # A table that is missing is read nevertheless: the engine's error says what to do.
-        return there is None or there[0] != self.uuid or not there[1] <= self.seen
+        if there is None or there[0] != self.uuid:
+            return True
+        return there[1] != self.seen if self.whole else not there[1] <= self.seen
+
+
+class _News(NamedTuple):
+    """Rows of a table that were not held, and what they are taken into: what is held, or what will replace it."""
+
+    table: _Table
+    into: Any
+    rows: Sequence[Any]
+    uuid: str
+    seen: set[str]
 
 
 class MemoryCopy:
@@ -96,17 +128,12 @@ class MemoryCopy:
     def __init__(self, client: ClickHouse, run_id: str) -> None:
         self._client = client
         self._run_id = run_id
-        self.entries: dict[str, Entries] = {}
-        self._revisions: dict[str, tuple[Revision, ...]] = {}
-        self._outcomes: dict[str, tuple[Outcome, ...]] = {}
         self._memories: dict[str, _Table] = {}
-        self._dimensions: dict[str, int] = {}
-        self._beside = (
-            _Table("signals", _REVISIONS, self._take_revisions, self._revisions.clear),
-            _Table("outcomes", _OUTCOMES, self._take_outcomes, self._outcomes.clear),
-        )
+        self._revisions = _Table("signals", _REVISIONS, dict, _take_revisions)
+        self._outcomes = _Table("outcomes", _OUTCOMES, dict, _take_outcomes, whole=True)
         self._read_at: dict[str, float] = {}
         self._answering = False
+        self._began = 0.0
         self._reading: asyncio.Task[None] | None = None
 
     async def fresh(self, model: str, *, timeout_s: float) -> Entries:
@@ -123,11 +150,12 @@ class MemoryCopy:
             except NewsproofError:
                 if now() - self._read_at.get(model, float("-inf")) >= MAX_AGE_S:
                     raise
-        return self.entries[model]
+        entries: Entries = self._memories[model].held
+        return entries
 
     def revision_of(self, signal_id: str | None, as_of_ms: int) -> Revision | None:
         """Return the newest revision emitted before this time, an empty one if all came later; None for an unknown signal."""
-        revisions = self._revisions.get(signal_id or "")
+        revisions: tuple[Revision, ...] | None = self._revisions.held.get(signal_id or "")
         if revisions is None:
             return None
         out = (r for r in revisions if r.emitted_ms < as_of_ms)
@@ -135,7 +163,8 @@ class MemoryCopy:
 
     def outcome_of(self, case_id: str, as_of_ms: int) -> Outcome | None:
         """Return the outcome of the longest horizon that was over before this time; of several imports the last counts."""
-        newest = {o.horizon_s: o for o in sorted(self._outcomes.get(case_id, ()))}
+        held: tuple[Outcome, ...] = self._outcomes.held.get(case_id, ())
+        newest = {o.horizon_s: o for o in sorted(held)}
         return max((o for o in newest.values() if o.known_ms < as_of_ms), default=None)
 
     async def close(self) -> None:
@@ -144,17 +173,18 @@ class MemoryCopy:
             await asyncio.wait({self._reading})
 
     async def _read_on(self, model: str, timeout_s: float) -> None:
+        now = asyncio.get_running_loop().time
         while True:
             if self._reading is None or self._reading.done():
-                self._answering = False
+                self._answering, self._began = False, now()
                 if model not in self._memories:
-                    self._memories[model] = self._table_of(model)
+                    self._memories[model] = _Table("memories", _MEMORIES, Entries, _take_memories, model=model)
                 self._reading = asyncio.create_task(self._read(), name="memory-copy")
                 self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
             reading, first = self._reading, model not in self._read_at
             await asyncio.wait({reading}, timeout=timeout_s)
-            if first and self._answering:
-                await asyncio.wait({reading}, timeout=LOAD_WITHIN_S)
+            if first and self._answering and (left := self._began + LOAD_WITHIN_S - now()) > 0:
+                await asyncio.wait({reading}, timeout=left)
             if not reading.done():
                 if self._answering:
                     raise TransientError(
@@ -169,64 +199,48 @@ class MemoryCopy:
                 return
 
     async def _read(self) -> None:
-        began = asyncio.get_running_loop().time()
-        models = tuple(self._memories)
+        began, models = self._began, tuple(self._memories)
         parts = {name: (uuid, set(names)) for name, uuid, names in (await self._client.query(_PARTS)).rows}
         self._answering = True
-        # Judgements after the cases: a case that was read has its signal, if that was in the table then.
-        for model in models:
-            await self._read_memories(model, parts.get("memories"))
-        for table in self._beside:
-            if table.is_behind(there := parts.get(table.name)):
-                await self._read_table(table, there, {})
+        # Cases are asked for before their judgements, so each that was read has those that were there then; and they are
+        # taken in after them, so no recall sees one without.
+        tables = (*(self._memories[model] for model in models), self._revisions, self._outcomes)
+        news = [await self._news_of(t, parts.get(t.name)) for t in tables if t.is_behind(parts.get(t.name))]
+        for one in reversed(news):
+            for first in range(0, len(one.rows), ROWS_AT_ONCE):
+                one.table.take(one.into, one.rows[first : first + ROWS_AT_ONCE])
+                await asyncio.sleep(0)
+            one.table.held, one.table.uuid, one.table.seen = one.into, one.uuid, one.seen
         self._read_at |= dict.fromkeys(models, began)
 
-    async def _read_memories(self, model: str, there: tuple[str, set[str]] | None) -> None:
-        table = self._memories[model]
-        if table.is_behind(there):
-            asked = {"run_id": self._run_id, "model": model}
+    async def _news_of(self, table: _Table, there: tuple[str, set[str]] | None) -> _News:
+        uuid, active = there or ("", set[str]())
+        asked = {"run_id": self._run_id, **table.asked}
+        into = table.new() if table.whole or uuid != table.uuid else table.held
+        if isinstance(into, Entries):
             longest = (await self._client.query(_DIMENSIONS, asked)).rows[0][0]
-            known, self._dimensions[model] = self._dimensions[model], longest
-            await self._read_table(table, there, asked | {"dimensions": longest}, anew=longest != known)
-
-    async def _read_table(
-        self, table: _Table, there: tuple[str, set[str]] | None, asked: dict[str, Any], *, anew: bool = False
-    ) -> None:
-        uuid, active = there or ("", set())
-        anew |= uuid != table.uuid
-        asked = {"run_id": self._run_id, "seen": [] if anew else sorted(table.seen)} | asked
+            asked["dimensions"] = longest
+            into = into if into.dimensions == longest else Entries(longest)
+        asked["seen"] = sorted(table.seen) if into is table.held else []
         statement = table.statement.replace("DIMENSIONS", str(max(1, asked.get("dimensions", 0))))
         rows = (await self._client.query(statement, asked)).rows
-        # What replaces rows is taken in within one turn of the event loop: no recall sees a part of a table.
-        at_once = len(rows) if anew and table.seen else ROWS_AT_ONCE
-        if anew:
-            table.clear()
-        for first in range(0, len(rows), max(1, at_once)):
-            table.take(rows[first : first + at_once])
-            await asyncio.sleep(0)
-        table.uuid, table.seen = uuid, active | {row[0] for row in rows}
+        return _News(table, into, rows, uuid, active | {row[0] for row in rows})
 
-    def _table_of(self, model: str) -> _Table:
-        self.entries[model], self._dimensions[model] = Entries(), 0
 
-        def clear() -> None:
-            self.entries[model] = Entries(self._dimensions[model])
+def _take_memories(entries: Entries, rows: Sequence[Any]) -> None:
+    said = [MemoryRow._make(row[1:11]) for row in rows]
+    entries.add(said, [row[11][: entries.dimensions] for row in rows], [row[12] for row in rows])
 
-        def take(rows: Sequence[Any]) -> None:
-            entries = self.entries[model]
-            said = [MemoryRow._make(row[1:11]) for row in rows]
-            entries.add(said, [row[11][: entries.dimensions] for row in rows], [row[12] for row in rows])
 
-        return _Table("memories", _MEMORIES, take, clear)
+def _take_revisions(revisions: dict[str, tuple[Revision, ...]], rows: Sequence[Any]) -> None:
+    for row in rows:
+        held, one = revisions.get(row[1], ()), Revision._make(row[2:])
+        if all(r.revision != one.revision for r in held):
+            revisions[row[1]] = (*held, one)
 
-    def _take_revisions(self, rows: Sequence[Any]) -> None:
-        for row in rows:
-            held, one = self._revisions.get(row[1], ()), Revision._make(row[2:])
-            if all(r.revision != one.revision for r in held):
-                self._revisions[row[1]] = (*held, one)
 
-    def _take_outcomes(self, rows: Sequence[Any]) -> None:
-        for row in rows:
-            held, one = self._outcomes.get(row[1], ()), Outcome._make(row[2:])
-            if one not in held:
-                self._outcomes[row[1]] = (*held, one)
+def _take_outcomes(outcomes: dict[str, tuple[Outcome, ...]], rows: Sequence[Any]) -> None:
+    for row in rows:
+        held, one = outcomes.get(row[1], ()), Outcome._make(row[2:])
+        if one not in held:
+            outcomes[row[1]] = (*held, one)

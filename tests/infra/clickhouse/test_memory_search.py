@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from datetime import timedelta
 from typing import Any
@@ -14,9 +15,10 @@ from infra.clickhouse.columns import FIRST_WINS_TOP, MEMORY
 from infra.clickhouse.memory import SAME_ASSET_FLOOR, SIMILARITY_FLOOR, ClickHouseMemory
 from infra.clickhouse.record import epoch_ms
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed, length
-from schemas.effects import Recall
-from tests.infra.clickhouse.clickhouse_samples import NOW, seconds
-from tests.infra.clickhouse.test_memory import asked, replied
+from schemas.effects import Failure, Recall
+from schemas.errors import TransientError
+from tests.infra.clickhouse.clickhouse_samples import NOW, fill, seconds
+from tests.infra.clickhouse.test_memory import asked, remembered, replied
 
 pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
 
@@ -119,3 +121,72 @@ async def test_vectors_of_a_model_that_appear_later_are_found(
     assert replied(await memory.perform(effect)) == ()
     await clickhouse.insert("memories", MEMORY, [row(draw, 2, **plain, embedding=embed("USDC depeg"))])
     assert [e.case_id for e in replied(await memory.perform(effect))] == ["case-2"]
+
+
+async def test_a_read_that_fails_once_leaves_nothing_behind(
+    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
+    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+    memory, effect = ClickHouseMemory(clickhouse, timeout_s=30.0), asked("USDC depeg", as_of=NOW + seconds(3600))
+    assert replied(await memory.perform(effect)) == ()
+    plain = {"run_id": "live", "embedding_model": EMBEDDING_MODEL, "embedding": embed("USDC depeg")}
+    await clickhouse.insert("memories", MEMORY, [row(random.Random(1), 2, **plain)])
+    query, failures = clickhouse.query, ["once"]
+
+    async def failing(statement: str, *given: Any) -> Any:
+        if "summary" in statement and failures:
+            failures.pop()
+            raise TransientError("gone", kind="unavailable")
+        return await query(statement, *given)
+
+    monkeypatch.setattr(clickhouse, "query", failing)
+    assert isinstance((await memory.perform(effect)).reply, Failure)
+    assert [e.case_id for e in replied(await memory.perform(effect))] == ["case-2"]
+
+
+async def test_no_recall_sees_a_case_without_the_judgements_that_were_there(
+    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
+    monkeypatch.setattr(memory_copy, "PATIENCE_S", 0.0)
+    text, memory = "USDC 跌至 0.87 美元", ClickHouseMemory(clickhouse, timeout_s=30.0)
+    await fill(clickhouse, [remembered("before", "nothing alike")])
+    before_emission = asked(text, as_of=NOW + seconds(20))
+    assert replied(await memory.perform(before_emission)) == ()
+    await fill(clickhouse, [remembered("a", text)])
+    late = [("live", "a", "signal-a", 1, "final", NOW + seconds(30), "confirmed", 0.9)]
+    columns = ("run_id", "case_id", "signal_id", "revision", "stage", "emitted_at", "verdict", "confidence")
+    await clickhouse.insert("signals", columns, late)
+    query, let, asked_for = clickhouse.query, asyncio.Event(), asyncio.Event()
+
+    async def held_up(statement: str, *given: Any) -> Any:
+        if "FROM signals" in statement:
+            asked_for.set()
+            await let.wait()
+        return await query(statement, *given)
+
+    monkeypatch.setattr(clickhouse, "query", held_up)
+    reading = asyncio.create_task(memory.perform(before_emission))
+    await asked_for.wait()
+    assert replied(await memory.perform(before_emission)) == ()
+    let.set()
+    assert replied(await reading) == ()
+    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+    assert [e.case_id for e in replied(await memory.perform(asked(text, as_of=NOW + seconds(60))))] == ["a"]
+
+
+async def test_an_outcome_that_was_removed_is_forgotten(
+    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
+    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+    text, memory = "USDC 跌至 0.87 美元", ClickHouseMemory(clickhouse, timeout_s=30.0)
+    await fill(clickhouse, [remembered("a", text)])
+    columns = ("case_id", "horizon_s", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version")
+    later = NOW + seconds(3600)
+    await clickhouse.insert("outcomes", columns, [("a", 3600, NOW, 1.0, later, 1.3, 0.3, 1)])
+    effect = asked(text, as_of=NOW + seconds(7200))
+    assert [e.outcome for e in replied(await memory.perform(effect))] == ["+30.0% after 1 h"]
+    await clickhouse.command("DELETE FROM outcomes WHERE version < 2")
+    assert [e.outcome for e in replied(await memory.perform(effect))] == [None]
