@@ -145,6 +145,8 @@ def _fields(line: bytes, source: str) -> dict[str, Any] | None:
 def _open(file: str) -> int:
     if file == "-":
         return sys.stdin.fileno()
+    if Path(file).is_dir():
+        raise ConfigError(f"{file} is a directory: name a file, or - for standard input")
     try:
         return os.open(Path(file), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as exc:
@@ -152,25 +154,37 @@ def _open(file: str) -> int:
 
 
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield lines without their ends. A line over 2 × ``MAX_RECORD_BYTES`` is cut there, and refused later."""
-    queue: asyncio.Queue[bytes] = asyncio.Queue(maxsize=8)
+    """Yield lines without their ends. A line over 2 × ``MAX_RECORD_BYTES`` is cut there, and refused later.
+
+    Raises:
+        ConfigError: the system cannot read on; what came before was yielded.
+    """
+    queue: asyncio.Queue[bytes | OSError] = asyncio.Queue(maxsize=8)
     loop = asyncio.get_running_loop()
 
     def read() -> None:
         # A thread of its own, not the loop's pool: at Ctrl-C nothing waits for a read that may never return.
         # os.read, not sys.stdin: a thread that holds the lock of sys.stdin makes the interpreter's exit fail.
         while True:
+            chunk: bytes | OSError
             try:
                 chunk = os.read(descriptor, _CHUNK)
+            except OSError as exc:
+                chunk = exc
+            try:
                 asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
-            except (OSError, RuntimeError, asyncio.CancelledError):
+            except (RuntimeError, asyncio.CancelledError):
                 return
-            if not chunk:
+            if not chunk or isinstance(chunk, OSError):
                 return
 
     threading.Thread(target=read, daemon=True, name="read-lines").start()
     rest, skipping = b"", False
     while chunk := await queue.get():
+        if isinstance(chunk, OSError):
+            raise ConfigError(
+                f"the input cannot be read on ({chunk.strerror}): mend that, and publish again, for what is there counts once"
+            ) from chunk
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             if not skipping:

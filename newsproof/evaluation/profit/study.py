@@ -26,10 +26,10 @@ OFFSETS_MIN = (-60, -45, -30, -15, -5, 0, 5, 10, 15, 30, 60, 120, 240, 480, 720,
 """Minutes from the base."""
 DRAWS = 1_999
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
-_LATE_AT_LEAST_MS = 5 * _MINUTE_MS
+_LATE_AT_LEAST_MS = _MINUTE_MS
 _OFFSETS_MS = np.array(OFFSETS_MIN, dtype=np.int64) * _MINUTE_MS
 _LATE_MS = np.maximum(_LATE_AT_LEAST_MS, np.abs(_OFFSETS_MS) // 10)
-"""By how much a price may come after its offset: a tenth of it, at least five minutes; before the base it is never the base."""
+"""By how much a price may come after its offset: a tenth of it, at least a minute, as for outcomes; before the base it is never the base."""
 _LATE_MS = np.where(_OFFSETS_MS < 0, np.minimum(_LATE_MS, -_OFFSETS_MS - 1), np.where(_OFFSETS_MS, _LATE_MS, 0))
 
 LeftOut = Literal["neutral", "no_symbol", "no_price"]

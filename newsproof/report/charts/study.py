@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -91,11 +92,19 @@ def _panel(curve: Curve, n: int, scale: Sequence[float]) -> str:
 
 
 def _line(curve: Curve, x: Callable[[int], float], y: Callable[[float], float]) -> list[str]:
-    """The band, the line through the means and a dot at each, with its figures."""
-    banded = [
-        (x(n), y(p.high), y(p.low)) for n, p in enumerate(curve.points) if p.low is not None and p.high is not None
-    ]
-    there = [(x(n), y(p.mean), p) for n, p in enumerate(curve.points) if p.mean is not None]
+    """The band, the line through the means and a dot at each, with its figures. What is not known is a gap."""
+    marks = []
+    for known, run in groupby(enumerate(curve.points), lambda one: one[1].mean is not None):
+        if known:
+            marks += _drawn(curve, list(run), x, y)
+    return marks
+
+
+def _drawn(
+    curve: Curve, run: Sequence[tuple[int, CurvePoint]], x: Callable[[int], float], y: Callable[[float], float]
+) -> list[str]:
+    banded = [(x(n), y(p.high), y(p.low)) for n, p in run if p.low is not None and p.high is not None]
+    there = [(x(n), y(p.mean), p) for n, p in run if p.mean is not None]
     marks = []
     if banded:
         around = [*((at, high) for at, high, _ in banded), *((at, low) for at, _, low in reversed(banded))]

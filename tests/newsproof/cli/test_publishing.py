@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +14,9 @@ import pytest
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from newsproof.app import exits
+from newsproof.cli.log import publishing
 from newsproof.cli.log.publishing import item_of
-from schemas.errors import ContractError
+from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_NEWS_BYTES, MAX_RECORD_BYTES, decode_news
 from schemas.topics import Topics
 from tests.newsproof.command import COMMAND, NOT_FOR_A_CLIENT, environment, newsproof
@@ -26,6 +29,18 @@ def test_a_plain_line_becomes_news_of_now() -> None:
     news = decode_news(item.value, now=NOW)
     assert (news.source, news.text, news.published_at) == ("cli", "SEC 批准比特币现货 ETF", NOW)
     assert (item.key, item.dated_now) == (news.key, True)
+
+
+async def test_a_directory_and_a_read_that_fails_end_in_a_sentence_and_never_wait(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a directory: name a file"):
+        publishing._open(str(tmp_path))
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(ConfigError, match=r"cannot be read on \(Is a directory\)"):
+            async with asyncio.timeout(20):
+                [line async for line in publishing._lines(descriptor)]
+    finally:
+        os.close(descriptor)
 
 
 def test_an_object_is_sent_as_it_stands_and_given_a_source_and_a_time_only_where_it_names_none() -> None:
