@@ -95,6 +95,7 @@ async def up(settings: Settings, *, workers: int) -> None:
         say(f"Ended. What was recorded stays in {directory}.")
         raise
     finally:
+        (lock.directory / _HOLDER).unlink(missing_ok=True)
         lock.release()
 
 
@@ -131,6 +132,8 @@ def _take(lock: DirectoryLock) -> None:
             f"`newsproof up` already runs on {lock.directory.parent}: process {holder.pid}, since {holder.since}, its page at "
             f"{holder.page}. Use that one, end it (kill -INT {holder.pid}), or name another data directory (--data-dir)"
         ) from exc
+    # A run that was killed leaves its own, and what that names is not to be ended in our place.
+    (lock.directory / _HOLDER).unlink(missing_ok=True)
 
 
 def _tell_others(lock: DirectoryLock, page: str) -> None:

@@ -173,6 +173,12 @@ def test_a_second_up_of_a_directory_is_told_who_has_it() -> None:
         up._take(second)
     first.release()
     assert said(found.value, since=since, pid=os.getpid()) == FROZEN["second up"]
+    # The next one holds the lock, and has not told its page yet: what the first one left names another process.
+    up._take(first)
+    with pytest.raises(ConfigError) as found:
+        up._take(second)
+    first.release()
+    assert said(found.value, pid=os.getpid()) == FROZEN["second up, while the first one starts"]
 
 
 def test_a_pipeline_on_another_directory_is_found(tmp_path: Path) -> None:
