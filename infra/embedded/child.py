@@ -71,8 +71,11 @@ def port_owner(port: int) -> str:
 
 
 def disk_is_full(directory: Path) -> bool:
-    """Return whether the disk of a directory has no room for what a server writes at once."""
-    return shutil.disk_usage(directory).free < FULL_BYTES
+    """Return whether the disk of a directory has no room for what a server writes at once; False where it cannot be told."""
+    try:
+        return shutil.disk_usage(directory).free < FULL_BYTES
+    except OSError:
+        return False  # The directory is gone, or its disk does not answer: callers have a failure of their own to tell.
 
 
 class DirectoryLock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -92,6 +93,15 @@ def test_a_disk_that_runs_short_is_told_once_for_each_change() -> None:
     told = [watch.look() for _ in range(7)]
     short, full = FROZEN["disk runs short"], FROZEN["disk is full while running"]
     assert told == [None, short, None, full, None, short, FROZEN["disk has room again"]]
+
+
+def test_a_disk_that_cannot_be_asked_is_told_once_and_ends_nothing() -> None:
+    watch = RoomWatch(at(newsproof_min_free_mb=0))
+    unknown = FROZEN["disk cannot be asked"]
+    assert [watch.look(), watch.look()] == [unknown, None] and for_want_of_room(Path("data")) == ""
+    Path("data").mkdir()
+    told = watch.look()
+    assert told is not None and re.sub(r"\d+", "MB_LEFT", told) == FROZEN["disk can be asked again"]
 
 
 async def test_a_server_that_has_no_room_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
