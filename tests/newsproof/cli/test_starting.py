@@ -173,6 +173,33 @@ async def test_a_taken_port_is_named_with_who_has_it() -> None:
     assert port_owner(port) == FROZEN["unknown owner of a port"]
 
 
+async def test_a_port_that_the_system_refuses_is_told_as_that_and_with_no_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError) as of_metrics:
+        # TEST-NET-1 of RFC 5737: no machine has it.
+        await up._refuse_taken_ports(at(metrics_host="192.0.2.1", metrics_port=9100), workers=1)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(ConfigError) as of_engine:
+        await up._refuse_taken_ports(at(clickhouse_port=1023), workers=1)
+    with pytest.raises(ConfigError) as of_clickhouse:
+        loopback_socket(1023)
+    monkeypatch.setattr("infra.embedded.kafka.server.free_ports", lambda _: (1, 2))
+    with pytest.raises(ConfigError) as of_kafka:
+        EmbeddedKafka(tmp_path, port=1023)._write_properties()
+    found = {
+        "metrics": str(of_metrics.value),
+        "ClickHouse": str(of_engine.value),
+        "ClickHouse, in its own words": str(of_clickhouse.value),
+        "Kafka": str(of_kafka.value),
+    }
+    assert found == {name: FROZEN[f"refused port of {name}"] for name in found}
+
+
 def test_a_second_up_of_a_directory_is_told_who_has_it() -> None:
     first, second = (DirectoryLock(Path("data/up"), what="`newsproof up`") for _ in range(2))
     up._take(first)
