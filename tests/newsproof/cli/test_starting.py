@@ -26,6 +26,7 @@ from infra.settings import Settings
 from newsproof.app import exits, hints
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, running_elsewhere
 from newsproof.app.hints import command_name
+from newsproof.app.invocation import Invocation
 from newsproof.app.restarting import for_want_of_room
 from newsproof.app.servers import servers
 from newsproof.cli import up
@@ -273,6 +274,17 @@ def test_what_is_wrong_in_a_file_of_settings_is_named() -> None:
     status, text, _ = config()
     assert (status, text.splitlines()) == (0, [FROZEN[".env name"], FROZEN[".env name of ours"]])
     assert config("--env-file", "nowhere")[1] == FROZEN["--env-file without a file"]
+
+
+def test_a_client_is_told_of_a_setting_that_is_nearly_one_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".env").write_text("TAVILY_KEY=x\nNEWSPROOF_MODE=live\n")
+    Invocation().client_settings()
+    assert capsys.readouterr().err == "", "all settings are loaded only where one looks like a client's"
+    Path("mine.env").write_text("KAFKA_BOOTSTRAP_SERVER=broker:9092\nNEWSPROOF_MODE=live\n")
+    invocation = Invocation()
+    invocation.env_file = Path("mine.env")
+    assert [invocation.client_settings().kafka_bootstrap_servers for _ in range(2)] == [None, None]
+    assert capsys.readouterr().err == FROZEN["name in a file, told to a client"] + "\n"
 
 
 @pytest.mark.security
