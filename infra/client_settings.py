@@ -53,6 +53,10 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.convert({name: str(v) if isinstance(v, Path) else v for name, v in given.items()}, cls)
 
 
+KNOWN_TO_CLIENTS = (*ClientSettings.__struct_fields__, "newsproof_mode", "newsproof_min_free_mb")
+"""These settings, and those others whose names :func:`infra.origin.misspelt_in` would take for misspelt ones of them."""
+
+
 def load_client_settings(**overrides: object) -> ClientSettings:
     """Read them from the environment and ``.env``; ``overrides`` that are not None take precedence.
 

@@ -44,16 +44,16 @@ def free_ports(count: int) -> list[int]:
         return [probe.getsockname()[1] for probe in probes]
 
 
-def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Return whether a server could listen on ``port`` of ``host``, an IPv4 address or name, now."""
+def why_not_bound(port: int, host: str = "127.0.0.1") -> OSError | None:
+    """Return why no server could listen on ``port`` of ``host``, an IPv4 address or name, now; None if one could."""
     with socket.socket() as probe:
         # As servers do: connections of a former server that are still closing do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-        return True
+        except OSError as exc:
+            return exc
+        return None
 
 
 def port_owner(port: int) -> str:
@@ -71,8 +71,11 @@ def port_owner(port: int) -> str:
 
 
 def disk_is_full(directory: Path) -> bool:
-    """Return whether the disk of a directory has no room for what a server writes at once."""
-    return shutil.disk_usage(directory).free < FULL_BYTES
+    """Return whether the disk of a directory has no room for what a server writes at once; False where it cannot be told."""
+    try:
+        return shutil.disk_usage(directory).free < FULL_BYTES
+    except OSError:
+        return False  # The directory is gone, or its disk does not answer: callers have a failure of their own to tell.
 
 
 class DirectoryLock:

@@ -1,8 +1,11 @@
 """How long a consumer's fetches wait at the broker: briefly while records come, longer when none have come for a while.
 
 A fetch is answered as soon as there is a record for any of its partitions, so a long wait delays none of these. It delays
-what the same connection is asked meanwhile, and partitions that the fetch left out because they had unread records: both
-happen while records come. At rest, many short waits are nothing but work for the broker and for us.
+what the same connection is asked meanwhile, and partitions that the fetch left out because they had unread records. The
+latter happens only while records come. The former can happen at the end of quiet too where there are several brokers, each
+with a fetch of its own: after a record at one, what the consumer asks another one waits for the fetch there, for up to
+``QUIET_WAIT_MS``. That delays the first duplicate check or retraction after quiet, for both ask for end offsets. At rest,
+many short waits are nothing but work for the broker and for us.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
 
 
 class RoomWatch:
-    """Tells when the disk of the data directory runs short of room, is full, and has room again."""
+    """Tells when the disk of the data directory runs short of room, is full, cannot be asked, and has room again."""
 
     def __init__(self, settings: Settings, *, free: FreeBytes = free_bytes) -> None:
         self._directory = settings.newsproof_data_dir
@@ -73,12 +73,21 @@ class RoomWatch:
 
     def look(self) -> str | None:
         """Return what is to be told, if anything changed since the last look."""
-        left = self._free(self._directory)
+        why, left = "", 0
+        try:
+            left = self._free(self._directory)
+        except OSError as exc:
+            why = str(exc.strerror)
         left_mb = left // _MB
-        stands = "full" if left < FULL_BYTES else "short" if left_mb < self._least_mb else "well"
+        stands = "unknown" if why else "full" if left < FULL_BYTES else "short" if left_mb < self._least_mb else "well"
         if stands == self._stood:
             return None
-        self._stood = stands
+        stood, self._stood = self._stood, stands
+        if stands == "unknown":
+            return (
+                f"How much room the disk of {self._directory} has cannot be told ({why}): see that the directory is there and its "
+                "disk answers; everything goes on meanwhile as far as it can."
+            )
         if stands == "full":
             return (
                 f"The disk of {self._directory} is full ({left_mb} MB left): Kafka cannot write, so no news is taken and no case "
@@ -89,7 +98,7 @@ class RoomWatch:
                 f"The disk of {self._directory} has {left_mb} MB left, less than {self._least_mb} MB (NEWSPROOF_MIN_FREE_MB): "
                 "free some space, for once it is full no news is taken and no case goes on."
             )
-        return f"The disk of {self._directory} has room again ({left_mb} MB)."
+        return f"The disk of {self._directory} has room{'' if stood == 'unknown' else ' again'} ({left_mb} MB)."
 
     async def run(self, say: Callable[[str], None]) -> None:
         """Look until cancelled."""

@@ -57,18 +57,28 @@ class Invocation:
         from infra.settings import load_settings
 
         settings = load_settings(**overrides, **self._given())
-        self._tell_misspelt(settings)
+        self._tell_misspelt()
         return settings
 
     def client_settings(self) -> ClientSettings:
         """Read the few settings that a client of Kafka needs, which costs far less than reading all.
 
+        Misspelt settings are told only where one looks like one of these few.
+
         Raises:
             ConfigError: as :meth:`settings`.
         """
-        from infra.client_settings import load_client_settings
+        from infra.client_settings import KNOWN_TO_CLIENTS, load_client_settings
+        from infra.origin import misspelt_in
 
-        return load_client_settings(**self._given())
+        settings = load_client_settings(**self._given())
+        if misspelt_in(self._settings_file, KNOWN_TO_CLIENTS):
+            self._tell_misspelt()
+        return settings
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.env_file or Path(".env")
 
     def _given(self) -> dict[str, object]:
         given: dict[str, object] = {}
@@ -84,16 +94,16 @@ class Invocation:
             given["_env_file"] = self.env_file
         return given
 
-    def _tell_misspelt(self, settings: Settings) -> None:
+    def _tell_misspelt(self) -> None:
         from infra.origin import misspelt_in
+        from infra.settings import Settings
 
         if self._misspelt_told:
             return
         self._misspelt_told = True
-        file = self.env_file or Path(".env")
-        for name, nearest in misspelt_in(file, type(settings).model_fields).items():
+        for name, nearest in misspelt_in(self._settings_file, Settings.model_fields).items():
             print(
-                f"newsproof: {name.upper()} in {file} is no setting and is not read; the nearest is {nearest.upper()}",
+                f"newsproof: {name.upper()} in {self._settings_file} is no setting and is not read; the nearest is {nearest.upper()}",
                 file=sys.stderr,
                 flush=True,
             )

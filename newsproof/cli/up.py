@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -14,7 +15,7 @@ import httpx
 import msgspec
 from pydantic import SecretStr
 
-from infra.embedded.child import DirectoryLock, port_is_free, port_owner
+from infra.embedded.child import DirectoryLock, port_owner, why_not_bound
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.owner_only import write_owner_only
 from infra.settings import Settings
@@ -95,6 +96,7 @@ async def up(settings: Settings, *, workers: int) -> None:
         say(f"Ended. What was recorded stays in {directory}.")
         raise
     finally:
+        (lock.directory / _HOLDER).unlink(missing_ok=True)
         lock.release()
 
 
@@ -131,6 +133,8 @@ def _take(lock: DirectoryLock) -> None:
             f"`newsproof up` already runs on {lock.directory.parent}: process {holder.pid}, since {holder.since}, its page at "
             f"{holder.page}. Use that one, end it (kill -INT {holder.pid}), or name another data directory (--data-dir)"
         ) from exc
+    # A run that was killed leaves its own, and what that names is not to be ended in our place.
+    (lock.directory / _HOLDER).unlink(missing_ok=True)
 
 
 def _tell_others(lock: DirectoryLock, page: str) -> None:
@@ -139,7 +143,7 @@ def _tell_others(lock: DirectoryLock, page: str) -> None:
 
 
 async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
-    """Raise ConfigError if a port that the children are to open is taken. The page's is opened by ``up`` itself."""
+    """Raise ConfigError if a port that the children are to open cannot be. The page's is opened by ``up`` itself."""
     wanted = []
     if settings.metrics_port:
         # Workers, the sink and the chat's worker.
@@ -148,10 +152,14 @@ async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
     if settings.clickhouse_port and not settings.clickhouse_url and running is None:
         wanted.append(("CLICKHOUSE_PORT", EmbeddedClickHouse.host, settings.clickhouse_port))
     for name, host, port in wanted:
-        if not port_is_free(port, host):
+        if (exc := why_not_bound(port, host)) is not None:
+            why, mend = f"{port_owner(port)} has it", "end that one"
+            if exc.errno != errno.EADDRINUSE:
+                why = f"it cannot be opened ({exc.strerror})"
+                mend = "correct METRICS_HOST" if name == "METRICS_PORT" else "leave it out and the system chooses"
             raise ConfigError(
-                f"port {port} of {host} is needed ({name}), and {port_owner(port)} has it: choose another one, or end that one"
-            )
+                f"port {port} of {host} is needed ({name}), and {why}: choose another one, or {mend}"
+            ) from exc
 
 
 def _print_started(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:

@@ -7,6 +7,7 @@ Source: https://clickhouse.com/docs/en/interfaces/http and, for the statuses,
 from __future__ import annotations
 
 import base64
+import errno
 import hmac
 import ipaddress
 import socket
@@ -212,16 +213,18 @@ def is_loopback(host: str) -> bool:
 
 
 def loopback_socket(port: int) -> socket.socket:
-    """Return a socket bound to ``port`` of 127.0.0.1 (0: the system chooses). Raises ConfigError when it is taken."""
+    """Return a socket bound to ``port`` of 127.0.0.1 (0: the system chooses). Raises ConfigError when it cannot be."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
     except OSError as exc:
         listener.close()
+        taken = exc.errno == errno.EADDRINUSE
+        why = f", which {port_owner(port)} has: end that one," if taken else f" ({exc.strerror}):"
         raise ConfigError(
-            f"ClickHouse cannot listen on port {port} of 127.0.0.1, which {port_owner(port)} has: end that one, choose "
-            "another port (CLICKHOUSE_PORT), or leave it out and the system chooses"
+            f"ClickHouse cannot listen on port {port} of 127.0.0.1{why} choose another port (CLICKHOUSE_PORT), or leave it "
+            "out and the system chooses"
         ) from exc
     return listener
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import errno
 import os
 import secrets
 import struct
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_is_free, port_owner
+from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_owner, why_not_bound
 from infra.embedded.kafka.jars import default_cache_dir, ensure_jars
 from infra.embedded.kafka.java import ClassArchive, Java, find_java
 from infra.embedded.kafka.settings import JVM_FLAGS, PROPERTIES
@@ -176,11 +177,16 @@ class EmbeddedKafka:
         chosen, controller_port = free_ports(2)
         if self._port is None:
             self._port = chosen
-        elif not port_is_free(self._port):
+        elif (exc := why_not_bound(self._port)) is not None:
+            if exc.errno != errno.EADDRINUSE:
+                raise ConfigError(
+                    f"Kafka cannot listen on port {self._port} of 127.0.0.1 ({exc.strerror}). Choose another port, or none to "
+                    "let the system choose."
+                ) from exc
             raise ConfigError(
                 f"Port {self._port} of 127.0.0.1 is in use by {port_owner(self._port)}, so Kafka cannot listen there. End "
                 "that one, choose another port, or none to let the system choose."
-            )
+            ) from exc
         self._password = _kept_password(self.data_dir / PASSWORD_FILE)
         text = (PROPERTIES + self._more_properties).format(
             port=self._port, controller_port=controller_port, password=self._password

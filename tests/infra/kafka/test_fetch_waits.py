@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from aiokafka import TopicPartition
 
@@ -14,7 +16,11 @@ async def test_a_consumer_waits_long_while_it_is_quiet_and_briefly_from_the_firs
     address: KafkaAddress, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ensure_topics(address, topics, partitions=1, replication=1)
-    async with address.reading(fetch_max_wait_ms=25) as consumer, address.producer() as producer:
+    async with (
+        asyncio.timeout(60),
+        address.reading(fetch_max_wait_ms=25) as consumer,
+        address.producer() as producer,
+    ):
         sent, send = list[int](), consumer._client.send
 
         async def recorded(node: object, request: object) -> object:

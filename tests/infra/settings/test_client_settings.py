@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.client_settings import ClientSettings, load_client_settings
+from infra.client_settings import KNOWN_TO_CLIENTS, ClientSettings, load_client_settings
+from infra.origin import misspelt_in
 from infra.redaction import redacted
 from infra.settings import Settings, load_settings
 from infra.settings.kafka import KafkaSettings, TopicSettings
@@ -27,6 +28,14 @@ def test_they_have_every_setting_of_kafka_and_its_default(dotenv: Path) -> None:
     ours = {"newsproof_data_dir", "newsproof_topic_prefix"}
     assert set(ClientSettings.__struct_fields__) == {*KafkaSettings.model_fields, *TopicSettings.model_fields} | ours
     assert load_client_settings() == ClientSettings.of(load_settings())
+
+
+def test_no_other_setting_is_taken_for_a_misspelt_one_of_theirs(dotenv: Path) -> None:
+    dotenv.write_text("".join(f"{name}=x\n" for name in Settings.model_fields))
+    assert misspelt_in(dotenv, KNOWN_TO_CLIENTS) == {}
+    # Nothing is listed that need not be.
+    for name in set(KNOWN_TO_CLIENTS) - set(ClientSettings.__struct_fields__):
+        assert name in Settings.model_fields and misspelt_in(dotenv, set(KNOWN_TO_CLIENTS) - {name}) != {}
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_the_file(

@@ -100,6 +100,7 @@ async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
         + huge
         + b'\n{"source":"s","text":"t","published_at":"2026-03-01T00:00:00Z"}\nlast'
     )
+    (tmp_path / ".env").write_text("NEWSPROOF_MODE=live\nTAVILY_API_KEY=x\n")
     env = {**settings(address, topics), "PYTHONPROFILEIMPORTTIME": "1"}
     done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=env)
     assert (done.returncode, json.loads(done.stdout)) == (

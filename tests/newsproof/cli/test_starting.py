@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from infra.settings import Settings
 from newsproof.app import exits, hints
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, running_elsewhere
 from newsproof.app.hints import command_name
+from newsproof.app.invocation import Invocation
 from newsproof.app.restarting import for_want_of_room
 from newsproof.app.servers import servers
 from newsproof.cli import up
@@ -92,6 +94,15 @@ def test_a_disk_that_runs_short_is_told_once_for_each_change() -> None:
     told = [watch.look() for _ in range(7)]
     short, full = FROZEN["disk runs short"], FROZEN["disk is full while running"]
     assert told == [None, short, None, full, None, short, FROZEN["disk has room again"]]
+
+
+def test_a_disk_that_cannot_be_asked_is_told_once_and_ends_nothing() -> None:
+    watch = RoomWatch(at(newsproof_min_free_mb=0))
+    unknown = FROZEN["disk cannot be asked"]
+    assert [watch.look(), watch.look()] == [unknown, None] and for_want_of_room(Path("data")) == ""
+    Path("data").mkdir()
+    told = watch.look()
+    assert told is not None and re.sub(r"\d+", "MB_LEFT", told) == FROZEN["disk can be asked again"]
 
 
 async def test_a_server_that_has_no_room_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +174,33 @@ async def test_a_taken_port_is_named_with_who_has_it() -> None:
     assert port_owner(port) == FROZEN["unknown owner of a port"]
 
 
+async def test_a_port_that_the_system_refuses_is_told_as_that_and_with_no_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError) as of_metrics:
+        # TEST-NET-1 of RFC 5737: no machine has it.
+        await up._refuse_taken_ports(at(metrics_host="192.0.2.1", metrics_port=9100), workers=1)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(ConfigError) as of_engine:
+        await up._refuse_taken_ports(at(clickhouse_port=1023), workers=1)
+    with pytest.raises(ConfigError) as of_clickhouse:
+        loopback_socket(1023)
+    monkeypatch.setattr("infra.embedded.kafka.server.free_ports", lambda _: (1, 2))
+    with pytest.raises(ConfigError) as of_kafka:
+        EmbeddedKafka(tmp_path, port=1023)._write_properties()
+    found = {
+        "metrics": str(of_metrics.value),
+        "ClickHouse": str(of_engine.value),
+        "ClickHouse, in its own words": str(of_clickhouse.value),
+        "Kafka": str(of_kafka.value),
+    }
+    assert found == {name: FROZEN[f"refused port of {name}"] for name in found}
+
+
 def test_a_second_up_of_a_directory_is_told_who_has_it() -> None:
     first, second = (DirectoryLock(Path("data/up"), what="`newsproof up`") for _ in range(2))
     up._take(first)
@@ -173,6 +211,12 @@ def test_a_second_up_of_a_directory_is_told_who_has_it() -> None:
         up._take(second)
     first.release()
     assert said(found.value, since=since, pid=os.getpid()) == FROZEN["second up"]
+    # The next one holds the lock, and has not told its page yet: what the first one left names another process.
+    up._take(first)
+    with pytest.raises(ConfigError) as found:
+        up._take(second)
+    first.release()
+    assert said(found.value, pid=os.getpid()) == FROZEN["second up, while the first one starts"]
 
 
 def test_a_pipeline_on_another_directory_is_found(tmp_path: Path) -> None:
@@ -230,6 +274,17 @@ def test_what_is_wrong_in_a_file_of_settings_is_named() -> None:
     status, text, _ = config()
     assert (status, text.splitlines()) == (0, [FROZEN[".env name"], FROZEN[".env name of ours"]])
     assert config("--env-file", "nowhere")[1] == FROZEN["--env-file without a file"]
+
+
+def test_a_client_is_told_of_a_setting_that_is_nearly_one_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".env").write_text("TAVILY_KEY=x\nNEWSPROOF_MODE=live\n")
+    Invocation().client_settings()
+    assert capsys.readouterr().err == "", "all settings are loaded only where one looks like a client's"
+    Path("mine.env").write_text("KAFKA_BOOTSTRAP_SERVER=broker:9092\nNEWSPROOF_MODE=live\n")
+    invocation = Invocation()
+    invocation.env_file = Path("mine.env")
+    assert [invocation.client_settings().kafka_bootstrap_servers for _ in range(2)] == [None, None]
+    assert capsys.readouterr().err == FROZEN["name in a file, told to a client"] + "\n"
 
 
 @pytest.mark.security
