@@ -336,8 +336,16 @@ async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr
 
     ``given``: the user named one, which is used. Otherwise it is the default one if it holds a log, else the demo's, so
     that reading commands work after ``newsproof demo``. A directory with a running server takes precedence.
+
+    Raises:
+        ConfigError: the user named a directory that is not there, and no server elsewhere.
     """
     directory = settings.newsproof_data_dir
+    if given and not directory.exists() and not (settings.kafka_bootstrap_servers or settings.clickhouse_url):
+        raise ConfigError(
+            f"there is no data directory {directory}, so there is nothing to read: correct --data-dir (or NEWSPROOF_DATA_DIR), "
+            "or make it with `newsproof up`"
+        )
     if given or settings.kafka_bootstrap_servers or settings.clickhouse_url:
         return settings
     demo = directory / DEMO

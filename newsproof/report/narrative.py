@@ -184,6 +184,8 @@ def _told_ending(event: Any) -> tuple[str, str, str]:
     match event:
         case ev.EvidenceCritiqued():
             said = "; ".join(event.contradictions)
+            if event.stances is None and not event.claims:  # its verdict is that of nobody
+                return "critiqued", readers_in_words(event), said
             read = f"{CRITIC_SAYS[event.verdict]}; the news is {TIMELINESS[event.timeliness]}"
             return "critiqued", f"The evidence weighed: {read}. {readers_in_words(event)}", said
         case ev.SignalSynthesized(signal=s):

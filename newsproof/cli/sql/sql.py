@@ -14,6 +14,7 @@ from pathlib import Path
 from infra.clickhouse.client import ClickHouse, Result, engine_words
 from infra.clickhouse.statement import split_statements
 from newsproof.app.database import database
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, say_result
 from newsproof.cli.sql.history import remember
 from newsproof.cli.sql.output import Format, print_rows
@@ -120,7 +121,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
                     try:
                         result = runner.run(ask(client, statement, parameters, admin=admin))
                     except NewsproofError as exc:
-                        say_result(f"{exc}")
+                        say_result(as_started(f"{exc}"))
                     except (asyncio.CancelledError, KeyboardInterrupt):
                         say_result("Interrupted.")
                     else:

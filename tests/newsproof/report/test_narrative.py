@@ -176,7 +176,6 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         ev.EvidenceCritiqued(
             claims=(), verdict="conflicting", contradictions=("a says, b denies",), timeliness="stale"
         ),
-        "The evidence weighed: sources contradict each other; the news is old, told again. "
         "No critic read the pages: the word rules read alone.",
         "a says, b denies",
     ),

@@ -217,7 +217,7 @@ export default {
   "reliability.none": "还没有信号有结果，无法谈校准。用 `./run outcomes import` 读入价格即可补齐。",
   "reliability.synthetic": "这些结果基于合成价格：只说明流程，不说明市场。",
   "trust.whole.other": "{n} 项检查全部成立。",
-  "trust.broken.other": "有 {n} 项检查不成立：使用这些数字之前请先看表。",
+  "trust.broken.other": "有 {n} 项检查不成立（{checks}）：使用这些数字之前请先看表。",
   "column.group": "分组",
   "column.events": "事件",
   "column.days": "天数",
