@@ -29,9 +29,9 @@ def share_interval(hits: Floats, labels: Labels) -> tuple[float, float] | None:
 
     ``hits``: 1 or 0 of each case, ``labels``: its block. Wilson's interval of as many independent cases as would vary like the
     blocks' sums do, fewer by Korn and Graubard's factor for a variance that is estimated from so few blocks, and never more
-    than there are cases; where the share is the same in every block, of as many as there are blocks. With six blocks, whose cases
-    correlate by 0.2 to 0.5, it holds a share of 10 % in 91 to 93 of 100 samples, one of 30 or 50 % in 94 to 95. Random signs of blocks, which serve means elsewhere, do not do
-    here: a share of 3 % lies in their interval 20 to 85 times in 100.
+    than there are cases; where the share is the same in every block, of as many as there are blocks. With six blocks of
+    cases that correlate by 0.2 to 0.5 it holds a share of 10 % in 91 to 93 of 100 samples, one of 30 or 50 % in 94 to 95. Random
+    signs of blocks, which serve means elsewhere, do not do here: a share of 3 % lies in their interval 20 to 85 times in 100.
 
     Source: Korn, Graubard 1998, Survey Methodology 24, 193-201, with Wilson's interval for the exact one.
     """
