@@ -250,9 +250,13 @@ def _rows(version: int, one: PriceSeries) -> Iterator[Row]:
     return ((version, one.symbol, one.venue, *bar) for bar in zip(*columns, strict=True))
 
 
-async def delete_left_over(client: ClickHouse) -> None:
-    """Delete bars that count for nothing: of an import or a removal that was killed. No other import may be under way."""
-    await delete_bars(client, [version for (version,) in (await client.query(_LEFT_OVER)).rows])
+async def delete_left_over(client: ClickHouse, only: int | None = None) -> None:
+    """Delete bars that count for nothing, or such bars of one version: of an import or a removal that was killed.
+
+    An import that is under way from elsewhere loses its bars, too: :func:`refuse_changed` tells it before it stands.
+    """
+    versions = [version for (version,) in (await client.query(_LEFT_OVER)).rows]
+    await delete_bars(client, [version for version in versions if only in (None, version)])
 
 
 async def standing_twin(client: ClickHouse, new: PriceImport, standing: Sequence[PriceImport]) -> PriceImport | None:
@@ -271,12 +275,27 @@ async def standing_twin(client: ClickHouse, new: PriceImport, standing: Sequence
     ]
     rows = (await client.query(_CONTENT, {"versions": [new.version, *(one.version for one in alike)]})).rows
     content = {version: (count, digest) for version, count, digest in rows}
-    if content.get(new.version, (0,))[0] != new.bars:
+    _refuse_other_count(content.get(new.version, (0,))[0], new)
+    return next((one for one in alike if content.get(one.version) == content.get(new.version)), None)
+
+
+async def refuse_changed(client: ClickHouse, new: PriceImport) -> None:
+    """Look again, just before :func:`write_import`, whether the bars of ``new`` are as many as were written.
+
+    Raises:
+        TransientError: another process deleted them, or wrote bars or an import under the same number.
+    """
+    rows = (await client.query(_CONTENT, {"versions": [new.version]})).rows
+    taken = any(one.version == new.version for one in await standing_imports(client))
+    _refuse_other_count(0 if taken or not rows else rows[0][1], new)
+
+
+def _refuse_other_count(found: int, new: PriceImport) -> None:
+    if found != new.bars:
         raise TransientError(
             "another process changes the imported prices at the same time, so nothing was imported: import again when it is done",
             kind="unavailable",
         )
-    return next((one for one in alike if content.get(one.version) == content.get(new.version)), None)
 
 
 def _hides(later: PriceImport, one: PriceImport) -> bool:

@@ -22,6 +22,7 @@ from infra.market.outcomes.bars import (
     market_name,
     next_version,
     overlaps,
+    refuse_changed,
     standing_imports,
     standing_twin,
     times_covered,
@@ -126,7 +127,8 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
-    # Two imports at once could take one number; from two machines, `standing_twin` sees it.
+    # Two imports at once could take one number, and one deletes the bars of the other as left over. The lock is of a data
+    # directory: from two machines, `standing_twin` and `refuse_changed` see it, and who lost its bars imports nothing.
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given, say=lambda _text: None)
     lock = DirectoryLock(settings.newsproof_data_dir / "outcomes", what="`newsproof outcomes`")
     lock.acquire()
@@ -228,9 +230,11 @@ async def _import(
         )
         if tell is not None:
             tell(preview)
+        if not twin:
+            await refuse_changed(client, new)
     except BaseException:
         if not twin:
-            await delete_bars(client, [new.version])
+            await delete_left_over(client, new.version)  # not what another process made stand under this number
         raise
     if not twin:
         await write_import(client, new)

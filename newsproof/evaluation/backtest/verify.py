@@ -35,9 +35,9 @@ class Verified(msgspec.Struct, kw_only=True):
     """Result of a verification.
 
     ``identical``: cases whose signal (or end) equals the recorded one byte for byte. ``calls`` is always 0, because a
-    verification cannot make calls; replies that it lacked are in ``misses``. ``open``: cases that have not ended.
-    ``diverged``: cases in which some event differs from the recording, whether or not their signal does. ``other_rules``:
-    cases that other rules of judgement decided, which are not replayed: no difference would say anything of the log.
+    verification cannot make calls; replies that it lacked are in ``misses``. ``diverged``: cases in which some event differs
+    from the recording, whether or not their signal does. ``other_rules``: cases that other rules of judgement decided, which
+    are not replayed: no difference would say anything of the log.
     """
 
     cases: int = 0
@@ -45,7 +45,6 @@ class Verified(msgspec.Struct, kw_only=True):
     calls: int = 0
     misses: int = 0
     seconds: float = 0.0
-    open: int = 0
     look_ahead: int = 0
     diverged: int = 0
     other_rules: int = 0
@@ -53,7 +52,7 @@ class Verified(msgspec.Struct, kw_only=True):
 
     def add(self, other: Verified) -> None:
         """Add the result of other cases; the differences of the lowest ids are kept, whoever found them."""
-        for name in ("cases", "identical", "calls", "misses", "open", "look_ahead", "diverged", "other_rules"):
+        for name in ("cases", "identical", "calls", "misses", "look_ahead", "diverged", "other_rules"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.differences = _first(self.differences + other.differences)
 

@@ -31,8 +31,8 @@ Role = Literal["primary", "secondary", "shown"]
 Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
 PRIMARY: Profit = "profit"
 _NO_BETA = (
-    "no case that a run acted on has a beta: it takes bars of its market, not of BTC itself, and of BTC from 30 days before "
-    "(newsproof outcomes import)"
+    "no case that a run acted on has a beta: it takes bars of its market, not of BTC itself, and of BTC from 30 days before, "
+    "from files (newsproof outcomes import FILE), for --exchange asks for none from before the entries"
 )
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""

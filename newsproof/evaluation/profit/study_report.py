@@ -26,6 +26,7 @@ from newsproof.evaluation.profit.study import (
     study_of,
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
+from newsproof.report.charts.study import offset
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
@@ -183,13 +184,9 @@ def _print(report: StudyReport, name: str) -> None:
         say_result(f"! {warning}")
 
 
-def _offset(minutes: int) -> str:
-    return f"{minutes:+d} min" if abs(minutes) <= 60 else f"{minutes // 60:+d} h"
-
-
 def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the columns of a table of these returns, and a row for each group that has some."""
-    columns = ("", "group", "events", "days", *map(_offset, SHOWN_MIN))
+    columns = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
     return columns, [_row(group, returns) for group in study.groups if events_of(group, returns)]
 
 

@@ -38,7 +38,7 @@ POWER = 0.8
 _AT_A_TIME = 512
 _KEPT = 8_000_000
 """Signs of so many draws and blocks (64 MB) are kept for the next metric; more are drawn anew."""
-_NONE = 1e-24
+NONE = 1e-24
 """A variance below this share of the squared sums is rounding: all blocks say the same."""
 
 
@@ -130,7 +130,7 @@ class _Signed:
         self._hh = float((h * h).sum())
         residuals = s - h * self._estimate
         variance = float((residuals * residuals).sum())
-        self.variance = variance if variance > _NONE * float((s * s).sum()) else 0.0
+        self.variance = variance if variance > NONE * float((s * s).sum()) else 0.0
         self._exact = len(s) <= ENUMERATED
 
     def pvalue(self, null: float) -> float:
@@ -144,7 +144,7 @@ class _Signed:
         # |t*| >= |t| without dividing, for a variance may be 0: t² = numerator² / variance.
         beyond = numerator * numerator * self.variance >= there * there * np.maximum(variance, 0.0) * (1.0 - 1e-9)
         if self.variance == 0.0:
-            beyond = variance <= _NONE * total
+            beyond = variance <= NONE * total
         many = int(np.count_nonzero(beyond))
         return many / len(beyond) if self._exact else (many + 1) / (len(beyond) + 1)
 

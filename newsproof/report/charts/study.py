@@ -20,6 +20,7 @@ from newsproof.report.charts.svg import (
     ticks,
     tip,
 )
+from schemas.printable import counted
 
 _LEFT, _TOP, _ACROSS = 48, 8, 3
 _WIDE, _GAP = 206, 16
@@ -83,7 +84,7 @@ def _panel(curve: Curve, n: int, scale: Sequence[float]) -> str:
     for place, point in enumerate(curve.points):
         if place % 5 == 0:
             anchor = "start" if place == 0 else "end" if place == last else "middle"
-            marks.append(text(_offset(point.minutes), x(place), zero + half + 16, anchor=anchor, fill=FAINT, size=11))
+            marks.append(text(offset(point.minutes), x(place), zero + half + 16, anchor=anchor, fill=FAINT, size=11))
         if point.minutes == 0:
             dashed = {"stroke": LINE, "stroke_dasharray": "3 3"}
             marks.append(element("line", x1=x(place), x2=x(place), y1=zero - half, y2=zero + half, **dashed))
@@ -114,30 +115,27 @@ def _drawn(
     marks.append(element("path", d=path, fill="none", stroke=colour(0), stroke_width=1.5))
     for at, height, point in there:
         band = "too few days for a band" if point.low is None else f"{_share(point.low)} to {_share(point.high)}"
-        said = f"{curve.name}, {_offset(point.minutes)}: {_share(point.mean)} ({band}), {_events(point.events)}"
+        said = f"{curve.name}, {offset(point.minutes)}: {_share(point.mean)} ({band}), {counted(point.events, 'event')}"
         marks.append(element("circle", tip(said), cx=at, cy=height, r=2.5, fill=colour(0)))
     return marks
 
 
 def _ends(curve: Curve) -> str:
     last = [point for point in curve.points if point.mean is not None][-1]
-    return f"{_share(last.mean)} at {_offset(last.minutes)}"
+    return f"{_share(last.mean)} at {offset(last.minutes)}"
 
 
 def _counted(curve: Curve) -> str:
     banded = any(point.low is not None for point in curve.points)
-    return _events(curve.events) + ("" if banded else ", too few days")
+    return counted(curve.events, "event") + ("" if banded else ", too few days")
 
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:+.3g}%" if value else "0"
 
 
-def _offset(minutes: int) -> str:
+def offset(minutes: int) -> str:
+    """Return an offset as charts and tables name it: ``-15 min``, ``0``, ``+90 min``; whole hours as ``+1 h``."""
     if not minutes:
         return "0"
     return f"{minutes:+d} min" if abs(minutes) < 60 or minutes % 60 else f"{minutes // 60:+d} h"
-
-
-def _events(count: int) -> str:
-    return f"{count:,} event" + ("" if count == 1 else "s")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import PriceFile, read_bars
-from infra.market.outcomes.bars import Overlap, write_bars
+from infra.market.outcomes.bars import Overlap, delete_left_over, overlaps, standing_imports, write_bars
 from infra.market.outcomes.markets import renaming
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
@@ -119,6 +119,29 @@ async def test_bars_of_a_killed_import_go_with_the_next_one_and_two_of_one_numbe
     with pytest.raises(TransientError, match="another process changes the imported prices"):
         await import_file(Invocation(), prices(tmp_path, *day("SOL/USDT")), CaseSelection())
     assert (await tables.query(count)).rows == [(1, len(DAY))]
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["deleted", "and its number taken"])
+async def test_an_import_whose_bars_another_machine_deletes_meanwhile_does_not_stand(
+    tables: ClickHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    other = prices(tmp_path, *day("ETH/USD"), name="other.csv")
+
+    async def meanwhile(client: ClickHouse, *args: Any, **how: Any) -> Any:
+        monkeypatch.undo()
+        monkeypatch.setattr(outcomes, "_tables", found)
+        await delete_left_over(client)
+        if taken:
+            assert (await import_file(Invocation(), other, CaseSelection())).version == 1
+        return await overlaps(client, *args, **how)
+
+    found = outcomes._tables
+    monkeypatch.setattr(outcomes, "overlaps", meanwhile)
+    with pytest.raises(TransientError, match="nothing was imported: import again"):
+        await import_file(Invocation(), prices(tmp_path, *day("SOL/USDT")), CaseSelection())
+    stand = [(one.version, one.source) for one in await standing_imports(tables)]
+    assert stand == ([(1, other.source)] if taken else [])
+    assert (await tables.query("SELECT DISTINCT symbol FROM bars")).rows == ([("ETH/USD",)] if taken else [])
 
 
 async def test_the_imports_that_stand_are_listed_and_one_command_changes_them_at_a_time(

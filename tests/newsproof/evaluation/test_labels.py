@@ -179,9 +179,12 @@ def test_intervals_draw_days_and_not_judgements() -> None:
     one, ten = on_days(1), on_days(10)
     wrong = ten.confirmed_that_was_false
     assert (wrong.count, wrong.of, wrong.days) == (10, 80, 8)
-    # Of eight days that vary alone the blocks' variance is that of seven independent cases.
-    assert (wrong.low, wrong.high) == pytest.approx(wilson(7 / 8, 7))
-    assert (one.confirmed_that_was_false.low, one.confirmed_that_was_false.high) == pytest.approx(wilson(7 / 8, 7))
+    # Of eight days that vary alone the blocks' variance is that of seven independent cases, fewer by the factor for eight days.
+    sure = 7 * (1.959963985 / 2.364624252) ** 2
+    assert (wrong.low, wrong.high) == pytest.approx(wilson(sure / 8, sure))
+    assert (one.confirmed_that_was_false.low, one.confirmed_that_was_false.high) == pytest.approx(
+        wilson(sure / 8, sure)
+    )
     assert (one.refuted_that_was_true.low, one.refuted_that_was_true.high) == (None, None)
     squares = [(0.6 + day / 50 - (day > 0)) ** 2 for day in range(8)]
     band = mean_of(np.array(squares), np.arange(8), seed=0)

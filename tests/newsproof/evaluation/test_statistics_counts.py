@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy import stats
 
-from newsproof.evaluation.statistics import bin_of, brier_parts, holm, wilson
+from newsproof.evaluation.statistics import bin_of, brier_parts, holm, share_interval, wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 9), (1, 3), (5, 10), (97, 100), (10, 10)])
@@ -16,6 +17,25 @@ def test_wilson_is_that_of_scipy(k: int, n: int) -> None:
 
 def test_of_nothing_wilson_says_nothing() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_the_interval_of_a_share_holds_its_level_with_six_blocks_that_differ(share: float) -> None:
+    # Without the factor for so few blocks it holds 0.3 in 89 and 0.5 in 90 of 100.
+    rng, within = np.random.default_rng(1), 0.2
+    labels = np.repeat(np.arange(6), 20)
+    held = 0
+    for _ in range(1000):
+        of_blocks = rng.beta(share * (1 - within) / within, (1 - share) * (1 - within) / within, 6)
+        low, high = share_interval((rng.random(120) < of_blocks[labels]).astype(float), labels) or (1.0, 0.0)
+        held += low <= share <= high
+    assert 930 <= held <= 970
+
+
+@pytest.mark.parametrize(("hits", "of"), [(0, 3), (1, 2), (1, 3), (3, 7), (7, 10), (3, 3)])
+def test_where_all_blocks_have_one_share_there_are_as_many_cases_as_blocks(hits: int, of: int) -> None:
+    each = np.tile(np.arange(of) < hits, 10).astype(float)
+    assert share_interval(each, np.repeat(np.arange(10), of)) == pytest.approx(wilson(10 * hits / of, 10))
 
 
 def test_holm_by_hand() -> None:

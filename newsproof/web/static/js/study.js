@@ -74,4 +74,5 @@ function figures(groups, kind) {
   return dataTable(columns, rows, t("study.table"));
 }
 
-const offset = (minutes) => (Math.abs(minutes) < 60 || minutes % 60 ? `${signed(minutes, 0)} min` : `${signed(minutes / 60, 0)} h`);
+/** As `offset` of the chart. */
+const offset = (minutes) => (!minutes ? "0" : Math.abs(minutes) < 60 || minutes % 60 ? `${signed(minutes, 0)} min` : `${signed(minutes / 60, 0)} h`);

@@ -20,6 +20,8 @@ from newsproof.evaluation.profit.study import (
     event_paths,
     study_of,
 )
+from newsproof.evaluation.profit.study_report import rows_of
+from newsproof.report.charts.study import offset
 from schemas.prices import PriceSeries
 from tests.newsproof.evaluation.profit.price_paths import DAY, MINUTE, START, bars
 
@@ -195,3 +197,9 @@ def test_groups_have_their_events_and_the_others_are_counted() -> None:
 
 def test_no_event_is_no_curve() -> None:
     assert study_of([], dimensions=("verdict",)) == Study(events=0, measured=0, left_out={}, raw_only={}, groups=())
+
+
+def test_the_table_of_a_study_names_an_offset_as_its_chart_does() -> None:
+    columns, _ = rows_of(Study(events=0, measured=0, left_out={}, raw_only={}, groups=()), "raw")
+    assert columns[4:] == ("-1 h", "-15 min", "+5 min", "+1 h", "+4 h", "+24 h")
+    assert (offset(-60), offset(0), offset(90)) == ("-1 h", "0", "+90 min")
