@@ -96,7 +96,7 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
 async def test_before_any_worker_has_started_the_command_says_what_to_do(
     address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:
-    assert "newsproof up" in shown(address, made_topics, tmp_path)
+    assert "run up`)" in shown(address, made_topics, tmp_path)
     assert json.loads(shown(address, made_topics, tmp_path, "--json"))["limits"] is None
 
 
