@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from newsproof.report.charts.svg import FAINT, INK, LINE, WIDTH, colour, drawing, element, empty, text, tip
+from schemas.printable import counted
 
 _LEFT, _TOP, _SIDE = 60, 16, 300
 
@@ -41,10 +42,10 @@ def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str) -> str:
         )
         marks.append(element("path", d=path, fill="none", stroke=colour(n), stroke_width=2))
         for b in bins:
-            said = f"{line.name}: said {b.confidence:.2f}, right {b.hit_rate:.2f}, {b.cases} cases"
+            said = f"{line.name}: said {b.confidence:.2f}, right {b.hit_rate:.2f}, {counted(b.cases, 'case')}"
             size = 3 + 6 * (b.cases / most) ** 0.5
             marks.append(element("circle", tip(said), cx=_x(b.confidence), cy=_y(b.hit_rate), r=size, fill=colour(n)))
-        words = f"{line.name}: ECE {line.ece:.3f}, {sum(b.cases for b in bins)} cases"
+        words = f"{line.name}: ECE {line.ece:.3f}, {counted(sum(b.cases for b in bins), 'case')}"
         marks.append(element("rect", x=_LEFT + _SIDE + 40, y=_TOP + 22 * n, width=10, height=10, rx=2, fill=colour(n)))
         marks.append(text(words, _LEFT + _SIDE + 58, _TOP + 22 * n + 9))
     description = "; ".join(f"{line.name}: expected calibration error {line.ece:.3f}" for line in drawn)
