@@ -50,11 +50,12 @@ SLOW_FOLDERS = {"browser", "containers"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the long files before all others, mark whole folders as slow, and leave out ``foreign`` unless it is asked for."""
-    if "foreign" not in config.option.markexpr:
-        left_out = [item for item in items if item.get_closest_marker("foreign")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    """Put the long files before all others, mark whole folders as slow, and leave out ``foreign`` unless it is asked for, and ``long`` in CI."""
+    unwanted = [] if "foreign" in config.option.markexpr else ["foreign"]
+    unwanted += ["long"] if os.environ.get("CI") else []
+    left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         if SLOW_FOLDERS & set(item.path.relative_to(TESTS).parts):
             item.add_marker("slow")

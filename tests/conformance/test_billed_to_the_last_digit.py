@@ -135,6 +135,7 @@ async def records_of(address: KafkaAddress, topics: Topics) -> tuple[dict[str, R
     return reserved, settled
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_ten_thousand_calls_with_kills_settle_to_what_was_billed(

@@ -27,6 +27,7 @@ def test_generated_news_are_the_same_for_a_seed_and_no_two_of_them_are_one_case(
     assert any("denies" in text or "否认" in text for text in texts)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_worker_recorded_comes_out_byte_for_byte_and_its_log_stays_where_it_was_asked_for(
     tmp_path: Path,

@@ -220,6 +220,7 @@ async def test_a_live_run_costs_no_more_than_it_may(tmp_path: Path) -> None:
     assert processes_in(tmp_path) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_live_run_with_money_enough_says_whether_each_criterion_holds(tmp_path: Path) -> None:
     report, billed, _ = await live_run(tmp_path, "1")
@@ -227,6 +228,7 @@ async def test_a_live_run_with_money_enough_says_whether_each_criterion_holds(tm
     assert [c["met"] for c in report["criteria"]] == [True] * 3, report["criteria"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_key_alone_makes_no_run_paid(tmp_path: Path) -> None:
     async with FakeServer(Say(status=500)) as server:

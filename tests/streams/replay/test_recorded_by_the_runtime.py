@@ -82,6 +82,7 @@ def item(number: int) -> dict[str, Any]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_them(world: World) -> None:
     settings = load_settings(
