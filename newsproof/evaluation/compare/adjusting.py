@@ -9,11 +9,9 @@ from msgspec.structs import replace
 
 from infra.market.outcomes.markets import Markets
 from newsproof.evaluation.compare.rows import Asked, Unadjusted
-from newsproof.evaluation.profit.beta import BENCHMARK, bars_from, betas_before, hourly, is_benchmark
+from newsproof.evaluation.profit.beta import BENCHMARK, benchmark_return, betas_before, hourly, is_benchmark
 from schemas.prices import JudgedCase, PriceSeries
 
-_WITHIN_MS = 300_000
-"""By how much a price of the benchmark may be later than the asset's."""
 Span = tuple[int, int]
 """When a return begins and ends: its bars' opening times, milliseconds since 1970."""
 
@@ -45,10 +43,7 @@ def adjusted_of(
     for series, benchmark, keys in groups.values():
         begins, ends = np.array([spans[key] for key in keys], dtype=np.int64).T
         betas = betas_before(hourly(series, benchmark), begins)
-        opens, times = np.asarray(benchmark.opens), np.asarray(benchmark.times_ms, dtype=np.int64)
-        first, last = (bars_from(times, at, _WITHIN_MS) for at in (begins, ends))
-        moved = np.where((first < 0) | (last < 0), np.nan, opens[last] / opens[first] - 1)
-        for key, less in zip(keys, (betas * moved).tolist(), strict=True):
+        for key, less in zip(keys, (betas * benchmark_return(benchmark, begins, ends)).tolist(), strict=True):
             adjusted[key] = held[key] - less
             if less != less:  # noqa: PLR0124 - not a number
                 left_out[key[:2]] = "no_beta"

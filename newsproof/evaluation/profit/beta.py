@@ -12,6 +12,8 @@ BENCHMARK = "BTC"
 BETA_DAYS = 30
 BETA_RETURNS = 48
 """Hourly returns that a beta needs at least. With the correlations of coins its standard error is then about 0.15."""
+_LATE_MS = 300_000
+"""By how much a price of the benchmark may be later than the asset's."""
 _HOUR_MS = 3_600_000
 _NONE = 1e-12
 """A variance below this share of all squares is rounding: the market stood still."""
@@ -28,10 +30,8 @@ class Hourly(msgspec.Struct, frozen=True):
     benchmark: Floats
 
 
-def hourly(series: PriceSeries | None, benchmark: PriceSeries | None) -> Hourly | None:
-    """Return what betas of a market are computed from; None where either has no bars."""
-    if series is None or benchmark is None:
-        return None
+def hourly(series: PriceSeries, benchmark: PriceSeries) -> Hourly:
+    """Return what betas of a market are computed from."""
     times = np.asarray(series.times_ms, dtype=np.int64)
     both, mine, its = np.intersect1d(
         times, np.asarray(benchmark.times_ms, dtype=np.int64), assume_unique=True, return_indices=True
@@ -47,15 +47,22 @@ def bars_from(times: Ints, at_ms: Ints, late_ms: int | Ints) -> Ints:
     return np.where((found >= at_ms) & (found - at_ms <= late_ms), place, -1)
 
 
+def benchmark_return(benchmark: PriceSeries, begin_ms: Ints, end_ms: Ints) -> Floats:
+    """Return what the benchmark did between the bars of an asset that open at these times; NaN where it has no price near one."""
+    times, opens = np.asarray(benchmark.times_ms, dtype=np.int64), np.asarray(benchmark.opens)
+    first, last = (bars_from(times, at, _LATE_MS) for at in (begin_ms, end_ms))
+    return np.where((first < 0) | (last < 0), np.nan, opens[last] / opens[first] - 1)
+
+
 def is_benchmark(series: PriceSeries) -> bool:
     """Whether a market is that of the benchmark itself, which has no beta."""
     return series.symbol.partition("/")[0] == BENCHMARK
 
 
-def betas_before(prices: Hourly | None, at_ms: Ints) -> Floats:
+def betas_before(prices: Hourly, at_ms: Ints) -> Floats:
     """Return for each time the slope of the asset's hourly returns on the benchmark's in the :data:`BETA_DAYS` days that end
     an hour before; NaN where there are fewer than :data:`BETA_RETURNS` of them."""
-    if prices is None or len(prices.hours) < BETA_RETURNS + 1:
+    if len(prices.hours) < BETA_RETURNS + 1:
         return np.full(len(at_ms), np.nan)
     follows = np.diff(prices.hours) == 1
     x, y = (np.where(follows, np.diff(of) / of[:-1], 0.0) for of in (prices.benchmark, prices.asset))

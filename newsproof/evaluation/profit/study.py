@@ -18,7 +18,15 @@ import msgspec
 import numpy as np
 
 from infra.market.outcomes.markets import ENTRY_WITHIN_S
-from newsproof.evaluation.profit.beta import Floats, Ints, bars_from, betas_before, hourly, is_benchmark
+from newsproof.evaluation.profit.beta import (
+    Floats,
+    Ints,
+    bars_from,
+    benchmark_return,
+    betas_before,
+    hourly,
+    is_benchmark,
+)
 from newsproof.evaluation.statistics import mean_of
 from schemas.prices import PriceSeries
 
@@ -26,9 +34,8 @@ OFFSETS_MIN = (-60, -45, -30, -15, -5, 0, 5, 10, 15, 30, 60, 120, 240, 480, 720,
 """Minutes from the base."""
 DRAWS = 1_999
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
-_LATE_AT_LEAST_MS = _MINUTE_MS
 _OFFSETS_MS = np.array(OFFSETS_MIN, dtype=np.int64) * _MINUTE_MS
-_LATE_MS = np.maximum(_LATE_AT_LEAST_MS, np.abs(_OFFSETS_MS) // 10)
+_LATE_MS = np.maximum(_MINUTE_MS, np.abs(_OFFSETS_MS) // 10)
 """By how much a price may come after its offset: a tenth of it, at least a minute, as for outcomes; before the base it is never the base."""
 _LATE_MS = np.where(_OFFSETS_MS < 0, np.minimum(_LATE_MS, -_OFFSETS_MS - 1), np.where(_OFFSETS_MS, _LATE_MS, 0))
 
@@ -114,12 +121,11 @@ def event_paths(
     base = bars_from(times, np.array([event.at_ms for event in events]), round(ENTRY_WITHIN_S * 1000))
     bars = np.where(base[:, None] < 0, -1, bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
     raw = side[:, None] * _relative(series, bars, base)
-    if is_benchmark(series):
-        beta = np.full(len(events), np.nan)
-    else:
-        beta = betas_before(hourly(series, benchmark), times[base])
-    abnormal = raw - (side * beta)[:, None] * _beside(benchmark, times, bars)
     why: NotAbnormal = "is_benchmark" if is_benchmark(series) else "no_beta"
+    beta, abnormal = np.full(len(events), np.nan), raw
+    if benchmark is not None and why == "no_beta":
+        beta = betas_before(hourly(series, benchmark), times[base])
+        abnormal = raw - (side * beta)[:, None] * benchmark_return(benchmark, times[base][:, None], times[bars])
     found: list[EventPath | LeftOut] = []
     for n, event in enumerate(events):
         if not side[n]:
@@ -129,15 +135,6 @@ def event_paths(
         else:
             found.append(EventPath(event, int(base[n]), raw[n], why if np.isnan(beta[n]) else abnormal[n]))
     return found
-
-
-def _beside(benchmark: PriceSeries | None, times: Ints, bars: Ints) -> Floats:
-    """Return what the benchmark did from the base's bar to each of the others."""
-    if benchmark is None:
-        return np.full(bars.shape, np.nan)
-    beside = bars_from(np.asarray(benchmark.times_ms, dtype=np.int64), times[bars], _LATE_AT_LEAST_MS)
-    beside = np.where(bars < 0, -1, beside)
-    return _relative(benchmark, beside, beside[:, OFFSETS_MIN.index(0)])
 
 
 def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:

@@ -74,6 +74,15 @@ def test_the_abnormal_return_is_what_beta_times_the_market_leaves(markets: tuple
     assert path.abnormal[base + 1 :] == pytest.approx(0.05)
 
 
+def test_the_market_may_be_a_bar_late_where_the_asset_may_not(markets: tuple[PriceSeries, PriceSeries]) -> None:
+    asset, btc = markets
+    gone = list(btc.times_ms).index(AT + 10 * MINUTE)
+    times, opens = ([*of[:gone], *of[gone + 1 :]] for of in (btc.times_ms, btc.opens))
+    path = path_of(event(), asset, msgspec.structs.replace(btc, times_ms=times, opens=opens))
+    assert not isinstance(path.abnormal, str)
+    assert path.abnormal[OFFSETS_MIN.index(10)] == pytest.approx(0.05)
+
+
 def test_a_claim_that_lowers_the_price_is_measured_downwards(markets: tuple[PriceSeries, PriceSeries]) -> None:
     down = path_of(event(side=-1), *markets)
     assert not isinstance(down.abnormal, str)
