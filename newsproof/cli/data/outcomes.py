@@ -12,6 +12,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import migrate
+from infra.clickhouse.record import epoch_ms
 from infra.embedded.child import DirectoryLock
 from infra.market.outcomes.bar_files import SYNTHETIC, PriceFile
 from infra.market.outcomes.bars import (
@@ -101,7 +102,7 @@ class ImportReport(Preview, frozen=True, kw_only=True):
 
 
 class StandingImport(msgspec.Struct, frozen=True, kw_only=True):
-    """One import that counts, as ``outcomes list`` shows it. Times are ISO 8601 in UTC; ``from`` and ``to``: first and last that it covers."""
+    """One import that counts, as ``outcomes list`` shows it. Times are ISO 8601 in UTC; ``from_at`` and ``to_at``: first and last that it covers."""
 
     version: int
     source: str
@@ -169,7 +170,7 @@ async def import_from_exchange(
         TransientError: the exchange does not answer; nothing was imported.
     """
     async with Exchange(name, base_url=base_url) as exchange, _tables(invocation) as client:
-        cases = await judged_cases(client, since_ms=_ms(wanted.since), until_ms=_ms(wanted.until))
+        cases = await judged_cases(client, since_ms=epoch_ms(wanted.since), until_ms=epoch_ms(wanted.until))
         now_ms = _now_ms()
         asked = {symbol: _windows(cases, symbol, wanted, now_ms=now_ms) for symbol in symbols}
         series = [await exchange.bars(symbol, windows, timeframe=timeframe) for symbol, windows in asked.items()]
@@ -253,8 +254,8 @@ def _as_import(
         markets=tuple(sorted({one.symbol for one in prices.series})),
         covers=covers,
         entry_within_s=wanted.entry_within_s,
-        cases_from_ms=_ms(wanted.since),
-        cases_until_ms=_ms(wanted.until),
+        cases_from_ms=epoch_ms(wanted.since),
+        cases_until_ms=epoch_ms(wanted.until),
         horizons_s=wanted.horizons_s,
         maps=wanted.renamed,
     )
@@ -389,10 +390,6 @@ def horizon_name(seconds: int) -> str:
     if seconds % 86_400 == 0 and seconds > 86_400:
         return f"{seconds // 86_400}d"
     return next(f"{seconds // size}{unit}" for unit, size in (("h", 3600), ("m", 60), ("s", 1)) if seconds % size == 0)
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
 
 
 def _utc(ms: int | None) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from infra.client_settings import ClientSettings
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
@@ -46,7 +47,7 @@ async def publish_lines(invocation: Invocation, file: str, *, source: str, raw: 
     settings = invocation.client_settings()
     topics = Topics(settings.newsproof_topic_prefix)
     descriptor = _open(file)
-    async with _kafka(invocation) as address:
+    async with _kafka(invocation, settings) as address:
         await ensure_topics(
             address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
         )
@@ -54,15 +55,16 @@ async def publish_lines(invocation: Invocation, file: str, *, source: str, raw: 
 
 
 @asynccontextmanager
-async def _kafka(invocation: Invocation) -> AsyncIterator[KafkaAddress]:
+async def _kafka(invocation: Invocation, settings: ClientSettings) -> AsyncIterator[KafkaAddress]:
     """Yield the Kafka that is configured or runs, else one of our own, for which alone all settings are loaded."""
-    if (address := await running_kafka_of(invocation.client_settings())) is not None:
+    if (address := await running_kafka_of(settings)) is not None:
         yield address
         return
-    settings = invocation.settings()
-    async with servers(settings, clickhouse=False) as found:
-        say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
-        yield KafkaAddress.of(found.applied_to(settings), found.kafka or "")
+    every = invocation.settings()
+    async with servers(every, clickhouse=False) as found:
+        if found.own:  # else another command was just starting one
+            say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
+        yield KafkaAddress.of(found.applied_to(every), found.kafka or "")
 
 
 async def _send(address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], *, source: str, raw: bool) -> Counts:

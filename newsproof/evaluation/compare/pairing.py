@@ -176,9 +176,11 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
 
 def aligned_in_words(found: Comparability) -> str:
     """Return how many cases are compared, and of which period."""
-    days = counted(found.days, "day")
-    period = f"on {days}, {found.first_day} to {found.last_day}" if found.days > 1 else f"on {days}, {found.first_day}"
-    return f"{found.aligned:,} of {counted(found.in_both, 'case')} worked in both: {counted(found.stories, 'story')} {period} (UTC)"
+    worked = f"{found.aligned:,} of {counted(found.in_both, 'case')} worked in both"
+    if not found.days:
+        return worked
+    period = found.first_day if found.days == 1 else f"{found.first_day} to {found.last_day}"
+    return f"{worked}: {counted(found.stories, 'story')} on {counted(found.days, 'day')}, {period} (UTC)"
 
 
 def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:

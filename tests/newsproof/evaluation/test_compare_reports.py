@@ -7,11 +7,13 @@ import io
 import json
 from xml.etree import ElementTree as Xml
 
+import msgspec
 import pytest
 
 from newsproof.app import exits
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import CSV_COLUMNS, as_csv, as_json, as_junit, as_markdown
+from newsproof.evaluation.compare.pairing import aligned_in_words
 from newsproof.evaluation.compare.rows import CaseText
 from newsproof.evaluation.compare.rules import COUNTS, OF_CASES, OF_HORIZONS, parse_rule
 from newsproof.evaluation.compare.running import status_of
@@ -120,6 +122,15 @@ def test_csv_has_a_line_for_each_metric_and_nothing_where_nothing_was_measured()
     hits = {r["horizon"]: r for r in lines if r["metric"] == "hit_rate"}
     assert (hits["1h"]["a"], hits["1h"]["b"]) == ("0.75", "1.0")
     assert (hits["5m"]["a"], hits["5m"]["verdict"]) == ("", "not measured")
+
+
+def test_a_period_is_named_only_where_cases_worked_in_both() -> None:
+    counts = msgspec.structs.replace(
+        compared().comparability, aligned=1, in_both=3, stories=1, days=1, last_day="1970-04-08"
+    )
+    assert aligned_in_words(counts) == "1 of 3 cases worked in both: 1 story on 1 day, 1970-04-08 (UTC)"
+    none = msgspec.structs.replace(counts, aligned=0, stories=0, days=0, first_day="", last_day="")
+    assert aligned_in_words(none) == "0 of 3 cases worked in both"
 
 
 def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
-from infra.clickhouse.record import AcceptedRecord, Row
+from infra.clickhouse.record import AcceptedRecord, Row, epoch_ms
 from newsproof.evaluation.backtest.cutoffs import known_to_training
 from newsproof.evaluation.backtest.run.run_case import RunCase
 from schemas import events as ev
@@ -70,7 +70,7 @@ def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime
         knowable_at=news.as_of if news else received,
         published_at=news.published_at if news else received,
         started_at=at,
-        version=_version(at),
+        version=epoch_ms(at),
     )
 
 
@@ -107,7 +107,7 @@ def case_row(
         look_ahead_prices=seen.prices + refused_prices,
         after_training_cutoff=int(known_to_training(_models(replayed), case.as_of)),
         started_at=at,
-        version=_version(at),
+        version=epoch_ms(at),
     )
     return row if signal is None or replayed.status != "replayed" else _with_signal(row, signal, replayed)
 
@@ -142,11 +142,11 @@ def call_rows(replayed: Replayed, *, run_id: str, repeat: int, started_at: datet
             values = dict(zip(names, make(record, index, call, True), strict=True)) | {"step": used.step}
             values["execution"] = used.execution
             if used.execution != "executed":
-                values |= {"cost_usd": Decimal(0), "latency_ms": None, "reply": b"", "started_at": _ms(started_at)}
+                values |= {"cost_usd": Decimal(0), "latency_ms": None, "reply": b"", "started_at": epoch_ms(started_at)}
                 values["avoided_cost_usd"] = call.cost_usd if used.execution == "reused" else Decimal(0)
                 values["error_type"] = "" if used.execution == "miss" else values["error_type"]
             else:
-                values |= {"avoided_cost_usd": Decimal(0), "started_at": _ms(started_at)}
+                values |= {"avoided_cost_usd": Decimal(0), "started_at": epoch_ms(started_at)}
             table.append(tuple(values.values()))
     return models, tools
 
@@ -189,15 +189,7 @@ def _record(
     )
 
 
-def _version(at: datetime) -> int:
-    return _ms(at)
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
-
-
 def table_row(row: RunCaseRow) -> Row:
     """Return the row in the order of :data:`COLUMNS`, with times in milliseconds as the client writes them."""
     values = (getattr(row, name) for name in COLUMNS)
-    return tuple(_ms(v) if isinstance(v, datetime) else v for v in values)
+    return tuple(epoch_ms(v) if isinstance(v, datetime) else v for v in values)
