@@ -192,7 +192,9 @@ class Engine:
         connection.query(f"SET {pairs}", "Null")
 
 
-_OF_THE_CHECK = re.compile(r": In scope SELECT (?:parseQueryToJSON|formatQuerySingleLine)\(.*(?=\. \(\w+\)$)", re.DOTALL)
+_OF_THE_CHECK = re.compile(
+    r": In scope SELECT (?:parseQueryToJSON|formatQuerySingleLine)\(.*(?=\. \(\w+\)$)", re.DOTALL
+)
 """What the engine adds to the refusal of a statement about the question that the check asked it."""
 
 
