@@ -55,7 +55,8 @@ def _call(case: Investigation, found: FoundClaim, unquoted: tuple[int, ...] = ()
 def _calls(case: Investigation, found: FoundClaim, replies: Replies) -> tuple[CallModel, ...]:
     first = _call(case, found)
     said = _answer(replies.of(first))
-    heard = () if said is None else heard_of(case, found, stances_of(said, shown(case, found)))
+    stances = None if said is None else stances_of(said, shown(case, found))
+    heard = () if stances is None else heard_of(case, found, stances)
     return (first, _call(case, found, unquoted_in(heard))) if too_many_unquoted(heard) else (first,)
 
 

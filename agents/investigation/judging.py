@@ -63,7 +63,9 @@ def heard_of(case: Investigation, found: FoundClaim, said: tuple[PageStance, ...
     """Return each reference with the stance that stands towards a claim. ``said``: the critic's, None where none read them."""
     claim = claim_as(case, found)
     if said is None:
-        pages = case.worked_out.once(_read_by_words, claim, references_so_far(case), case.config)
+        # Word rules know a denial by its words, not which of a subject's stories it denies: they read what tells this one.
+        telling = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
+        pages = _read_by_words(claim, telling, case.config)
         return tuple(Heard(reference=r, stance=r.stance) for r in pages)
     return tuple(case.worked_out.once(heard_by, compiled(case.config.tables), claim, shown(case, found), said))
 
