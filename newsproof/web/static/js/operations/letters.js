@@ -18,7 +18,6 @@ export function letterTables(signal, changed) {
   let counts = null;
   let open = null; // the reason whose letters are listed
   let items = [];
-  let asked = null; // the reason for which a press has to be confirmed
   let drawn = "";
 
   function show(found) {
@@ -30,7 +29,7 @@ export function letterTables(signal, changed) {
   }
 
   function draw() {
-    const next = JSON.stringify([counts, open, asked, document.documentElement.lang]);
+    const next = JSON.stringify([counts, open, document.documentElement.lang]);
     if (next === drawn) return;
     drawn = next;
     if (counts === null || counts.by_reason.length === 0) {
@@ -38,28 +37,27 @@ export function letterTables(signal, changed) {
       return;
     }
     const focus = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const figure = (name, value) => h("td", { class: "n", data: { label: t(name) } }, value);
     const rows = counts.by_reason.map((one) => h("tr", {}, h("th", { scope: "row" }, words(term(one.reason))),
-      h("td", { class: "n" }, number(one.waiting)), h("td", { class: "n" }, number(one.count)), h("td", { class: "n" }, agoTime(one.newest_at)),
+      figure("ops.waiting", number(one.waiting)), figure("ops.all", number(one.count)), figure("ops.newest", agoTime(one.newest_at)),
       h("td", {}, h("div", { class: "row" }, button(t(open === one.reason ? "ops.hide" : "ops.show"), () => toggle(one.reason), { key: `show ${one.reason}`, expanded: open === one.reason, label: t(open === one.reason ? "ops.hide.of" : "ops.show.of", { reason: term(one.reason) }) }),
-        one.waiting > 0 && (asked === one.reason ? confirmation(one) : button(t("ops.requeue_all", { n: one.waiting }), () => ask(one.reason), { key: `all ${one.reason}`, label: t("ops.requeue_all.of", { n: one.waiting, reason: term(one.reason) }) }))))));
+        one.waiting > 0 && button(t("ops.requeue_all", { n: one.waiting }), () => ask(one), { key: `all ${one.reason}`, label: t("ops.requeue_all.of", { n: one.waiting, reason: term(one.reason) }) })))));
     replace(reasons, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("ops.letters.reasons") }, h("table", {},
       h("thead", {}, h("tr", {}, [[t("ops.reason")], [t("ops.waiting"), 1], [t("ops.all"), 1], [t("ops.newest"), 1], [t("ops.act")]].map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows))));
-    if (focus) [...place.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focus)?.focus();
+    focusOn(place, focus);
   }
 
-  function confirmation(one) {
-    return [h("span", { class: "small" }, t("ops.requeue_all.sure", { n: one.waiting })),
-      button(t("ops.requeue_all.yes", { n: one.waiting }), () => requeue({ reason: one.reason }), { key: `all ${one.reason}`, main: true }),
-      button(t("ops.requeue_all.no"), () => ask(null), { key: `no ${one.reason}` })];
-  }
-
-  function ask(reason) {
-    const before = asked;
-    asked = reason;
-    draw();
-    // The press that asks lands on "no": Enter twice in a row sends nothing.
-    const key = reason === null ? `all ${before}` : `no ${reason}`;
-    [...place.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key)?.focus();
+  /** All of a reason are sent after one more press, and the focus is on "no": Enter twice in a row sends nothing. */
+  function ask(one) {
+    const key = `all ${one.reason}`;
+    const no = () => {
+      replace(told);
+      focusOn(place, key);
+    };
+    replace(told, h("div", { class: "notice warn row", role: "group", "aria-label": t("ops.requeue_all.of", { n: one.waiting, reason: term(one.reason) }) },
+      h("span", {}, t("ops.requeue_all.sure", { n: one.waiting, reason: term(one.reason) })),
+      button(t("ops.requeue_all.no"), no, { key: "no" }), button(t("ops.requeue_all.yes", { n: one.waiting }), () => requeue({ reason: one.reason }, key), { key: "yes", main: true })));
+    focusOn(told, "no");
   }
 
   function toggle(reason) {
@@ -86,18 +84,15 @@ export function letterTables(signal, changed) {
   function drawList(count) {
     const focus = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const rows = items.map((one) => h("li", {},
-      h("div", { class: "row" }, h("code", {}, one.id), agoTime(one.at), h("span", { class: `tag ${one.standing === "waiting" ? "warn" : ""}` }, t(`ops.standing.${one.standing}`)),
-        one.case && h("a", { class: "small", href: `/case/${encodeURIComponent(one.case)}` }, t("ops.case")),
-        one.standing === "waiting" && button(t("ops.requeue"), () => requeue({ ids: [one.id] }), { key: `one ${one.id}`, label: t("ops.requeue.of", { id: one.id }) })),
-      words(one.why, "p"), one.preview && words(one.preview, "p", { class: "small faint preview" })));
+      h("div", { class: "row" }, h("code", {}, one.id), agoTime(one.at), one.case && h("a", { class: "small", href: `/case/${encodeURIComponent(one.case)}` }, t("ops.case"))),
+      h("div", { class: "small" }, words(one.why, "p"), one.preview && words(one.preview, "p", { class: "faint original" })),
+      one.standing === "waiting" ? button(t("ops.requeue"), () => requeue({ ids: [one.id] }, `one ${one.id}`), { key: `one ${one.id}`, label: t("ops.requeue.of", { id: one.id }) }) : h("span", { class: "small faint" }, t(`ops.standing.${one.standing}`))));
     replace(list, h("p", { class: "hint" }, t("ops.listed", { shown: number(items.length), n: count, reason: term(open) })), h("ul", { class: "letters" }, rows),
       items.length < count && button(t("older"), () => load(PAGE, items.length), { key: "older" }));
-    if (focus) ([...list.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focus) ?? list.querySelector("[data-key]"))?.focus();
+    focusOn(list, focus);
   }
 
-  async function requeue(wanted) {
-    asked = null;
-    draw();
+  async function requeue(wanted, key) {
     replace(told, h("p", { class: "notice" }, t("ops.requeueing")));
     try {
       const done = await postJson("dead-letters/requeue", wanted, {}, signal);
@@ -106,12 +101,20 @@ export function letterTables(signal, changed) {
       replace(told, h("p", { class: "notice" }, text));
       announce(text);
       await changed();
+      // The button is gone with what it sent: the focus goes on to what is nearest, not to the top of the page.
+      if (!focusOn(place, key)) place.querySelector("[data-key]")?.focus();
     } catch (error) {
       if (error.name !== "AbortError" && !signal.aborted) told.replaceChildren(failed(error));
     }
   }
 
   return { place, show };
+}
+
+function focusOn(place, key) {
+  const found = key && [...place.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key);
+  found?.focus();
+  return Boolean(found);
 }
 
 function button(text, click, { key, label = null, expanded = null, main = false }) {

@@ -9,6 +9,7 @@ import { failed, loading } from "../states.js";
 import { agoTime } from "../times.js";
 
 const EVERY_MS = 5_000;
+const STALLED_S = 5; // a shorter one is the time between two fetches
 const TONES = { ready: "up", ok: "up", waits: "warn", away: "down" };
 
 export function mount(main, { signal, setTitle }) {
@@ -99,7 +100,7 @@ function figures(found) {
   const open = said(cases.open, (n) => (known(cases.may_be_open) ? t("ops.of", { n: number(n), most: number(cases.may_be_open) }) : number(n)));
   const facts = [
     ["news", said(log.behind.news, number), log.paused_by.length ? t("ops.paused", { why: log.paused_by.map((why) => t(`ops.paused.${why}`)).join(t("comma")) }) : "", bad.has("consumer_lag")],
-    ["journal", said(sum([log.behind.cases, log.behind.research]), number), log.stalled_s > 0 ? t("ops.stalled", { for: seconds(log.stalled_s) }) : "", bad.has("consumer_lag")],
+    ["journal", said(sum([log.behind.cases, log.behind.research]), number), log.stalled_s >= STALLED_S ? t("ops.stalled", { for: seconds(log.stalled_s) }) : "", bad.has("consumer_lag")],
     ["sink", said(log.sink_behind, number), log.sink_waits ? t("ops.sink.waits") : "", bad.has("sink_behind")],
     ["open", open, cases.oldest ? h("a", { href: `/case/${encodeURIComponent(cases.oldest.case_id)}` }, t("ops.oldest", { age: age(cases.oldest.age_s) })) : "", bad.has("oldest_open_case")],
     ["newest", cases.newest_at ? agoTime(cases.newest_at, { class: "" }) : cases.open === null ? t("unknown") : t("ops.none_yet"), "", bad.has("no_news")],
@@ -116,12 +117,12 @@ const age = (value) => (value < 60 ? t("ops.under_a_minute") : duration(Math.flo
 
 function processes(found) {
   const servers = ["kafka", "clickhouse"].map((name) => ({ name, kind: "server", state: found.status[name] === "ok" ? "ok" : "away", waits_for: {}, seen_at: null }));
-  const rows = [...found.processes, ...servers].map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.name)), h("td", {}, t(`ops.kind.${one.kind}`)),
+  const rows = [...found.processes, ...servers].map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.name)),
     h("td", {}, h("span", { class: `tag ${TONES[one.state] ?? ""}` }, t(`ops.state.${one.state}`))),
-    h("td", { class: "n" }, one.state === "away" ? (one.seen_at ? agoTime(one.seen_at) : t(one.kind === "server" ? "unknown" : "ops.never_seen")) : t("ops.now")),
-    h("td", { class: "text" }, Object.entries(one.waits_for).map(([what, why]) => `${what}${t("colon")}${why}`).join("; "))));
+    h("td", {}, one.state === "away" ? (one.seen_at ? agoTime(one.seen_at) : t(one.kind === "server" ? "unknown" : "ops.never_seen")) : t("ops.now")),
+    h("td", { class: "text" }, Object.entries(one.waits_for).map(([what, why]) => `${what}${t("colon")}${why}`).join("; ")), h("td", {}, t(`ops.kind.${one.kind}`))));
   return h("div", {}, head("processes"), found.processes.length === 0 && h("p", { class: "notice warn" }, t("ops.processes.none")),
-    table(t("ops.processes"), [[t("ops.name")], [t("ops.kind")], [t("ops.state")], [t("ops.seen"), 1], [t("ops.waits_for")]], rows));
+    table(t("ops.processes"), [[t("ops.name")], [t("ops.state")], [t("ops.seen")], [t("ops.waits_for")], [t("ops.kind")]], rows));
 }
 
 function budget(found) {
@@ -137,9 +138,9 @@ function budget(found) {
 
 function breakers(found) {
   if (found.breakers === null || found.breakers.length === 0) return h("div", {}, head("breakers"), h("p", { class: "hint" }, t(found.breakers === null ? "ops.unknown.figures" : "ops.breakers.none")));
-  const rows = found.breakers.map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.provider)), h("td", {}, term(one.kind)), h("td", {}, words(one.model || "–")), h("td", {}, words(one.process)),
-    h("td", {}, h("span", { class: `tag ${{ closed: "up", half_open: "warn" }[one.state] ?? "down"}` }, t(`ops.breaker.${one.state}`))), h("td", { class: "n" }, said(one.opened, number))));
-  return h("div", {}, head("breakers", t("ops.breakers.hint")), table(t("ops.breakers"), [[t("ops.provider")], [t("ops.call")], [t("ops.model")], [t("ops.process")], [t("ops.state")], [t("ops.opened"), 1]], rows));
+  const rows = found.breakers.map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.provider)), h("td", {}, h("span", { class: `tag ${{ closed: "up", half_open: "warn" }[one.state] ?? "down"}` }, t(`ops.breaker.${one.state}`))),
+    h("td", {}, term(one.kind)), h("td", {}, words(one.model || "–")), h("td", {}, words(one.process)), h("td", { class: "n" }, said(one.opened, number))));
+  return h("div", {}, head("breakers", t("ops.breakers.hint")), table(t("ops.breakers"), [[t("ops.provider")], [t("ops.state")], [t("ops.call")], [t("ops.model")], [t("ops.process")], [t("ops.opened"), 1]], rows));
 }
 
 function audit(found) {

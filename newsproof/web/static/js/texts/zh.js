@@ -640,7 +640,7 @@ export default {
   "ops.requeue.of": "将 {id} 重新入队",
   "ops.requeue_all.other": "全部 {n} 条重新入队",
   "ops.requeue_all.of.other": "将“{reason}”的全部 {n} 条重新入队",
-  "ops.requeue_all.sure.other": "这些将被重新处理，可能产生费用。",
+  "ops.requeue_all.sure.other": "将“{reason}”的全部 {n} 条重新入队？这些将被重新处理，可能产生费用。",
   "ops.requeue_all.yes.other": "确认，{n} 条重新入队",
   "ops.requeue_all.no": "取消",
   "ops.requeueing": "正在发送……",
