@@ -9,6 +9,7 @@ from newsproof.app.version import VERSION
 from newsproof.web import pages
 from newsproof.web.api import analytics as analytics_api
 from newsproof.web.api import live as live_api
+from newsproof.web.api import operations as operations_api
 from newsproof.web.api import research as research_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
@@ -29,6 +30,6 @@ def application(backend: Backend, token: str) -> ASGIApp:
     )
     app.state.backend, app.state.tokens = backend, tokens
     answer_errors(app)
-    for part in (live_api, research_api, analytics_api, pages):
+    for part in (live_api, research_api, analytics_api, operations_api, pages):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

@@ -33,6 +33,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/research/{_rest:path}")
 @router.get("/backtests")
 @router.get("/backtests/{_rest:path}")
+@router.get("/operations")
 async def page(request: Request, _rest: str = "") -> Response:
     """Return the one HTML page of all views."""
     return _file(request, "index.html")

@@ -8,20 +8,22 @@ import * as analytics from "./pages/analytics.js";
 import * as backtests from "./pages/backtests.js";
 import * as cases from "./pages/cases.js";
 import * as live from "./pages/live.js";
+import * as operations from "./pages/operations.js";
 import * as research from "./pages/research.js";
 import { hidePreview } from "./preview.js";
 import { failed } from "./states.js";
 import { keepTimes } from "./times.js";
 
-const PAGES = { live, cases, analytics, research, backtests };
+const PAGES = { live, cases, analytics, research, backtests, operations };
 const ICONS = {
   live: ["M3 12h4l3-8 4 16 3-8h4"],
   cases: ["M4 6h16", "M4 12h16", "M4 18h10"],
   analytics: ["M4 20V10", "M10 20V4", "M16 20v-7", "M21 20H3"],
   research: ["M4 5h16v11H9l-5 4z"],
+  operations: ["M4 6h9", "M17 6h3", "M15 4v4", "M4 12h3", "M11 12h9", "M9 10v4", "M4 18h11", "M19 18h1", "M17 16v4"],
   backtests: ["M4 12a8 8 0 1 0 3-6", "M7 2v4h4", "M12 8v4l3 2"],
 };
-const LOCAL = /^\/($|(live|cases?|analytics|research|backtests)(\/|$))/;
+const LOCAL = /^\/($|(live|cases?|analytics|research|backtests|operations)(\/|$))/;
 const STATUS_EVERY_MS = 15_000;
 const byId = (id) => document.getElementById(id);
 
