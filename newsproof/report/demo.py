@@ -13,6 +13,7 @@ from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.data import QUESTIONS, StepFigures, read_steps
+from newsproof.report.wording import Language
 from schemas.ids import LIVE_RUN
 from schemas.news import News
 from schemas.signals import ACTED_ON, Signal
@@ -65,7 +66,7 @@ async def print_report(
     report: AuditReport,
     tables: ClickHouse,
     figures: LabelFigures,
-    language: narrative.Language,
+    language: Language,
 ) -> None:
     print_signals(signals, {news.case_id: news.identity for news in items}, language=language)
     print_labels(figures)
@@ -91,7 +92,7 @@ def print_signals(
     ids: dict[str, str] | None = None,
     *,
     title: str = "Signals",
-    language: narrative.Language = "en",
+    language: Language = "en",
 ) -> None:
     """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
     newest = {s.signal_id: s for s in signals}
@@ -101,9 +102,11 @@ def print_signals(
         (
             known.get(s.case_id, s.case_id[:8]),
             s.asset or "–",
-            narrative.action_in_words(s),
+            narrative.action_in_words(s).en,
             f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
-            narrative.verdict_in_words(s) if s.stage == "final" else f"{s.stage}, {narrative.verdict_in_words(s)}",
+            narrative.verdict_in_words(s).en
+            if s.stage == "final"
+            else f"{s.stage}, {narrative.verdict_in_words(s).en}",
             s.supporting_sources,
             s.independent_sources,
             " ".join(s.risk_flags),

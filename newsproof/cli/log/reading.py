@@ -13,7 +13,8 @@ from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.last_audit import keep_audit
 from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
-from newsproof.report.narrative import Language, action_in_words, summary_in, verdict_in_words
+from newsproof.report.narrative import action_in_words, summary_in, verdict_in_words
+from newsproof.report.wording import Language
 from schemas.errors import ConfigError
 from schemas.printable import counted
 from schemas.signals import Signal, Stage, Verdict
@@ -117,9 +118,9 @@ async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: La
             json_line(signal)
         else:
             say_result(
-                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal):<16}"
+                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal).en:<16}"
                 f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
-                f"{verdict_in_words(signal):<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+                f"{verdict_in_words(signal).en:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
                 f"  [{' '.join(signal.risk_flags)}]"
             )
 
