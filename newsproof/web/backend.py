@@ -19,12 +19,11 @@ from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.research_composition import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
-from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
 from newsproof.web.progress_text import case_progress
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
+from newsproof.web.readings import Readings
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
@@ -68,10 +67,7 @@ class Backend:
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
-        self.report: tuple[Report | None, float] = (None, 0.0)
-        self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
-        self.studies: dict[str, tuple[StudyReport | str, float]] = {}
-        self.reading_study = asyncio.Lock()
+        self.readings, self.asking_sql = Readings(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"
         self._seen: frozenset[str] = frozenset()
         self._running: asyncio.Task[Any] | None = None
