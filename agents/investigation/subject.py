@@ -72,7 +72,9 @@ def asked(
         ValueError: the question holds no word, or more than :data:`MAX_QUESTION` characters; the text says what to do.
     """
     if not normalise_text(question):
-        raise ValueError("the subject holds no word: write what is to be looked into, such as “DeepSeek's latest developments”")
+        raise ValueError(
+            "the subject holds no word: write what is to be looked into, such as “DeepSeek's latest developments”"
+        )
     if len(question) > MAX_QUESTION:
         raise ValueError(f"the subject has {len(question)} characters: write it in at most {MAX_QUESTION}")
     return InvestigationAsked(

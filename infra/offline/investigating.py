@@ -18,7 +18,12 @@ ONE_EVENT = timedelta(days=5)
 """Pages of one type within this time tell of one event."""
 _QUESTIONS: tuple[tuple[str, str, str, str], ...] = (
     ("product", "What has {} released or announced?", "{} 发布或宣布了什么?", "{} release model launch 发布 模型"),
-    ("regulation", "What do authorities do about {}?", "监管机构对 {} 采取了什么行动?", "{} ban order authority 禁令 监管"),
+    (
+        "regulation",
+        "What do authorities do about {}?",
+        "监管机构对 {} 采取了什么行动?",
+        "{} ban order authority 禁令 监管",
+    ),
     ("funding", "Is {} raising money?", "{} 是否在融资?", "{} raise funding investors 融资 投资者"),
     ("hack", "Did {} have a security incident?", "{} 是否发生安全事件?", "{} breach leaked database 泄露 数据库"),
 )

@@ -12,13 +12,17 @@ from infra.offline.sample_news import Label
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
-from newsproof.report.data import QUESTIONS, StepFigures, read_steps
+from newsproof.report.data import StepFigures, read_steps
 from newsproof.report.wording import Language
 from schemas.ids import LIVE_RUN
 from schemas.news import News
 from schemas.signals import ACTED_ON, Signal
 from streams.audit.audit import AuditReport
 from streams.audit.signals import FaultySignal
+
+_BY_TYPE = """
+SELECT event_type, signals, mean_preliminary, mean_final, mean_delta, raised, lowered
+FROM v_confidence_delta_by_event_type WHERE run_id = {run:String} ORDER BY signals DESC, event_type LIMIT 20"""
 
 
 class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +132,7 @@ async def print_analytics(tables: ClickHouse) -> None:
     ]  # fmt: skip
     columns = ("step", "results", "p50 ms", "p95 ms", "calls", "failed", "tokens", "cost USD")
     table(columns, rows, title="Latency and cost by step (v_latency_by_step, v_cost_by_step)", right=columns[1:])
-    deltas = await tables.query(QUESTIONS["deltas_by_type"], {"run": LIVE_RUN})
+    deltas = await tables.query(_BY_TYPE, {"run": LIVE_RUN})
     title = "Confidence by event type (v_confidence_delta_by_event_type)"
     table(deltas.columns, deltas.rows, title=title, right=deltas.columns[1:])
 

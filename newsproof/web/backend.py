@@ -20,13 +20,12 @@ from newsproof.app.dead_letters import DeadLetter, DeadLetters
 from newsproof.app.research_composition import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
-from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
 from newsproof.web.processes import Processes
 from newsproof.web.progress_text import case_progress
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
+from newsproof.web.readings import Readings
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
@@ -72,14 +71,11 @@ class Backend:
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
-        self.report: tuple[Report | None, float] = (None, 0.0)
-        self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
-        self.studies: dict[str, tuple[StudyReport | str, float]] = {}
-        self.reading_study = asyncio.Lock()
         self.processes = Processes(settings.newsproof_data_dir)
         self.letters = DeadLetters(self.address, self.topics, keep_bytes=PREVIEW_BYTES)
         self.requeueing = asyncio.Lock()
         self._reading_letters: asyncio.Task[list[DeadLetter]] | None = None
+        self.readings, self.asking_sql = Readings(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"
         self._seen: frozenset[str] = frozenset()
         self._running: asyncio.Task[Any] | None = None
