@@ -119,7 +119,7 @@ CRAFTED = (
     Crafted("a way around the token, encoded", 404, b"GET /login%2f..%2fapi/v1/status HTTP/1.1", b"Host: 127.0.0.1\r\n", raw=True),
     Crafted("two slashes before the API", 303, b"GET //api/v1/status HTTP/1.1", b"Host: 127.0.0.1\r\n", raw=True),
     Crafted("a case id that leads elsewhere", 404, b"GET /api/v1/cases/..%2f..%2fstatus HTTP/1.1"),
-    Crafted("a case id with SQL in it", 400, b"GET /api/v1/cases/%27;DROP%20TABLE%20events;-- HTTP/1.1"),
+    Crafted("a case id with SQL in it", 404, b"GET /api/v1/cases/%27;DROP%20TABLE%20events;-- HTTP/1.1"),
     Crafted("a case id with a NUL", 400, b"GET /api/v1/cases/" + CASE + b"%00 HTTP/1.1"),
     Crafted("a case id with a line feed", 400, b"GET /api/v1/cases/" + CASE + b"%0a HTTP/1.1"),
     Crafted("a chat id with a header in it", 400, b"GET /api/v1/research/chat/x%0d%0aSet-Cookie:%20a=b HTTP/1.1"),
