@@ -9,7 +9,9 @@ from newsproof.app.version import VERSION
 from newsproof.web import pages
 from newsproof.web.api import analytics as analytics_api
 from newsproof.web.api import live as live_api
+from newsproof.web.api import news as news_api
 from newsproof.web.api import operations as operations_api
+from newsproof.web.api import prices as prices_api
 from newsproof.web.api import research as research_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
@@ -29,7 +31,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
         redoc_url=None,
     )
     app.state.backend, app.state.tokens = backend, tokens
-    answer_errors(app)
-    for part in (live_api, research_api, analytics_api, operations_api, pages):
+    answer_errors(app, pages.wrong_address)
+    for part in (live_api, news_api, prices_api, research_api, analytics_api, operations_api, pages):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

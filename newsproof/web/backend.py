@@ -17,6 +17,7 @@ from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.dead_letters import DeadLetter, DeadLetters
+from newsproof.app.hints import command_name
 from newsproof.app.research_composition import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
@@ -26,9 +27,11 @@ from newsproof.web.progress_text import case_progress
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
 from newsproof.web.readings import Readings
+from newsproof.web.vitals import Vitals, VitalsReader
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
+from streams.feed.providers import ProviderState
 from streams.feed.turns import TurnFeed
 
 log = structlog.get_logger(__name__)
@@ -41,8 +44,12 @@ SQL_AT_ONCE = 2
 """Statements and comparisons that run at the same time; others wait."""
 
 
-class Status(msgspec.Struct, frozen=True):
-    """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists."""
+class Status(Vitals, frozen=True, kw_only=True):
+    """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists.
+
+    `open_cases` is None until the recent past is read; `providers`: those that cases have called since then. `command`:
+    how the command is called on this data directory.
+    """
 
     mode: str
     label: str
@@ -52,6 +59,9 @@ class Status(msgspec.Struct, frozen=True):
     workers_seen: bool
     research_seen: bool
     live: bool
+    open_cases: int | None
+    providers: tuple[ProviderState, ...]
+    command: str
 
 
 class Backend:
@@ -76,6 +86,7 @@ class Backend:
         self.requeueing = asyncio.Lock()
         self._reading_letters: asyncio.Task[list[DeadLetter]] | None = None
         self.readings, self.asking_sql = Readings(), asyncio.Semaphore(SQL_AT_ONCE)
+        self.vitals = VitalsReader(self.address, self.topics)
         self._tables_away = "it was not asked yet"
         self._seen: frozenset[str] = frozenset()
         self._running: asyncio.Task[Any] | None = None
@@ -158,17 +169,22 @@ class Backend:
                 continue
         self._seen = frozenset(found)
 
-    def status(self) -> Status:
-        mode = self.settings.mode
+    async def status(self) -> Status:
+        mode, away = self.settings.mode, self.feed.away
+        vitals = Vitals() if away else await self.vitals.read()
         return Status(
+            **msgspec.structs.asdict(vitals),
             mode=mode,
             label="" if mode == "live" else mode_in_words(self.settings),
             version=code_version(),
-            kafka="away" if self.feed.away else "ok",
+            kafka="away" if away else "ok",
             clickhouse="away" if self._tables_away else "ok",
             workers_seen="worker" in self._seen,
             research_seen=RESEARCH.name in self._seen,
-            live=self.feed.ready and not self.feed.away,
+            live=self.feed.ready and not away,
+            open_cases=len(self.feed.open_cases()) if self.feed.ready else None,
+            providers=self.feed.providers.all(),
+            command=command_name(),
         )
 
     def unready(self) -> dict[str, str]:

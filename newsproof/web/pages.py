@@ -26,6 +26,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 
 @router.get("/")
 @router.get("/live")
+@router.get("/publish")
 @router.get("/cases")
 @router.get("/case/{_rest:path}")
 @router.get("/analytics")
@@ -37,6 +38,14 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 async def page(request: Request, _rest: str = "") -> Response:
     """Return the one HTML page of all views."""
     return _file(request, "index.html")
+
+
+def wrong_address(request: Request) -> Response | None:
+    """Return the page with status 404 to a browser, which says there that this address is wrong; None to a program."""
+    if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+        return None
+    body = (STATIC / "index.html").read_bytes()
+    return Response(body, 404, {"cache-control": "no-store"}, "text/html; charset=utf-8")
 
 
 @router.get("/docs")

@@ -15,7 +15,7 @@ from schemas.events import EvidenceCritiqued
 from schemas.printable import counted
 from schemas.signals import WITHDRAWN, Signal
 from schemas.topics import Topics
-from streams.journal.case_reading import CaseRow, JournalRecord, read_cases
+from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_cases
 from streams.journal.log import KafkaLog
 
 
@@ -26,10 +26,7 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
         ConfigError: no case or several cases match; the text lists candidates.
     """
     cases = await read_cases(KafkaLog(address), topics)
-    by_id = [c for c in cases if c.case_id == wanted]
-    by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
-    by_prefix = [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]
-    if found := by_id or by_news or by_prefix:
+    if found := named_by(cases, wanted):
         return _only(found, wanted)
     known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
     raise ConfigError(
