@@ -13,7 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from schemas.ids import event_id, normalise_text, uuid5
+from schemas.ids import event_id, investigation_id, normalise_text
 from schemas.record_codec import RecordCodec
 
 VERSION = 1
@@ -31,7 +31,8 @@ _RUN = "watches"
 class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_set"):
     """A watch begins. It fires at once, then every ``every_s`` seconds; None: when news come in that concern the subject.
 
-    ``id`` is the watch's. ``language`` is zh, en or other, that of the subject. ``by`` says where it was set.
+    ``id`` is the watch's. ``subject`` is the question as it was asked, ``language`` (zh, en or other) its own. ``by`` says
+    where it was set.
     """
 
     id: str
@@ -52,11 +53,6 @@ class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_s
         """The id of the watch."""
         return self.id
 
-    @property
-    def source(self) -> str:
-        """The source of the news that this watch publishes, such as ``watch:deepseek``."""
-        return SOURCE_PREFIX + (normalise_text(self.subject).replace(" ", "-")[:_NAME_CHARACTERS] or self.id)
-
 
 class WatchFired(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_fired"):
     """The watch is due for the ``n``-th time, from 1. ``news``: the case that it fires on.
@@ -75,7 +71,7 @@ class WatchFired(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch
     @property
     def investigation(self) -> str:
         """The id of the investigation that it opens: the same, whoever opens it."""
-        return uuid5("watch", self.watch, self.news or str(self.n))
+        return investigation_id("watch", self.watch, self.news or str(self.n))
 
 
 class WatchOpened(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_opened"):
@@ -126,3 +122,8 @@ encode, decode = _codec.encode, _codec.decode
 def successor_id(watch: str, head: str) -> str:
     """Return the id of the one firing or opening that may follow this record of a watch."""
     return event_id(_RUN, watch, head)
+
+
+def source_of(subject: str) -> str:
+    """Return the source of the news that a watch of this subject publishes, such as ``watch:deepseek``."""
+    return SOURCE_PREFIX + normalise_text(subject).replace(" ", "-")[:_NAME_CHARACTERS]

@@ -13,7 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from schemas.errors import ContractError
 from schemas.watches import (
     MIN_EVERY_S,
     WatchCommand,
@@ -141,7 +140,7 @@ class WatchState:
             case WatchOpened():
                 if watch.pending is None or (record.cause, record.n) != (watch.head, watch.n):
                     return False
-                watch.pending, watch.investigation = None, watch.pending.investigation
+                watch.investigation, watch.pending = watch.pending.investigation, None
             case _:
                 if why_not(watch, type(record)) is not None:
                     return False
@@ -181,18 +180,3 @@ def why_not(watch: Watch, command: type[WatchCommand]) -> str | None:
 def ms_of(at: datetime) -> int:
     """Return a time as milliseconds since 1970."""
     return round(at.timestamp() * 1000)
-
-
-def found(state: WatchState, id: str) -> Watch:
-    """Return the watch with this id, or the only one whose id begins so.
-
-    Raises:
-        ContractError: there is none, or there are several (reason ``no_watch``).
-    """
-    if id in state.watches:
-        return state.watches[id]
-    like = [one for key, one in state.watches.items() if id and key.startswith(id)]
-    if len(like) != 1:
-        which = "there is no watch" if not like else f"{len(like)} watches begin with"
-        raise ContractError(f"{which} {id!r}: `newsproof watches` lists them", reason="no_watch")
-    return like[0]

@@ -30,7 +30,6 @@ from schemas.budget import LimitsSet, Reserved, Settled, encode, usd_of
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
-from schemas.record_codec import NewerRecordError
 from streams.budget.budget import REFRESH_DAYS, BudgetLedger
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState
