@@ -79,6 +79,11 @@ class _Appender:
     def __init__(self, log: MemoryLog) -> None:
         self._log, self.dies = log, ""
 
+    async def start(self) -> None:
+        pass
+
+    stop = start
+
     async def append(self, topic: str, value: Any, *, key: Any, partition: Any, headers: Any = None) -> tuple[int, int]:
         await asyncio.sleep(0.004)
         if self.dies == "before":
@@ -89,6 +94,10 @@ class _Appender:
             raise _Killed
         await asyncio.sleep(0.004)
         return partition, offset
+
+
+async def _pinned(_appender: object) -> str:
+    return "c"
 
 
 class _NoNews:
@@ -119,7 +128,7 @@ class _Run:
 
     async def _worker(self, n: int) -> None:
         appender = self._appenders[n]
-        writer = WatchWriter(appender, TOPICS, partitions=1, config_hash="c")
+        writer = WatchWriter(appender, TOPICS, partitions=1, pin=_pinned)
         watcher = Watcher(self._log, TOPICS.watches, writer, _NoNews(), virtual_now, daily_limit=10**6)
         await watcher.run()
 

@@ -34,10 +34,14 @@ HELP_AFTER_MS = 10_000
 
 
 class Writer(Protocol):
-    """Where a watcher writes to. Both calls return once the record is durable."""
+    """Where a watcher writes to (:class:`streams.watches.writer.WatchWriter`)."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
 
     async def append(self, record: WatchRecord) -> int:
-        """Append to ``watches``; return the offset."""
+        """Append to ``watches``; return the offset once the record is durable."""
         ...
 
     async def open(self, watch: WatchSet, fired: WatchFired, at: datetime) -> None:
@@ -70,6 +74,7 @@ class Watcher:
         self._won: set[str] = set()
         self._told: dict[str, int] = {}
         self._running: asyncio.Task[Any] | None = None
+        self._ending = False
 
     async def run(self) -> None:
         """Watch until :meth:`stop`, also through times when Kafka is away.
@@ -78,13 +83,18 @@ class Watcher:
             NewerRecordError: the topic holds a record of newer code.
         """
         self._running = asyncio.current_task()
+        if self._ending:
+            return
+        await self._writer.start()
         try:
             await retry_while_unavailable(self._follow, "the watches", unavailable=is_away)
         finally:
             await self._matches.close()
+            await self._writer.stop()
 
     def stop(self) -> None:
         """End at once: whatever is half done, the next worker goes on with."""
+        self._ending = True
         if self._running is not None:
             self._running.cancel()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from agents.investigation.subject import asked
 from schemas import envelope as wire
@@ -12,27 +13,21 @@ from schemas.topics import Topics, partition_of
 from schemas.watches import WatchFired, WatchRecord, WatchSet, encode
 
 
-class Appends(Protocol):
-    """:meth:`streams.journal.appender.Appender.append`."""
-
-    async def append(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None,
-        partition: int | None,
-        headers: list[tuple[str, bytes]] | None = None,
-    ) -> tuple[int, int]: ...
-
-
 class WatchWriter:
-    """Writes to the log. ``config_hash``: the snapshot, on the log already, that investigations pin."""
+    """Writes to the log. :meth:`start` first: it puts on the log what investigations pin."""
 
-    def __init__(self, appender: Appends, topics: Topics, *, partitions: int, config_hash: str) -> None:
-        """``partitions``: the count of the journal ``research``."""
-        self._appender, self._topics, self._partitions = appender, topics, partitions
-        self._config_hash = config_hash
+    def __init__(self, appender: Any, topics: Topics, *, partitions: int, pin: Callable[[Any], Awaitable[str]]) -> None:
+        """``partitions``: the count of the journal ``research``. ``pin`` puts the snapshot of investigations on the log by
+        the appender, and returns its hash."""
+        self._appender, self._topics, self._partitions, self._pin = appender, topics, partitions, pin
+        self._config_hash = ""
+
+    async def start(self) -> None:
+        await self._appender.start()
+        self._config_hash = await self._pin(self._appender)
+
+    async def stop(self) -> None:
+        await self._appender.stop()
 
     async def append(self, record: WatchRecord) -> int:
         return await append_record(self._appender, self._topics, record)
