@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.evidence import Credibility, MemoryEntry, PageStance, ReadStance
+from schemas.evidence import Credibility, MemoryEntry, PageStance, PreviousBrief, ReadStance
 from schemas.runtime_events import Event
 from schemas.signals import EventType, Modality, Verdict
 
@@ -55,23 +55,6 @@ class SubQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     platforms: bool = False
 
 
-class PreviousClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A claim of an earlier brief: its verdict, and the addresses of the pages that it rested on."""
-
-    claim: str
-    verdict: Verdict
-    urls: tuple[str, ...] = ()
-
-
-class PreviousBrief(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an earlier investigation of the subject found, as of its own time (UTC)."""
-
-    investigation_id: str
-    as_of: datetime
-    claims: tuple[PreviousClaim, ...] = ()
-    urls: tuple[str, ...] = ()
-
-
 class InvestigationFramed(Event, tag="newsproof.investigation_framed", kw_only=True, frozen=True):
     """What is to be found out, in one to five sub-questions, and what was known before.
 
@@ -85,12 +68,16 @@ class InvestigationFramed(Event, tag="newsproof.investigation_framed", kw_only=T
 
 
 class FoundClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One testable sentence that pages tell of the subject. ``told_by``: numbers of the references that tell it."""
+    """One testable sentence that pages tell of the subject. ``told_by``: numbers of the references that tell it.
+
+    ``question``: which of the frame's sub-questions it answers, from 1; None where it answers none of them.
+    """
 
     claim: str
     event_type: EventType = "other"
     modality: Modality = "asserted"
     told_by: tuple[int, ...] = ()
+    question: int | None = None
 
 
 class ClaimsStated(Event, tag="newsproof.claims_stated", kw_only=True, frozen=True):
@@ -166,7 +153,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["new_claim", "verdict_changed", "new_page"]
     claim: int
     references: tuple[int, ...]
-    before: Verdict | None = None
+    before: str | None = None
     testable: bool = False
 
 
@@ -175,7 +162,7 @@ class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=Tr
 
     ``established``: what is confirmed or likely. ``disputed``: what is denied, by others or by those concerned.
     ``unsettled``: what is said and not borne out. ``new_since``: what of all this changed since ``previous``, the
-    investigation that it was compared with; empty without one. ``not_found``: sub-questions that no page answered.
+    investigation that it was compared with; empty without one. ``not_found``: sub-questions that no claim answers.
     ``not_done``: what was not done, and why. ``removed``: citations of references that do not exist, and sentences that
     were left without one. ``path``: partial where a step failed or somebody asked to finish.
     """
