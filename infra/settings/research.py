@@ -13,6 +13,10 @@ class ResearchSettings(BaseSettings):
         240.0, gt=0, description="A question has an answer by then; after 80 % of it, one from what is there"
     )
 
+    watch_daily_limit: int = Field(
+        12, ge=1, le=48, description="How often one watch may fire on one UTC day; each firing is an investigation"
+    )
+
     # Data of the research chat: nothing here needs a key
     coingecko_base_url: str = Field(
         "https://api.coingecko.com/api/v3",

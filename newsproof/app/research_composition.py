@@ -5,17 +5,21 @@ Web page and ``up`` use it without the runtime.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.found_signals import FoundSignals
 from infra.ports import Port, Ports
 from infra.settings import Settings
-from newsproof.app.composition import live_models
+from newsproof.app.composition import address_of, live_models, topics_of
 from newsproof.app.model_options import tuned_prompts
 from newsproof.app.version import code_version
 from schemas.calls import ProviderMode
 from schemas.config import Snapshot
+
+if TYPE_CHECKING:
+    from streams.watches.watcher import Watcher
+    from streams.worker import Worker
 
 WITH_A_FALLBACK = "research_macro"
 """The task that has the light model as fallback even if no fallback is configured."""
@@ -74,6 +78,27 @@ def offline_research(settings: Settings) -> dict[str, Port]:
 
 def _invented_mode(settings: Settings) -> ProviderMode:
     return "simulated" if settings.mode == "simulated" else "offline"
+
+
+def watcher_of(settings: Settings, worker: Worker) -> Watcher:
+    """Return the watcher beside this worker of the research flow, not started. It pins what investigations pin."""
+    from agents.tables import load_tables
+    from streams.journal.appender import Appender
+    from streams.journal.clock import utc_now
+    from streams.journal.log import KafkaLog
+    from streams.watches.matching import NewsMatches
+    from streams.watches.watcher import Watcher
+    from streams.watches.writer import WatchWriter
+
+    address, topics = address_of(settings), topics_of(settings)
+    snapshot = research_snapshot_of(settings)
+    writer = WatchWriter(
+        Appender(address, client_id="newsproof-watches"), topics, partitions=settings.topic_partitions,
+        pin=lambda appender: worker.configs.publish(snapshot, appender),
+    )  # fmt: skip
+    log = KafkaLog(address, client_id="newsproof-watches")
+    matches = NewsMatches(log, topics.cases, load_tables(demo=settings.mode != "live"))
+    return Watcher(log, topics.watches, writer, matches, utc_now, settings.watch_daily_limit)
 
 
 def refuse_unusable_research(settings: Settings) -> None:

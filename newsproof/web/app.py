@@ -13,6 +13,7 @@ from newsproof.web.api import news as news_api
 from newsproof.web.api import operations as operations_api
 from newsproof.web.api import prices as prices_api
 from newsproof.web.api import research as research_api
+from newsproof.web.api import watches as watches_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
 from newsproof.web.rates import Rates
@@ -32,6 +33,6 @@ def application(backend: Backend, token: str) -> ASGIApp:
     )
     app.state.backend, app.state.tokens = backend, tokens
     answer_errors(app, pages.wrong_address)
-    for part in (live_api, news_api, prices_api, research_api, analytics_api, operations_api, pages):
+    for part in (live_api, news_api, prices_api, research_api, watches_api, analytics_api, operations_api, pages):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

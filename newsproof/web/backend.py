@@ -21,6 +21,7 @@ from newsproof.app.hints import command_name
 from newsproof.app.research_composition import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
+from newsproof.app.watches import WatchBook
 from newsproof.web.connection_limit import ConnectionLimit
 from newsproof.web.processes import Processes
 from newsproof.web.progress_text import case_progress
@@ -78,6 +79,7 @@ class Backend:
         self.turns = TurnFeed(
             self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
         )
+        self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
