@@ -123,7 +123,7 @@ async def test_a_process_says_its_figures_and_one_that_is_gone_is_away_and_what_
 def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     gone = Process(name="sink", kind="sink", state="away")
     samples: list[tuple[str, dict[str, str], float]] = [
-        ("newsproof_consumer_lag", {"topic": "news"}, 1_001), ("newsproof_sink_waits", {}, 1),
+        ("newsproof_consumer_lag", {"topic": Topics().news}, 1_001), ("newsproof_sink_waits", {}, 1),
         ("newsproof_budget_limit_usd", {}, 30), ("newsproof_budget_left_usd", {}, 2.9),
         ("newsproof_budget_limit_units", {}, 50), ("newsproof_budget_left_units", {}, 4),
         ("newsproof_breaker_state", {"kind": "search", "provider": "p", "model": ""}, 1),
@@ -131,7 +131,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     ]  # fmt: skip
     worker = Process(name="worker-0", kind="worker", state="ready", seen_at=NOW)
     letter = DeadLetter(
-        id="0:1", reason="not_json", why="", consumer="", topic="news", partition=0, offset=1, at=utc_now(), key=None,
+        id="0:1", reason="not_json", why="", consumer="", topic=Topics().news, partition=0, offset=1, at=utc_now(), key=None,
         value=b"", headers=(),
     )  # fmt: skip
     case = FeedCase(case_id="c", received_at=NOW - timedelta(hours=1))

@@ -472,7 +472,7 @@ export default {
   "ops.sink.waits": "ClickHouse takes no rows",
   "ops.letters.all.one": "1 in all",
   "ops.letters.all.other": "{n} in all",
-  "ops.letters.hint": "Records that could not be read, and cases that failed. Requeued, a failed case is tried once more, and a record is read anew.",
+  "ops.letters.hint": "Records that could not be read, and cases that failed. Requeued, a failed case is tried once more, and a record is read anew: where nothing was mended it becomes a dead letter again.",
   "ops.letters.none": "There is none.",
   "ops.letters.unknown": "Unknown: they are being read, or Kafka does not answer.",
   "ops.letters.reasons": "Dead letters by reason",
