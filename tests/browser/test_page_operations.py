@@ -23,7 +23,7 @@ async def test_what_is_wrong_is_said_with_what_to_do_and_dead_letters_are_requeu
     await page.locator(".problem").first.wait_for()
     said = await page.locator(".problems").inner_text()
     for words in ("A process does not answer", "More than 1,000 records", "ClickHouse does not take rows",
-                  "open for more than 15 min", "Dead letters wait", "Less than 10 %", "doctor --live", "run ./run audit again"):  # fmt: skip
+                  "open for more than 15 min", "Dead letters wait", "Less than 10 %", "doctor --live", "when the log is quiet (./run audit)"):  # fmt: skip
         assert words in said, words
     facts = await page.locator(".ops-facts").inner_text()
     assert "12,345" in facts and "67,890" in facts and "1.25 USD" in facts and "the oldest: 40 min" in facts

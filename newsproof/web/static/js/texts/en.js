@@ -449,7 +449,7 @@ export default {
   "ops.bad.breaker_open": "A provider is not asked",
   "ops.do.breaker_open": "Its breaker is open, for its calls failed. It is tried again by itself. Where it stays so, look at its key, its quota and its status page: ./run doctor --live.",
   "ops.bad.audit_failed": "The last audit found a broken promise",
-  "ops.do.audit_failed": "What it found stands below. Cases that were open while it ran count as lost: run ./run audit again when the log is quiet.",
+  "ops.do.audit_failed": "What it found stands below. Cases that were open while it ran count as lost: run it again when the log is quiet (./run audit).",
   "ops.figure.news": "News that wait",
   "ops.figure.journal": "Journal to be read",
   "ops.figure.sink": "Not in the tables yet",
