@@ -25,6 +25,7 @@ from infra.embedded.kafka.server import EmbeddedKafka
 from infra.embedded.kafka.settings import PROPERTIES
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.settings import Settings
+from newsproof.app.processes.targets import FOLDER
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
 from schemas.topics import Topics
@@ -225,7 +226,10 @@ def test_prometheus_asks_every_process_of_ours_and_grafana_finds_prometheus_and_
 ) -> None:
     every, grafana = services(compose) | services(monitoring), PROJECT / "infra" / "grafana"
     scraped = yaml.safe_load((grafana / "prometheus.yml").read_text("utf-8"))
-    asked = {t for job in scraped["scrape_configs"] for one in job["static_configs"] for t in one["targets"]}
+    told = json.loads((grafana / "targets.json").read_text("utf-8"))
+    asked = {target for one in told for target in one["targets"]}
+    by_name = [one for job in scraped["scrape_configs"] for one in job.get("dns_sd_configs", ())]
+    asked |= {f"{name}:{one['port']}" for one in by_name for name in one["names"]}
     ports = {name: every[name]["environment"]["METRICS_PORT"] for name in OURS if name != "topics"}
     assert asked == {f"{name}:{port}" for name, port in ports.items() if port}
     assert [name for name, port in ports.items() if not port] == ["web"]
@@ -241,6 +245,14 @@ def test_prometheus_asks_every_process_of_ours_and_grafana_finds_prometheus_and_
     assert PROJECT / mounted["/etc/grafana/provisioning"] == grafana / "provisioning"
     mounted = dict(reversed(volume.split(":")[:2]) for volume in every["prometheus"]["volumes"])
     assert PROJECT / mounted["/etc/prometheus/prometheus.yml"] == grafana / "prometheus.yml"
+    (read,) = (
+        file for job in scraped["scrape_configs"] for sd in job.get("file_sd_configs", ()) for file in sd["files"]
+    )
+    assert PROJECT / mounted[read] == grafana / "targets.json"
+    assert [PROJECT / mounted[file] for file in scraped["rule_files"]] == [grafana / "alerts.yml"]
+    # The page asks the same processes: it finds them where a data directory names its own.
+    page = dict(reversed(volume.split(":")[:2]) for volume in every["web"]["volumes"])
+    assert PROJECT / page[f"/data/{FOLDER}/targets.json"] == grafana / "targets.json"
 
 
 def test_the_image_holds_the_project_installs_by_hash_and_does_not_run_as_root() -> None:

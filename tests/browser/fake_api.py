@@ -21,6 +21,7 @@ from aiohttp import web
 from newsproof.web import pages
 from newsproof.web.guard import HEADERS
 from tests.browser import recorded
+from tests.browser.played_operations import PlayedOperations
 from tests.browser.recorded import Events, Json
 
 STATIC = Path(pages.__file__).with_name("static")
@@ -90,6 +91,7 @@ class FakeApi:
         self.report: Json = {"run_id": "live", "answers": recorded.ANSWERS}
         self.no_study = ""
         self.runs = list(recorded.RUNS)
+        self.operations = PlayedOperations()
         self.chats: dict[str, Chat] = {}
         self.records_at_once: int | None = None
         self.answer: str | None = None
@@ -138,6 +140,9 @@ class FakeApi:
         post("/api/v1/research/chat", self._ask)
         get("/api/v1/research/chat/{id}", self._resume)
         post("/api/v1/research/chat/{id}/stop", self._stop)
+        get("/api/v1/operations", self._told(lambda _: self.operations.document(self.status)))
+        get("/api/v1/dead-letters", self._told(self.operations.page))
+        post("/api/v1/dead-letters/requeue", self.operations.requeue)
         get("/{path:.*}", self._page)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1, access_log=None)
         await self._runner.setup()

@@ -25,7 +25,7 @@ from tests.browser.watched_page import Watched
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 COLOURS = 256
 SIZE = {"width": 1120, "height": 760}
-PAGES = ("live", "cases", "case", "analytics", "research", "backtests")
+PAGES = ("live", "cases", "case", "analytics", "research", "backtests", "operations")
 """These are pictured dark and light, wide and narrow; other states light and wide, and dark and narrow."""
 EVERY = tuple((dark, narrow) for dark in (False, True) for narrow in (False, True))
 TWO = ((False, False), (True, True))

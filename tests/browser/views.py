@@ -92,6 +92,14 @@ async def backtests(fake: FakeApi, page: Any) -> None:
     await page.locator("table.metrics").wait_for()
 
 
+async def operations(fake: FakeApi, page: Any) -> None:
+    """Everything that can be wrong, and the letters of one reason."""
+    await page.get_by_role("button", name="Show those of case failed").click()
+    await page.get_by_role("button", name="Requeue all 200 of not json").click()
+    await page.locator(".letters li").nth(40).wait_for()
+    await page.evaluate("() => window.scrollTo(0, 0)")
+
+
 def is_rich(document: dict[str, Any]) -> bool:
     """Whether a case stands as it ended, with evidence, results that were not used, a critique and an adjustment."""
     if not (document["findings"] and document["critique"] and document["confidence"]):
@@ -139,6 +147,7 @@ VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
     "research-running": ("/research", (research_running,)),
     "research": ("/research", (research,)),
     "research-answer": ("/research", (research, research_answer)),
+    "operations": ("/operations", (operations,)),
     "backtests": ("/backtests?a=synth-v3&b=synth-v4", (backtests,)),
 }
 """By name: the path, and what is done until it looks as it is meant to."""

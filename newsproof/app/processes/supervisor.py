@@ -218,7 +218,8 @@ def _services(settings: Settings, workers: int, page: socket.socket | None) -> l
     token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
     if page is not None and settings.metrics_port is None:  # the page asks each process how it is
         settings = settings.model_copy(update={"metrics_port": 0})
-    shutil.rmtree(directory / FOLDER, ignore_errors=True)  # what an earlier run left that was killed
+    for killed in (directory / FOLDER).glob("*.json"):  # of an earlier run; the folder stays, for Prometheus watches it
+        killed.unlink(missing_ok=True)
     logs = directory / "logs"
     make_owner_only(logs)
     made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from aiokafka import ConsumerRecord
 
@@ -47,6 +49,7 @@ async def letters(world: World, *values: bytes, topic: str = "") -> None:
     await appender.stop()
 
 
+@pytest.mark.security
 async def test_dead_letters_are_listed_by_page_and_sent_again_once_whoever_asks_how_often(
     world: World, serving: Serving
 ) -> None:
@@ -82,6 +85,7 @@ async def test_dead_letters_are_listed_by_page_and_sent_again_once_whoever_asks_
         assert len(await world.records(world.topics.news)) == 3
 
 
+@pytest.mark.security
 async def test_a_process_says_its_figures_and_one_that_is_gone_is_away_and_what_it_said_unknown(
     world: World, serving: Serving, tmp_path: Path
 ) -> None:
@@ -123,7 +127,7 @@ async def test_a_process_says_its_figures_and_one_that_is_gone_is_away_and_what_
 def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     gone = Process(name="sink", kind="sink", state="away")
     samples: list[tuple[str, dict[str, str], float]] = [
-        ("newsproof_consumer_lag", {"topic": "news"}, 1_001), ("newsproof_sink_waits", {}, 1),
+        ("newsproof_consumer_lag", {"topic": Topics().news}, 1_001), ("newsproof_sink_waits", {}, 1),
         ("newsproof_budget_limit_usd", {}, 30), ("newsproof_budget_left_usd", {}, 2.9),
         ("newsproof_budget_limit_units", {}, 50), ("newsproof_budget_left_units", {}, 4),
         ("newsproof_breaker_state", {"kind": "search", "provider": "p", "model": ""}, 1),
@@ -131,7 +135,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     ]  # fmt: skip
     worker = Process(name="worker-0", kind="worker", state="ready", seen_at=NOW)
     letter = DeadLetter(
-        id="0:1", reason="not_json", why="", consumer="", topic="news", partition=0, offset=1, at=utc_now(), key=None,
+        id="0:1", reason="not_json", why="", consumer="", topic=Topics().news, partition=0, offset=1, at=utc_now(), key=None,
         value=b"", headers=(),
     )  # fmt: skip
     case = FeedCase(case_id="c", received_at=NOW - timedelta(hours=1))
@@ -148,3 +152,12 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
         ("no_news", "no_news_s"), ("budget_low", "budget_left_share"), ("tool_calls_low", "budget_left_share"),
     ):  # fmt: skip
         assert f"{LIMITS[limit]:g}" in numbers[name].split(), name
+
+
+def test_each_alert_says_what_to_do_and_links_to_a_chapter_that_is_there() -> None:
+    chapters = re.findall(r"^### (\w+)$", (RULES.parents[2] / "docs" / "operations.md").read_text("utf-8"), re.M)
+    rules = [rule for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"] for rule in group["rules"]]
+    assert [rule["alert"] for rule in rules] == chapters
+    for rule in rules:
+        said = rule["annotations"]
+        assert said["summary"] and said["do"] and said["docs"] == f"docs/operations.md#{rule['alert'].lower()}"

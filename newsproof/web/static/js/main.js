@@ -82,6 +82,7 @@ function drawNavigation(current) {
   const items = Object.keys(PAGES).map((name) => h("li", {}, h("a", { href: name === "live" ? "/" : `/${name}`, "aria-current": name === current && "page" }, icon(ICONS[name]), h("span", {}, t(`nav.${name}`)))));
   byId("nav").setAttribute("aria-label", t("nav"));
   replace(byId("nav"), h("ul", {}, items));
+  byId("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone they are a row that scrolls
 }
 
 function drawToggles() {

@@ -82,14 +82,16 @@ export function letterTables(signal, changed) {
   }
 
   function drawList(count) {
-    const focus = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const at = [...list.querySelectorAll("[data-key]")].indexOf(document.activeElement);
+    const focus = at < 0 ? null : document.activeElement.dataset.key;
     const rows = items.map((one) => h("li", {},
       h("div", { class: "row" }, h("code", {}, one.id), agoTime(one.at), one.case && h("a", { class: "small", href: `/case/${encodeURIComponent(one.case)}` }, t("ops.case"))),
       h("div", { class: "small" }, words(one.why, "p"), one.preview && words(one.preview, "p", { class: "faint original" })),
       one.standing === "waiting" ? button(t("ops.requeue"), () => requeue({ ids: [one.id] }, `one ${one.id}`), { key: `one ${one.id}`, label: t("ops.requeue.of", { id: one.id }) }) : h("span", { class: "small faint" }, t(`ops.standing.${one.standing}`))));
     replace(list, h("p", { class: "hint" }, t("ops.listed", { shown: number(items.length), n: count, reason: term(open) })), h("ul", { class: "letters" }, rows),
       items.length < count && button(t("older"), () => load(PAGE, items.length), { key: "older" }));
-    focusOn(list, focus);
+    // What was sent has no button any more: the focus goes to the one that took its place.
+    if (at >= 0 && !focusOn(list, focus)) [...list.querySelectorAll("[data-key]")].slice(0, at + 1).at(-1)?.focus();
   }
 
   async function requeue(wanted, key) {

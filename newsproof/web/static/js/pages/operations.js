@@ -77,7 +77,7 @@ function problems(found) {
   const away = ["kafka", "clickhouse"].filter((name) => found.status[name] !== "ok").map((name) => `${name}_away`);
   const rows = [...away, ...found.problems].map((name) => h("li", { class: "problem" }, h("strong", {}, t(`ops.bad.${name}`)), h("span", {}, t(`ops.do.${name}`, places))));
   const unknown = unknownOf(found);
-  return h("div", {}, rows.length > 0 ? h("ul", { class: "problems notice error" }, rows) : h("p", { class: "notice" }, t(unknown.length ? "ops.well.known" : "ops.well")),
+  return h("div", {}, rows.length > 0 ? h("ul", { class: "problems notice" }, rows) : h("p", { class: "notice" }, t(unknown.length ? "ops.well.known" : "ops.well")),
     unknown.length > 0 && h("p", { class: "notice warn" }, t("ops.unknown", { what: unknown.join(t("comma")) }), " ", t(`ops.unknown.${unknownWhy(found)}`)));
 }
 
@@ -97,10 +97,11 @@ function figures(found) {
   const { log, cases, dead_letters: letters } = found;
   const of = (kind) => found.budget?.find((one) => one.kind === kind);
   const bad = new Set(found.problems);
+  const lags = (...all) => all.some((n) => n > found.limits.consumer_lag);
   const open = said(cases.open, (n) => (known(cases.may_be_open) ? t("ops.of", { n: number(n), most: number(cases.may_be_open) }) : number(n)));
   const facts = [
-    ["news", said(log.behind.news, number), log.paused_by.length ? t("ops.paused", { why: log.paused_by.map((why) => t(`ops.paused.${why}`)).join(t("comma")) }) : "", bad.has("consumer_lag")],
-    ["journal", said(sum([log.behind.cases, log.behind.research]), number), log.stalled_s >= STALLED_S ? t("ops.stalled", { for: seconds(log.stalled_s) }) : "", bad.has("consumer_lag")],
+    ["news", said(log.behind.news, number), log.paused_by.length ? t("ops.paused", { why: log.paused_by.map((why) => t(`ops.paused.${why}`)).join(t("comma")) }) : "", lags(log.behind.news)],
+    ["journal", said(sum([log.behind.cases, log.behind.research]), number), log.stalled_s >= STALLED_S ? t("ops.stalled", { for: seconds(log.stalled_s) }) : "", lags(log.behind.cases, log.behind.research)],
     ["sink", said(log.sink_behind, number), log.sink_waits ? t("ops.sink.waits") : "", bad.has("sink_behind")],
     ["open", open, cases.oldest ? h("a", { href: `/case/${encodeURIComponent(cases.oldest.case_id)}` }, t("ops.oldest", { age: age(cases.oldest.age_s) })) : "", bad.has("oldest_open_case")],
     ["newest", cases.newest_at ? agoTime(cases.newest_at, { class: "" }) : cases.open === null ? t("unknown") : t("ops.none_yet"), "", bad.has("no_news")],

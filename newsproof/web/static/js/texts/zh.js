@@ -767,7 +767,7 @@ export default {
   "ops.stalled": "已有 {for} 没有读取",
   "ops.sink.waits": "ClickHouse 不接收数据",
   "ops.letters.all.other": "共 {n} 条",
-  "ops.letters.hint": "无法读取的记录和失败的案例。重新入队后，失败的案例会再尝试一次，记录会重新读取。",
+  "ops.letters.hint": "无法读取的记录和失败的案例。重新入队后，失败的案例会再尝试一次，记录会重新读取；若问题未排除，会再次成为死信。",
   "ops.letters.none": "没有死信。",
   "ops.letters.unknown": "未知：正在读取，或 Kafka 没有响应。",
   "ops.letters.reasons": "按原因统计的死信",
