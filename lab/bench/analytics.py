@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import httpx
 import numpy as np
@@ -29,6 +30,8 @@ from lab.backtest.selftest import offline_settings
 from lab.bench.measures import Figure
 from lab.bench.sink import sunk, write_journal
 from lab.bench.world import world
+from newsproof.evaluation.profit.study_report import Dimension
+from newsproof.report.drawn import CHARTS
 from newsproof.web.api import analytics as api
 from newsproof.web.backend import Backend
 from newsproof.web.responses import answer_errors
@@ -40,8 +43,9 @@ DAYS = 180
 BAR_MS = 300_000
 DATABASE = "newsproof"
 ASKED = (
-    *("report?days=30", "report", "report/study?by=verdict", "report/study?by=event_type", "report/study?by=source"),
-    *(f"report/charts/{name}.svg" for name in ("study", "cost", "latency", "confidence", "reliability")),
+    *("report?days=30", "report", "report/tables/trust"),
+    *(f"report/study?by={by}" for by in get_args(Dimension)),
+    *(f"report/charts/{name}.svg" for name in (*CHARTS, "study")),
 )
 
 

@@ -84,7 +84,7 @@ class FakeApi:
         self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True}  # fmt: skip
         self.signals = copy.deepcopy(recorded.newest_signals())
         self.documents = dict(recorded.documents())
-        self.report: Json = {"run_id": "live", "answers": recorded.ANSWERS}
+        self.report: Json = recorded.report()
         self.no_study = ""
         self.runs = list(recorded.RUNS)
         self.chats: dict[str, Chat] = {}
@@ -117,6 +117,7 @@ class FakeApi:
         get("/api/v1/cases/{id}", self._told(lambda r: self.documents[r.match_info["id"]]))
         get("/api/v1/stream", self._stream)
         get("/api/v1/report", self._told(lambda _: self.report))
+        get("/api/v1/report/tables/{name}", self._told(lambda r: {"rows": recorded.ANSWERS[r.match_info["name"]]}))
         get("/api/v1/report/study", self._study)
         get("/api/v1/report/charts/{name}.svg", self._chart)
         post("/api/v1/sql", self._sql)

@@ -6,6 +6,7 @@ import { cost, duration, fixed, known, number, signed } from "../format.js";
 import { t, term } from "../i18n.js";
 import { periodChoice, periodOf } from "../period.js";
 import { picture } from "../picture.js";
+import { uncheckedWords } from "../signal_row.js";
 import { sqlBox } from "../sql_box.js";
 import { empty, fill } from "../states.js";
 import { csvLink, studySection } from "../study.js";
@@ -17,6 +18,7 @@ const share = (value) => fixed(value, 3);
 const money = (value, row) => cost(value, row.unpriced, "");
 const horizon = (seconds) => duration(seconds * 1000);
 const verdict = (one) => (one ? term(one) : t("verdict.none"));
+const reason = (one) => (one ? uncheckedWords(one) : t("unchecked.old"));
 const end = (value) => (value === null ? t("precision.too_few") : share(value));
 const group = (name, row) => (row.by === "all" ? t("study.all") : row.by === "verdict" ? verdict(name) : name || "–");
 /** Charts in the order of the page, each with its tables: rows of the report, their columns, how a value is written. */
@@ -38,10 +40,6 @@ const PARTS = [
     ["latency", [["step", term], ["results", plain], ["failures", plain], ["p50_ms", duration], ["p95_ms", duration], ["p99_ms", duration]]],
     ["to_signal", [["verdict", verdict], ["signals", plain], ["opened_p50_ms", duration], ["opened_p95_ms", duration], ["opened_p99_ms", duration]]]] },
 ];
-
-function reason(one) {
-  return one ? term(one) : t("unchecked.old");
-}
 
 export function mount(main, { query, signal, setTitle }) {
   setTitle(t("nav.analytics"));
