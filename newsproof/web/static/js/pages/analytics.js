@@ -16,7 +16,8 @@ import { VERDICTS } from "../vocabulary.js";
 const plain = (value) => (known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value ?? "–"));
 const share = (value) => fixed(value, 3);
 const money = (value, row) => cost(value, row.unpriced, "");
-const horizon = (seconds) => duration(seconds * 1000);
+/** As the charts name it: 5 min, 24 h, 7 d. */
+const horizon = (s) => (s > 86_400 && s % 86_400 === 0 ? `${s / 86_400} d` : s % 3600 === 0 ? `${s / 3600} h` : `${number(s / 60, s % 60 ? 1 : 0)} min`);
 const verdict = (one) => (one ? term(one) : t("verdict.none"));
 const reason = (one) => (one ? uncheckedWords(one) : t("unchecked.old"));
 const end = (value) => (value === null ? t("precision.too_few") : share(value));
@@ -60,7 +61,8 @@ export function mount(main, { query, signal, setTitle }) {
 
 function report(found, period, signal) {
   const { answers } = found;
-  if (found.is_empty) return empty(t("analytics.empty"), t("live.empty.do"));
+  const whole = Object.keys(period).length === 0;
+  if (found.is_empty) return empty(t("analytics.empty"), `${whole ? "" : t("period.longer")} ${t("live.empty.do")}`);
   const outcomes = answers.calibration.length > 0;
   const shown = PARTS.filter(({ name }) => outcomes || name !== "reliability");
   const sections = shown.map((part) => section(part, found, period, signal));

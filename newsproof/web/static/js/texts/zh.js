@@ -172,6 +172,7 @@ export default {
   "period.from": "从",
   "period.to": "到",
   "period.show": "显示",
+  "period.longer": "请选择更长的时间范围。",
   "period.reversed": "结束早于开始：请交换两个日期。",
   "csv": "另存为 CSV",
   "days.other": "最近 {n} 天",
@@ -606,4 +607,5 @@ export default {
   "term.share of hits (dashed: perfectly calibrated)": "命中率（虚线：完全校准）",
   "term.There is nothing to draw: every value is 0 USD.": "没有可画的：所有值均为 0 美元。",
   "term.No event has such a return.": "没有事件有这种收益。",
+  "term.conclude": "收尾",
 };
