@@ -67,8 +67,9 @@ from newsproof.evaluation.profit.study_report import StudyReport
 from newsproof.evaluation.trials.leaderboard import Leaderboard
 from newsproof.evaluation.trials.walk_forward import WalkForward
 from newsproof.evaluation.watch.watching import Watched
+from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
-from newsproof.report.data import QUESTIONS, Report
+from newsproof.report.data import Report
 from newsproof.web.backend import Backend
 from schemas import envelope as wire
 from schemas.budget import LimitsSet, Reserved
@@ -392,7 +393,7 @@ def test_json_that_is_made_up_where_it_is_printed_has_its_keys() -> None:
     assert sorted(map(list, found)) == FROZEN["json"]["inline"]
     verified = [c.args[0] for _, c in calls_of("json_line") if isinstance(c.args[0], ast.DictComp)]
     assert [list(ast.literal_eval(one.generators[0].iter)) for one in verified] == [FROZEN["json"]["backtest verify"]]
-    assert list(QUESTIONS) == FROZEN["json"]["report answers"]
+    assert list(ANSWERS) == FROZEN["json"]["report answers"]
     assert list(SHOWN) == FROZEN["json"]["topics describe, settings"]
     letters = [name for name in DeadLetter.__struct_fields__ if name not in ("key", "value", "headers")]
     assert letters == FROZEN["json"]["dlq list, letter"]

@@ -29,6 +29,7 @@ from lab.backtest.selftest import offline_settings
 from lab.bench.measures import Figure
 from lab.bench.sink import sunk, write_journal
 from lab.bench.world import world
+from newsproof.report.drawn import CHARTS
 from newsproof.web.api import analytics as api
 from newsproof.web.backend import Backend
 from newsproof.web.responses import answer_errors
@@ -40,9 +41,16 @@ DAYS = 180
 BAR_MS = 300_000
 DATABASE = "newsproof"
 ASKED = (
-    *("report?days=30", "report", "report/study?by=verdict", "report/study?by=event_type", "report/study?by=source"),
-    *(f"report/charts/{name}.svg" for name in ("study", "cost", "latency", "confidence", "reliability")),
+    *(
+        "report",
+        *(f"report/charts/{name}.svg" for name in CHARTS),
+        "report/study",
+        "report/charts/study.svg",
+        "report/tables/trust",
+    ),
+    *("report?days=30", "report/study?by=source"),
 )
+"""As the page asks, each when the one before it is there; then what a reader chooses."""
 
 
 class _Reached(Backend):

@@ -39,7 +39,7 @@ def per(report: Report, name: str) -> Per:
 
 def signals(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
     bars = _bars(report, "signals", lambda row: {name: row[name] for name in _COLOURS})
-    return stacked_bars(bars, title="Signals by verdict", unit=on.say("signals"), on=on, colours=_COLOURS)
+    return stacked_bars(bars, title="Signals by verdict", unit="signals", on=on, colours=_COLOURS)
 
 
 def cost(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
@@ -60,18 +60,18 @@ def latency(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
 def confidence(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
     bins = [Bin(r["delta_from"], r["signals"]) for r in report["deltas"]]
     title = "What verification did to confidence"
-    return histogram(bins, step=0.1, title=title, noun=on.say("signals"), on=on)
+    return histogram(bins, step=0.1, title=title, noun="signals", on=on)
 
 
 def precision(report: Report, on: Canvas = WIDE, horizon_s: int = 0) -> str:
     """``horizon_s``: 0 for that of :attr:`Report.horizon_s`."""
-    columns: dict[str, list[Share]] = {"verdict": [], "source": []}
+    columns: dict[str, list[Share]] = {"by verdict": [], "by source": []}
     for row in report["precision"]:
         if row["horizon_s"] == (horizon_s or report.horizon_s) and row["counted"]:
             interval = None if row["low"] is None else (row["low"], row["high"])
-            name = "all signals" if row["by"] == "all" else row["group"] or "without_verdict"
-            side = "source" if row["by"] == "source" else "verdict"
-            columns[side].append(Share(name, row["hits"], row["counted"], interval))
+            name = {"all": on.say("all signals"), "verdict": on.say(row["group"] or "without_verdict")}.get(row["by"])
+            side = columns["by source" if row["by"] == "source" else "by verdict"]
+            side.append(Share(name or row["group"] or "–", row["hits"], row["counted"], interval))
     return share_ranges(list(columns.items()), title="Precision of signals to buy or sell", on=on)
 
 

@@ -88,7 +88,7 @@ class FakeApi:
         self.published: list[Json] = []
         self.signals = copy.deepcopy(recorded.newest_signals())
         self.documents = dict(recorded.documents())
-        self.report: Json = {"run_id": "live", "answers": recorded.ANSWERS}
+        self.report: Json = recorded.report()
         self.no_study = ""
         self.runs = list(recorded.RUNS)
         self.operations = PlayedOperations()
@@ -131,6 +131,7 @@ class FakeApi:
         post("/api/v1/news/sample", self._sample)
         get("/api/v1/stream", self._stream)
         get("/api/v1/report", self._told(lambda _: self.report))
+        get("/api/v1/report/tables/{name}", self._told(lambda r: {"rows": recorded.ANSWERS[r.match_info["name"]]}))
         get("/api/v1/report/study", self._study)
         get("/api/v1/report/charts/{name}.svg", self._chart)
         post("/api/v1/sql", self._sql)

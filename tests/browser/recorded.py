@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -17,19 +16,11 @@ from newsproof.evaluation.compare.comparison import compare, with_texts
 from newsproof.evaluation.profit.study import OFFSETS_MIN, EventPath, LeftOut, StudyEvent, study_of
 from newsproof.evaluation.profit.study_page import drawn_study
 from newsproof.evaluation.profit.study_report import Returns, StudyReport
-from newsproof.report.charts import (
-    Bin,
-    Percentiles,
-    ReliabilityBin,
-    ReliabilityLine,
-    Stack,
-    histogram,
-    percentile_ranges,
-    reliability_curve,
-    stacked_bars,
-)
-from newsproof.report.charts.svg import COLOURS
+from newsproof.report.answers import VERDICTS
+from newsproof.report.data import Report
+from newsproof.report.drawn import CHARTS, per
 from newsproof.web.api.live import shown
+from newsproof.web.api.report_charts import Language, Size, Theme, canvas, in_colours
 from schemas import envelope as wire
 from schemas.published import read_signal
 from streams.journal.case_reading import JournalRecord
@@ -150,6 +141,12 @@ ANSWERS: dict[str, list[Json]] = {
         {"verdict": "confirmed", "signals": 36, "opened_p50_ms": 5120.0, "opened_p95_ms": 9340.0, "opened_p99_ms": 11800.0},
         {"verdict": "unchecked", "signals": 6, "opened_p50_ms": 780.0, "opened_p95_ms": 990.0, "opened_p99_ms": 1100.0},
     ],
+    "signals": [
+        {"day": f"2026-11-{day:02}", "signals": sum(counts), **dict(zip((*VERDICTS, "without_verdict"), counts, strict=True))}
+        for day in range(14, 23)
+        for counts in [(3 + day % 4, 2, day % 3, int(day == 17), 2 - day % 2, day % 2, 1 + day % 5, 0)]
+    ],
+    "unchecked": [{"unchecked_reason": "gate", "signals": 20}, {"unchecked_reason": "search_failed:timeout", "signals": 6}],
     "deltas": [
         {"delta_from": low, "signals": n}
         for low, n in ((-0.8, 2), (-0.3, 1), (-0.2, 7), (-0.1, 1), (0.0, 8), (0.1, 23))
@@ -157,6 +154,18 @@ ANSWERS: dict[str, list[Json]] = {
     "deltas_by_type": [
         {"event_type": "hack", "signals": 9, "mean_preliminary": 0.754, "mean_final": 0.881, "mean_delta": 0.127, "raised": 8, "lowered": 1},
         {"event_type": "regulation", "signals": 12, "mean_preliminary": 0.741, "mean_final": 0.78, "mean_delta": 0.039, "raised": 8, "lowered": 3},
+    ],
+    "precision": [
+        {"horizon_s": horizon, "by": by, "group": group, "acted": n + 4, "counted": n, "hits": hits, "precision": hits / n, "low": low, "high": high, "blocks": n // 4}
+        for horizon in (3600, 14400)
+        for by, group, n, hits, low, high in (
+            ("all", "", 120, 68, 0.46, 0.66),
+            ("verdict", "confirmed", 84, 52, 0.5, 0.73),
+            ("verdict", "likely", 30, 15, 0.31, 0.69),
+            ("verdict", "unchecked", 6, 1, None, None),
+            ("source", "wire", 98, 57, 0.46, 0.69),
+            ("source", "exchange blog", 22, 11, None, None),
+        )
     ],
     "reliability": [
         {"horizon_s": horizon, "confidence_from": n / 10, "cases": 12 + 9 * n, "stories": 10 + 8 * n, "mean_confidence": n / 10 + 0.05, "hit_rate": min(0.95, n / 10 + shift)}
@@ -175,6 +184,20 @@ ANSWERS: dict[str, list[Json]] = {
     "modes": [{"provider_mode": "offline", "calls": 380}],
     "trust": [{"check": "every accepted event is in events", "violations": 0}, {"check": "no signal without its case", "violations": 0}],
 }  # fmt: skip
+
+
+def report() -> Json:
+    """Return what ``GET /api/v1/report`` tells."""
+    found = Report("live", ANSWERS)
+    return {
+        "run_id": "live",
+        "per": {name: per(found, name) for name in ("signals", "spend")},
+        "horizon_s": found.horizon_s,
+        "answers": {name: rows for name, rows in ANSWERS.items() if name != "trust"},
+        "is_empty": False,
+        "synthetic": True,
+        "without_outcomes": "",
+    }
 
 
 OFFSETS = len(OFFSETS_MIN)
@@ -203,42 +226,13 @@ def study(by: str) -> StudyReport:
 
 
 def chart(name: str, asked: Mapping[str, str]) -> str:
-    """Return a chart of the report as a file of its own, its colours those of the theme."""
-    drawn = drawn_study(study(asked["by"]), cast(Returns, asked["returns"])) if name == "study" else _chart(name)
-    theme = asked["theme"]
-    dark = theme == "dark"
-    known = {"ink": "#ececec", "faint": "#a5a5a5", "line": "#3a3a3a"} if dark else {}
-    known |= {f"c{n}": both[dark] for n, both in enumerate(COLOURS)}
-    return re.sub(r"var\(--(\w+),(#\w+)\)", lambda m: known.get(m[1], m[2]), drawn)
-
-
-def _chart(name: str) -> str:
-    if name == "cost":
-        days: dict[str, dict[str, float]] = {}
-        for row in ANSWERS["spend"]:
-            days.setdefault(row["day"], {})[row["step"]] = row["cost_usd"]
-        return stacked_bars(
-            [Stack(day, parts) for day, parts in days.items()], title="Cost by day and step", unit="USD"
-        )
-    if name == "latency":
-        rows = [Percentiles(r["step"], r["p50_ms"], r["p95_ms"], r["p99_ms"], r["results"]) for r in ANSWERS["latency"]]
-        return percentile_ranges(rows, title="Latency by step")
-    if name == "confidence":
-        bins = [Bin(r["delta_from"], r["signals"]) for r in ANSWERS["deltas"]]
-        return histogram(bins, step=0.1, title="What verification did to confidence", noun="signals")
-    lines = [
-        ReliabilityLine(
-            f"{c['horizon_s'] // 3600} h",
-            [
-                ReliabilityBin(r["mean_confidence"], r["hit_rate"], r["cases"])
-                for r in ANSWERS["reliability"]
-                if r["horizon_s"] == c["horizon_s"]
-            ],
-            c["ece"],
-        )
-        for c in ANSWERS["calibration"]
-    ]
-    return reliability_curve(lines, title="Reliability: stated confidence and share of hits")
+    """Return a chart of the report as the API draws it."""
+    on = canvas(cast(Size, asked["size"]), cast(Language, asked["language"]))
+    if name == "study":
+        drawn = drawn_study(study(asked["by"]), cast(Returns, asked["returns"]), on)
+    else:
+        drawn = CHARTS[name](Report("live", ANSWERS), on, int(asked.get("horizon_s", 0)))
+    return in_colours(drawn, cast(Theme, asked["theme"]))
 
 
 # Backtests

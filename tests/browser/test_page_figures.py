@@ -22,17 +22,57 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_charts_come_from_this_server_in_the_colours_of_the_page(fake: FakeApi, opened: Opened) -> None:
     watched = await opened("/analytics", dark=True)
     page = watched.page
-    for number in range(5):
+    for number in range(7):
         await page.locator("img.chart:not([width])").nth(number).wait_for(state="attached")
     charts = [asked for asked in fake.asked if "/charts/" in asked]
-    assert len(charts) == 5 and all("theme=dark" in asked for asked in charts)
-    assert sum("days=30" in asked for asked in charts) == 4  # days are not the study's
+    assert len(charts) == 7
+    assert all(f"{one}" in asked for asked in charts for one in ("theme=dark", "size=wide", "language=en", "days=30"))
     await page.get_by_role("button", name="Dark colours").click()
-    await page.locator('img.chart[src*="theme=light"]').nth(4).wait_for()
-    await page.select_option("select[name=days]", "7")
-    await page.locator('img.chart[src*="days=7"]').nth(3).wait_for()
+    await page.locator('img.chart[src*="theme=light"]').nth(6).wait_for()
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await page.locator('img.chart[src*="size=narrow"]').nth(6).wait_for()
+    assert await page.evaluate("document.documentElement.scrollWidth") == 390
     assert "SYNTHETIC" in await page.locator("main").inner_text()
     assert (watched.elsewhere, watched.errors) == ([], [])
+
+
+async def test_the_period_is_chosen_and_stands_in_the_address(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/analytics?days=7")).page
+    await page.locator('img.chart[src*="days=7"]').nth(6).wait_for(state="attached")
+    await page.get_by_role("button", name="all", exact=True).click()
+    await page.wait_for_url("**/analytics?days=all")
+    await page.fill("input[name=from]", "2026-11-20")
+    await page.fill("input[name=to]", "2026-11-14")
+    await page.get_by_role("button", name="Show").click()
+    await page.get_by_text("The period ends before it begins").wait_for()
+    await page.fill("input[name=from]", "2026-11-10")
+    await page.get_by_role("button", name="Show").click()
+    await page.wait_for_url("**/analytics?from=2026-11-10&to=2026-11-14")
+    await page.locator('img.chart[src*="from=2026-11-10&to=2026-11-14"]').nth(6).wait_for(state="attached")
+    assert await page.locator(".period [aria-pressed=true]").count() == 0
+    fake.report = {**fake.report, "is_empty": True}
+    await page.get_by_role("button", name="last 90 days").click()
+    await page.get_by_text("There are no figures for this time yet.").wait_for()
+    assert await page.locator("img.chart, details.figures").count() == 0, "that it is empty is said once"
+
+
+async def test_precision_is_drawn_at_the_horizon_that_is_chosen_and_tables_are_saved(
+    fake: FakeApi, opened: Opened
+) -> None:
+    page = (await opened("/analytics", locale="zh-CN")).page
+    part = page.get_by_role("region", name="买卖信号的准确率（按结论与来源）")
+    await part.locator('img[src*="horizon_s=14400"][src*="language=zh"]').wait_for()
+    await part.locator("select[name=horizon]").select_option("3600")
+    await part.locator('img[src*="horizon_s=3600"]').wait_for()
+    drawn = await page.evaluate(
+        "() => fetch(document.querySelector('img[src*=horizon_s]').src).then((one) => one.text())"
+    )
+    assert "全部信号" in drawn and "天数太少" in drawn and "too few" not in drawn
+    await part.locator("summary").first.click()
+    assert "已证实" in await part.locator("tbody tr").nth(1).inner_text()
+    saved = await part.get_by_role("link", name="另存为 CSV").first.get_attribute("href")
+    assert saved == "/api/v1/report/tables/precision?days=30&format=csv"
+    await page.get_by_text("另有 26 个信号未经核实，不在此图中：未达到核查门槛 20 · 搜索失败：超时 6。").wait_for()
 
 
 async def test_every_chart_has_its_figures_as_a_table(fake: FakeApi, opened: Opened) -> None:
@@ -68,7 +108,7 @@ async def test_without_prices_there_is_no_study_and_it_says_what_to_do(fake: Fak
     page = (await opened("/analytics", locale="zh-CN")).page
     await page.get_by_text("还没有事件研究").wait_for()
     assert await page.get_by_text(fake.no_study).count() == 1
-    assert await page.locator("img.chart").count() == 4 and not await page.locator("select[name=by]").is_visible()
+    assert await page.locator("img.chart").count() == 6 and not await page.locator("select[name=by]").is_visible()
 
 
 async def test_sql_is_asked_with_ctrl_enter_and_a_refusal_says_what_to_write(fake: FakeApi, opened: Opened) -> None:

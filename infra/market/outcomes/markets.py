@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from infra.market.source import ticker
 from schemas.errors import ConfigError
@@ -84,6 +85,11 @@ def wanted_symbols(case: JudgedCase, renamed: Iterable[Renaming]) -> tuple[str, 
     if rows:
         # Of two that begin at one time the later import's: who corrects a mistake imports again.
         return (max(enumerate(rows), key=lambda row: (row[1].from_ms, row[0]))[1].symbol,)
+    return _in_dollars(asset)
+
+
+@lru_cache(maxsize=1024)  # an event study asks three times for each of its signals
+def _in_dollars(asset: str) -> tuple[str, ...]:
     return tuple(f"{asset}/{quote}" for quote in DOLLARS if quote != asset)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,8 @@ from schemas.ids import LIVE_RUN
 from schemas.prices import NO_END_MS, JudgedCase, Renaming
 
 _LIVE = f"""
-SELECT case_id, asset, symbol, venue, action, direction, confidence, horizon_s, event_type, verdict, news_source
+SELECT case_id, asset, symbol, venue, action, direction, confidence, horizon_s, event_type, verdict, news_source,
+       toUnixTimestamp64Milli(if(live, greatest(knowable_at, emitted_at), knowable_at)), live
 FROM v_judgements WHERE run_id = {{run:String}} AND {in_period("emitted_at")}
 ORDER BY case_id
 """
@@ -75,6 +77,9 @@ class RunSignal(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_NAMED = RunSignal.__struct_fields__[:-2]
+
+
 class RunSignals(msgspec.Struct, frozen=True, kw_only=True):
     """The signals of one repeat of a run, and how many of its cases came to which other status than ``replayed``."""
 
@@ -113,19 +118,20 @@ async def live_signals(tables: ClickHouse, period: Period) -> list[RunSignal]:
 
 async def _signals_of(tables: ClickHouse, run_id: str, repeat: int, period: Period) -> list[RunSignal]:
     asked = {"run": run_id, "repeat": repeat, **period.bounds}
-    rows, withdrawn, cases = await asyncio.gather(
-        tables.query(_LIVE if run_id == LIVE_RUN else _REPLAYED, asked), read_withdrawn(tables), judged_cases(tables)
-    )
-    timing = {case.case_id: case for case in cases}
+    live = run_id == LIVE_RUN
+    found, withdrawn = await asyncio.gather(tables.query(_LIVE if live else _REPLAYED, asked), read_withdrawn(tables))
+    if live:
+        timing = {row[0]: row[-2:] for row in found.rows}
+    else:
+        timing = {one.case_id: (one.entry_from_ms, one.emitted_at_ms) for one in await judged_cases(tables)}
 
-    def signal(row: Sequence[object]) -> RunSignal:
-        values = dict(zip(RunSignal.__struct_fields__, row, strict=False))
-        case = timing[str(row[0])]
-        known, told = withdrawn.get(case.case_id, (None, None))
-        heard = told if case.emitted_at_ms else known
-        return msgspec.convert({**values, "from_ms": case.entry_from_ms, "withdrawn_ms": heard}, RunSignal)
+    def signal(row: Sequence[Any]) -> RunSignal:
+        from_ms, was_live = timing[row[0]]
+        known, told = withdrawn.get(row[0], (None, None))
+        values = dict(zip(_NAMED, row, strict=False))
+        return RunSignal(**values, from_ms=from_ms, withdrawn_ms=told if was_live else known)
 
-    return [signal(row) for row in rows.rows]
+    return [signal(row) for row in found.rows]
 
 
 async def read_withdrawn(tables: ClickHouse) -> dict[str, tuple[int, int]]:

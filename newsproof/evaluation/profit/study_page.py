@@ -6,6 +6,7 @@ from functools import partial
 from xml.sax.saxutils import escape
 
 from infra.clickhouse.client import ClickHouse
+from newsproof.evaluation.profit.study import Group
 from newsproof.evaluation.profit.study_report import (
     TITLES,
     Returns,
@@ -24,13 +25,19 @@ def drawn_study(found: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:
     """Return the study as SVG, a panel for each group."""
     curves = [
         Curve(
-            "all signals" if group.dimension == "all" else group.name or "–",
+            _name(group, on),
             events_of(group, returns),
             [CurvePoint(point.minutes, *band_of(point, returns)) for point in group.points],
         )
         for group in found.study.groups
     ]
     return study_panels(curves, title=f"Mean {returns} return around the signal", on=on)
+
+
+def _name(group: Group, on: Canvas) -> str:
+    if group.dimension == "all":
+        return on.say("all signals")
+    return group.name if group.dimension == "source" else on.say(group.name) or "–"
 
 
 async def study_section(tables: ClickHouse, run_id: str) -> str:

@@ -125,12 +125,10 @@ async def study_report(
     )
 
 
-async def study_or_why_not(
-    tables: ClickHouse, run_id: str, by: Sequence[Dimension], period: Period | None = None
-) -> StudyReport | str:
+async def study_or_why_not(tables: ClickHouse, run_id: str, by: Sequence[Dimension]) -> StudyReport | str:
     """Return the study of the largest groups, or in words why there is none: no such run, or no prices yet."""
     try:
-        return await study_report(tables, run_id, by=by, most=MOST_GROUPS, period=period)
+        return await study_report(tables, run_id, by=by, most=MOST_GROUPS)
     except ConfigError as exc:
         return str(exc)
 

@@ -36,7 +36,7 @@ def share_ranges(columns: Sequence[tuple[str, Sequence[Share]]], *, title: str, 
         left, top = 12 + n % across * (wide + 24 + _GAP), _TOP + heights[n % across]
         marks.append(_column(heading, rows, left, top, wide, on))
         heights[n % across] += _HEAD + _ROW * len(rows) + _FOOT
-    said = "; ".join(f"{on.say(row.name)}: {_figures(row, on)}" for _, rows in drawn for row in rows)
+    said = "; ".join(f"{row.name}: {_figures(row, on)}" for _, rows in drawn for row in rows)
     return drawing(title, f"Shares with their 95 % intervals. {said}", _TOP + max(heights), *marks, on=on)
 
 
@@ -45,12 +45,15 @@ def _column(heading: str, rows: Sequence[Share], left: float, top: float, wide: 
     marks = [text(on.say(heading), left, top + 12, fill=FAINT, size=11)]
     for n in range(5):
         x, dashed = left + n / 4 * wide, {"stroke_dasharray": "4 3"} if n == 2 else {}
-        marks.append(element("line", x1=x, x2=x, y1=top + _HEAD, y2=floor, stroke=LINE, stroke_width=1, **dashed))
+        # Beside the lines of the shares alone, so that no words are crossed out.
+        for m in range(len(rows)):
+            y = top + _HEAD + _ROW * m
+            marks.append(element("line", x1=x, x2=x, y1=y + 18, y2=y + 34, stroke=LINE, stroke_width=1, **dashed))
         anchor = "start" if n == 0 else "end" if n == 4 else "middle"
-        marks.append(text(f"{25 * n} %", x, floor + 14, anchor=anchor, fill=FAINT, size=11))
+        marks.append(text(f"{25 * n} %", x, floor + 12, anchor=anchor, fill=FAINT, size=11))
     for n, row in enumerate(rows):
         y = top + _HEAD + _ROW * n
-        marks.append(text(shorten(on.say(row.name), 24), left, y + 13))
+        marks.append(text(shorten(row.name, 24), left, y + 13))
         marks.append(text(_figures(row, on), left + wide, y + 13, anchor="end", fill=FAINT, size=11))
         if row.interval is not None:
             marks.append(_range(row, row.interval, left, y + 26, wide, on))
@@ -61,7 +64,7 @@ def _range(row: Share, ends: tuple[float, float], left: float, y: float, wide: f
     low, high = (left + end * wide for end in ends)
     line = element("line", x1=low, x2=high, y1=y, y2=y, stroke=colour(0), stroke_width=3)
     dot = element("circle", cx=left + row.hits / row.count * wide, cy=y, r=5, fill=colour(0))
-    return element("g", tip(f"{on.say(row.name)}: {_figures(row, on)}"), line, dot)
+    return element("g", tip(f"{row.name}: {_figures(row, on)}"), line, dot)
 
 
 def _figures(row: Share, on: Canvas) -> str:

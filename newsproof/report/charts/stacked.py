@@ -23,6 +23,8 @@ from newsproof.report.charts.svg import (
 )
 
 _LEFT, _TOP, _HEIGHT = 70, 16, 200
+_LABEL = 62
+"""What a date takes."""
 _REST = "other"
 
 
@@ -62,7 +64,8 @@ def stacked_bars(
                 said = tip(f"{bar.label}, {on.say(name)}: {value:,.6g} {unit}")
                 marks.append(element("rect", said, x=x, y=y, width=wide, height=height, fill=colour(ink[name])))
         if n % every == 0:
-            marks.append(text(bar.label, x, floor + 16, fill=FAINT, size=11))
+            at, anchor = (x, "start") if x + _LABEL < on.width else (x + wide, "end")
+            marks.append(text(bar.label, at, floor + 16, anchor=anchor, fill=FAINT, size=11))
     key, high = legend([(name, ink[name]) for name in names], floor + 40, on=on)
     description = "; ".join(f"{bar.label}: {sum(bar.parts.values()):,.6g} {unit}" for bar in bars[:14])
     return drawing(title, description, floor + 30 + high, *marks, key, on=on)

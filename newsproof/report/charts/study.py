@@ -55,7 +55,7 @@ def study_panels(curves: Sequence[Curve], *, title: str, on: Canvas = WIDE) -> s
     across = 1 if on.narrow else 3
     marks = [_panel(curve, n, scale, across, on) for n, curve in enumerate(drawn)]
     rows = -(-len(drawn) // across)
-    said = "; ".join(f"{on.say(c.name)}: {_ends(c)}, {_counted(c, on)}" for c in drawn)
+    said = "; ".join(f"{c.name}: {_ends(c)}, {_counted(c, on)}" for c in drawn)
     height = _TOP + rows * (_HEAD + _HEIGHT + _FOOT)
     what = f"Mean return from an hour before the signal to a day after it, by group. {said}"
     return drawing(title, what, height, *marks, on=on)
@@ -74,7 +74,7 @@ def _panel(curve: Curve, n: int, scale: Sequence[float], across: int, on: Canvas
         return zero - value / scale[-1] * half
 
     marks = [
-        text(shorten(on.say(curve.name), 20), left, top + 13),
+        text(shorten(curve.name, 20), left, top + 13),
         text(_counted(curve, on), left + wide, top + 13, anchor="end", fill=FAINT, size=11),
     ]
     for value in sorted({side * one for one in scale for side in (-1, 1)}):
@@ -120,7 +120,9 @@ def _drawn(
     marks.append(element("path", d=path, fill="none", stroke=colour(0), stroke_width=1.5))
     for at, height, point in there:
         band = "too few days for a band" if point.low is None else f"{_share(point.low)} to {_share(point.high)}"
-        said = f"{on.say(curve.name)}, {offset(point.minutes)}: {_share(point.mean)} ({band}), {on.counted(point.events, 'event')}"
+        said = (
+            f"{curve.name}, {offset(point.minutes)}: {_share(point.mean)} ({band}), {on.counted(point.events, 'event')}"
+        )
         marks.append(element("circle", tip(said), cx=at, cy=height, r=2.5, fill=colour(0)))
     return marks
 

@@ -19,12 +19,13 @@ from newsproof.evaluation.compare.running import compare_runs
 from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.profit.study_page import drawn_study
 from newsproof.evaluation.profit.study_report import (
+    MOST_GROUPS,
     POINT_COLUMNS,
     Dimension,
     Returns,
     StudyReport,
     points_of,
-    study_or_why_not,
+    study_report,
 )
 from newsproof.evaluation.statistics import share_interval
 from newsproof.report.answers import ANSWERS, Rows
@@ -157,10 +158,11 @@ def _as_csv(name: str, text: str) -> Response:
 
 
 async def _study(backend: Backend, by: Dimension, period: Period) -> StudyReport | str:
-    tables = backend.reachable_tables()
-    return await backend.readings.of(
-        ("study", by, period), STUDY_FOR_S, lambda: with_timeout(study_or_why_not(tables, LIVE_RUN, (by,), period))
-    )
+    reading = partial(study_report, backend.reachable_tables(), LIVE_RUN, by=(by,), most=MOST_GROUPS, period=period)
+    try:
+        return await backend.readings.of(("study", by, period), STUDY_FOR_S, lambda: with_timeout(reading()))
+    except ConfigError as exc:
+        return str(exc)
 
 
 async def _report(backend: Backend, period: Period) -> Report:

@@ -11,17 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newsproof.report.charts import (
+    NARROW,
     Bin,
     Curve,
     CurvePoint,
     Percentiles,
     ReliabilityBin,
     ReliabilityLine,
+    Share,
     Stack,
     bar,
     histogram,
     percentile_ranges,
     reliability_curve,
+    share_ranges,
     sparkline,
     stacked_bars,
     study_panels,
@@ -111,12 +114,25 @@ def test_a_perfect_forecaster_lies_on_the_diagonal() -> None:
     assert "ECE 0.000, 66 cases" in svg
 
 
+def test_a_share_is_drawn_from_end_to_end_of_its_interval_and_one_of_too_few_days_is_only_counted() -> None:
+    rows = [Share("confirmed", 30, 40, (0.5, 0.9)), Share("likely", 1, 2, None)]
+    svg = share_ranges([("by verdict", rows), ("by source", [])], title="t", on=NARROW)
+    (dot,) = marks(svg, "circle")
+    line = next(m for m in marks(svg, "line") if m.attrib["stroke-width"] == "3")
+    low, high = place(line, "x1"), place(line, "x2")
+    assert (place(dot, "cx") - low) / (high - low) == pytest.approx((0.75 - 0.5) / 0.4, abs=0.01)
+    said = [mark.text for mark in marks(svg, "text")]
+    assert "75% (50% – 90%), 30 / 40" in said and "1 / 2, too few days" in said and "by source" not in said
+    assert ET.fromstring(svg).attrib["viewBox"].split()[2] == "360"
+
+
 DRAWINGS: list[Callable[[str], str]] = [
     lambda text: stacked_bars([Stack(text, {text: 1.0})], title=text, unit=text),
     lambda text: histogram([Bin(0.1, 2)], step=0.1, title=text, noun=text),
     lambda text: percentile_ranges([Percentiles(text, 1.0, 2.0, 3.0, 4)], title=text),
     lambda text: reliability_curve([ReliabilityLine(text, [ReliabilityBin(0.5, 0.5, 1)], 0.1)], title=text),
     lambda text: stacked_bars([], title=text, unit=text),
+    lambda text: share_ranges([(text, [Share(text, 1, 2, (0.1, 0.9))])], title=text),
     lambda text: study_panels(
         [Curve(text, 1, [CurvePoint(0, 0.0, None, None, 1), CurvePoint(5, 0.1, 0.0, 0.2, 1)])], title=text
     ),

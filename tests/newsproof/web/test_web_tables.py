@@ -15,6 +15,8 @@ from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
+from newsproof.evaluation.profit.study import OFFSETS_MIN
+from newsproof.report.drawn import CHARTS
 from newsproof.web.api import analytics as analytics_api
 from schemas import events as ev
 from schemas.ids import signal_id
@@ -144,9 +146,17 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         await world.until(answers, 60)
         report = (await http.get("/api/v1/report?days=7")).json()
         assert report["answers"]["deltas"] and not report["is_empty"]
-        for name in ("cost", "latency", "confidence", "reliability"):
+        assert (await http.get("/api/v1/report?to=2020-01-01")).json()["is_empty"]
+        assert (await http.get("/api/v1/report/tables/trust")).json()["rows"]
+        periods = ("?days=7&from=2026-01-01", "?from=2026-02-01&to=2026-01-01", "/tables/none")
+        assert [(await http.get(f"/api/v1/report{one}")).status_code for one in periods] == [400, 400, 404]
+        saved = await http.get("/api/v1/report/tables/deltas?days=7&format=csv")
+        assert saved.headers["content-type"] == "text/csv; charset=utf-8" and saved.text.startswith(
+            "delta_from,signals\n"
+        )
+        for name in CHARTS:
             for theme, faint in (("light", "#6b6b6b"), ("dark", "#a5a5a5")):
-                drawn = await http.get(f"/api/v1/report/charts/{name}.svg?theme={theme}")
+                drawn = await http.get(f"/api/v1/report/charts/{name}.svg?theme={theme}&size=narrow&language=zh")
                 assert drawn.headers["content-type"] == "image/svg+xml"
                 assert Xml.fromstring(drawn.text).tag == "{http://www.w3.org/2000/svg}svg"
                 assert "var(" not in drawn.text
@@ -167,6 +177,11 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         assert (priced["prices"], round(change, 9)) == ({signal("a").case_id: found}, 0.1)
         told = (await http.get("/api/v1/report/study?by=source")).json()["study"]
         assert (told["run_id"], told["study"]["events"]) == ("live", 1)
+        saved = await http.get("/api/v1/report/study?by=source&format=csv")
+        assert (
+            len(saved.text.splitlines()) == 1 + 2 * len(OFFSETS_MIN)
+            and "attachment" in saved.headers["content-disposition"]
+        )
         drawn = await http.get("/api/v1/report/charts/study.svg?theme=dark&by=source&returns=raw")
         assert Xml.fromstring(drawn.text).tag == "{http://www.w3.org/2000/svg}svg" and "var(" not in drawn.text
         few = (

@@ -38,8 +38,13 @@ export function actionTag({ action, direction }) {
 export function verdictWords({ verdict, unchecked_reason: reason }) {
   if (!verdict) return t("verdict.none");
   if (!reason) return term(verdict);
+  return t("verdict.why", { verdict: term(verdict), why: uncheckedWords(reason) });
+}
+
+/** Why nothing was looked up; a failure with its class. */
+export function uncheckedWords(reason) {
   const [kind, ...more] = reason.split(":");
-  return t("verdict.why", { verdict: term(verdict), why: [t(`unchecked.${kind}`), ...more.map(term)].join(t("colon")) });
+  return [t(`unchecked.${kind}`), ...more.map(term)].join(t("colon"));
 }
 
 export function verdictTag(signal) {

@@ -233,7 +233,7 @@ async def test_the_study_is_a_section_of_the_report_and_of_its_largest_groups(
 ) -> None:
     async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
         whole = await study_section(tables, "live")
-        assert whole.count("<svg ") == 2 and "4 signals, 3 measured" in whole and "no_symbol 1" in whole
+        assert whole.count("<svg ") == 2 * 2 and "4 signals, 3 measured" in whole and "no_symbol 1" in whole
         assert "1 event on synthetic prices" in whole and "smaller group" not in whole
         assert "there is no run" in await study_section(tables, "v9")
         monkeypatch.setattr(study_report, "MOST_GROUPS", 2)

@@ -6,6 +6,7 @@ import { cost, duration, fixed, known, number, signed } from "../format.js";
 import { t, term } from "../i18n.js";
 import { periodChoice, periodOf } from "../period.js";
 import { picture } from "../picture.js";
+import { uncheckedWords } from "../signal_row.js";
 import { sqlBox } from "../sql_box.js";
 import { empty, fill } from "../states.js";
 import { csvLink, studySection } from "../study.js";
@@ -15,8 +16,10 @@ import { VERDICTS } from "../vocabulary.js";
 const plain = (value) => (known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value ?? "–"));
 const share = (value) => fixed(value, 3);
 const money = (value, row) => cost(value, row.unpriced, "");
-const horizon = (seconds) => duration(seconds * 1000);
+/** As the charts name it: 5 min, 24 h, 7 d. */
+const horizon = (s) => (s > 86_400 && s % 86_400 === 0 ? `${s / 86_400} d` : s % 3600 === 0 ? `${s / 3600} h` : `${number(s / 60, s % 60 ? 1 : 0)} min`);
 const verdict = (one) => (one ? term(one) : t("verdict.none"));
+const reason = (one) => (one ? uncheckedWords(one) : t("unchecked.old"));
 const end = (value) => (value === null ? t("precision.too_few") : share(value));
 const group = (name, row) => (row.by === "all" ? t("study.all") : row.by === "verdict" ? verdict(name) : name || "–");
 /** Charts in the order of the page, each with its tables: rows of the report, their columns, how a value is written. */
@@ -39,10 +42,6 @@ const PARTS = [
     ["to_signal", [["verdict", verdict], ["signals", plain], ["opened_p50_ms", duration], ["opened_p95_ms", duration], ["opened_p99_ms", duration]]]] },
 ];
 
-function reason(one) {
-  return one ? term(one) : t("unchecked.old");
-}
-
 export function mount(main, { query, signal, setTitle }) {
   setTitle(t("nav.analytics"));
   const body = h("div", {});
@@ -62,7 +61,8 @@ export function mount(main, { query, signal, setTitle }) {
 
 function report(found, period, signal) {
   const { answers } = found;
-  if (found.is_empty) return empty(t("analytics.empty"), t("live.empty.do"));
+  const whole = Object.keys(period).length === 0;
+  if (found.is_empty) return empty(t("analytics.empty"), `${whole ? "" : t("period.longer")} ${t("live.empty.do")}`);
   const outcomes = answers.calibration.length > 0;
   const shown = PARTS.filter(({ name }) => outcomes || name !== "reliability");
   const sections = shown.map((part) => section(part, found, period, signal));

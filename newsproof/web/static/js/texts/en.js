@@ -292,6 +292,7 @@ export default {
   "period.from": "From",
   "period.to": "to",
   "period.show": "Show",
+  "period.longer": "Choose a longer period.",
   "period.reversed": "The period ends before it begins: exchange the two days.",
   "csv": "Save as CSV",
   "days.one": "last day",
