@@ -2,7 +2,8 @@
 
 import { confidenceMove } from "./drawings.js";
 import { h, httpUrl, icon, words } from "./dom.js";
-import { summaryOf, t, term } from "./i18n.js";
+import { explanation, summaryOf, t, term } from "./i18n.js";
+import { previewed } from "./preview.js";
 import { agoTime } from "./times.js";
 import { WITHDRAWN } from "./vocabulary.js";
 
@@ -57,11 +58,18 @@ export const standing = (signal) => [signal.stage !== "final" && term(signal.sta
 /** A flag may carry its reason ("degraded:timeout"). */
 const flagName = (flag) => String(flag).split(":").map(term).join(t("colon"));
 
+/** A flag, or why a result was not used, that says what it means when it is pointed at or focused. */
+export function flagTag(flag, tone) {
+  const meaning = explanation(String(flag).split(":")[0]);
+  const button = h("button", { class: `tag explained ${tone}`, type: "button" }, flagName(flag));
+  return previewed(button, () => h("p", { class: "small" }, meaning));
+}
+
 export function flagTags(flags, most = Infinity) {
   if (!flags?.length) return null;
   const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
   const ordered = [...flags].sort((one, other) => rank(one) - rank(other));
-  const shown = ordered.slice(0, most).map((flag) => h("li", { class: `tag ${GRAVE.includes(flag) ? "down" : "warn"}` }, flagName(flag)));
+  const shown = ordered.slice(0, most).map((flag) => h("li", {}, flagTag(flag, GRAVE.includes(flag) ? "down" : "warn")));
   const rest = ordered.slice(most).map(flagName).join(t("comma"));
   return h("ul", { class: "tags", "aria-label": t("flags") }, shown,
     rest && h("li", { class: "tag", title: rest }, h("span", { "aria-hidden": "true" }, `+${ordered.length - shown.length}`), h("span", { class: "unseen" }, rest)));

@@ -3,7 +3,8 @@
 import { meter } from "../drawings.js";
 import { external, h, words } from "../dom.js";
 import { confidence, day, known, utc } from "../format.js";
-import { t, term } from "../i18n.js";
+import { saidIn, t, term } from "../i18n.js";
+import { flagTag } from "../signal_row.js";
 
 const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
 const OF_CRITIC = { supported: "up", refuted: "down" };
@@ -22,14 +23,15 @@ export function searches(events) {
 export function evidence({ findings, timeline, critique: weighed, pages }) {
   const { references: found = [], dropped = [] } = findings ?? {};
   // The last search is told by what all searches found.
-  const told = timeline.findLast((one) => one.phase === "searched")?.thought;
+  const last = timeline.findLast((one) => one.phase === "searched");
+  const told = last && saidIn(last, "thought");
   const critic = Boolean(weighed?.stances);
   return h("div", {}, told && words(told, "p", { class: "soft findings" }),
     weighed && found.length > 0 && h("p", { class: "hint findings" }, t(critic ? "case.evidence.critic" : "case.evidence.rules")),
     found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none"))
       : h("ol", { class: "evidence" }, found.map((one, at) => piece(one, pages[at], critic))),
     dropped.length > 0 && h("details", { class: "dropped" }, h("summary", {}, t("case.dropped", { n: dropped.length })),
-      h("ul", {}, dropped.map((one) => h("li", {}, h("span", { class: "tag warn" }, term(one.reason)), " ", external(one.url, one.title || one.url))))));
+      h("ul", {}, dropped.map((one) => h("li", {}, flagTag(one.reason, "warn"), " ", external(one.url, one.title || one.url))))));
 }
 
 /** One reference as it counts: by what the critic read on it and in which words, or by the word rules, where no critic did. */
@@ -84,6 +86,12 @@ export function critique(claims, found) {
 function reliability(value) {
   if (known(value)) return h("span", { class: "small faint" }, t("reliability"), " ", meter(value), " ", confidence(value));
   return value && h("span", { class: "small faint" }, t("reliability"), t("colon"), term(value));
+}
+
+/** Words whose [n] lead to the evidence. */
+export function withReferences(text, found) {
+  const known_numbers = new Set((found ?? []).map((one) => one.reference_number));
+  return text.split(/\[(\d{1,3})\]/).map((part, at) => (at % 2 ? cited(Number(part), known_numbers.has(Number(part))) : words(part)));
 }
 
 function cited(number, there) {
