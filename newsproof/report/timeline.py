@@ -127,8 +127,8 @@ ROUTES = {
 def _told_searching(event: Any) -> tuple[str, Told, Told]:
     match event:
         case ev.ToolPlanned(route="search", round=n):
-            tasks = [told("{tool}: {query}", "{tool}：{query}", tool=term(t.tool), query=t.query) for t in event.tasks]
-            en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找 — {tasks}"
+            tasks = [told("{tool}: {query}", "{tool}“{query}”", tool=term(t.tool), query=t.query) for t in event.tasks]
+            en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找：{tasks}"
             tools = joined(map(term, event.tools), ", ", "、")
             what = told(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
             why, by = rule_words(event.reason), DECIDED[event.decided_by]

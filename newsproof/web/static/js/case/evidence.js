@@ -3,7 +3,7 @@
 import { meter } from "../drawings.js";
 import { external, h, words } from "../dom.js";
 import { confidence, day, known, utc } from "../format.js";
-import { saidIn, t, term } from "../i18n.js";
+import { asWritten, saidIn, t, term } from "../i18n.js";
 import { flagTag } from "../signal_row.js";
 
 const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
@@ -16,7 +16,7 @@ export function searches(events) {
     h("span", { class: "tag" }, words(term(one.provider))), " ",
     words(one.query), " ",
     one.failure
-      ? h("span", { class: "tag down" }, words(`${one.failure.kind}: ${one.failure.message}`))
+      ? h("span", { class: "tag down" }, words(`${term(one.failure.kind)}${t("colon")}${one.failure.message}`))
       : h("span", { class: "small faint" }, t("searches.hits", { n: one.hits }), one.cached ? ` · ${t("searches.cached")}` : ""))));
 }
 
@@ -60,7 +60,7 @@ function piece(one, { stance, said: read, quoted }, critic) {
     h("div", {}, h("p", {}, external(one.url, one.title || one.url)), h("ul", { class: "tags", "aria-label": t("marks") }, marks),
       isUnquoted && h("p", { class: "small down-ink" }, t("read.unquoted")),
       read?.quote && words(read.quote, "blockquote", { class: `quote small${isUnquoted ? " not-there" : ""}` }),
-      read?.reason && words(read.reason, "p", { class: "small faint" }),
+      read?.reason && words(asWritten(read.reason), "p", { class: "small faint" }),
       text && words(text, "p", { class: "small soft snippet" })));
 }
 
@@ -80,7 +80,7 @@ export function critique(claims, found) {
     h("div", { class: "row" }, h("span", { class: `tag ${OF_CRITIC[one.verdict] ?? "warn"}` }, term(one.verdict)), reliability(one.reliability),
       (one.reference_numbers ?? []).map((number) => cited(number, known_numbers.has(number)))),
     words(one.claim, "p", { class: "claim" }),
-    one.reason && words(one.reason, "p", { class: "small soft" }))));
+    one.reason && words(asWritten(one.reason), "p", { class: "small soft" }))));
 }
 
 function reliability(value) {
