@@ -118,7 +118,7 @@ LANGUAGES = {
     "other": Told("another language", "其他语言"),
 }
 ROUTES = {
-    "deep": Told("It passes the gate: its claims are verified.", "达到核查门槛：其说法将被核查。"),
+    "deep": Told("It passes the gate: its claims are to be checked.", "达到核查门槛：其说法将被核查。"),
     "single_pass": Told("It gets the single-pass analysis.", "只作单步判断。"),
     "preliminary": Told("It is not verified further.", "不再进一步核查。"),
 }

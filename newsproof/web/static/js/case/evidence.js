@@ -26,7 +26,7 @@ export function evidence({ findings, timeline, critique: weighed, pages }) {
   const last = timeline.findLast((one) => one.phase === "searched");
   const told = last && saidIn(last, "thought");
   const critic = Boolean(weighed?.stances);
-  return h("div", {}, told && words(told, "p", { class: "soft findings" }),
+  return h("div", {}, told && !critic && words(told, "p", { class: "soft findings" }),
     weighed && found.length > 0 && h("p", { class: "hint findings" }, t(critic ? "case.evidence.critic" : "case.evidence.rules")),
     found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none"))
       : h("ol", { class: "evidence" }, found.map((one, at) => piece(one, pages[at], critic))),

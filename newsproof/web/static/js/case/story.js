@@ -21,7 +21,7 @@ export function showCase(found) {
     h("p", { class: "sentence" }, withReferences(found.sentence[language()], found.findings?.references)),
     head(found),
     found.case.status === "open" && h("p", { class: "notice" }, t("case.open.long")),
-    signal && result(signal),
+    signal && result(signal, found.news?.text),
     section("story", timeline(found)),
     section("evidence", evidence(found)),
     section("waterfall", waterfall(found.confidence ?? [], found.revisions)),
@@ -51,11 +51,12 @@ function head({ case: one, news }) {
     h("dl", { class: "facts case-facts" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }
 
-function result(signal) {
+function result(signal, news) {
+  const summary = summaryOf(signal);
   return h("section", { class: "card result", "aria-label": t("case.signal") },
     h("div", { class: "row" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
-      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${term(signal.direction)} · ${term(signal.strength)} · ${t(`timeframe.${signal.timeframe}`)}`)),
-    words(summaryOf(signal), "p", { class: "lead" }),
+      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, [t("case.direction", { to: term(signal.direction) }), t("case.strength", { of: term(signal.strength) }), t(`timeframe.${signal.timeframe}`)].join(" · "))),
+    summary !== news && words(summary, "p", { class: "lead" }),
     confidenceMove(signal.preliminary_confidence, signal.confidence),
     h("p", { class: "small faint" }, sourceCounts(signal)),
     flagTags(signal.risk_flags),
@@ -72,14 +73,14 @@ function timeline(found) {
       step.thought && words(saidIn(step, "thought"), "p", { class: "thought" })))));
 }
 
-/** Replies that came one after the other are one line: what counts is what was made of them. */
+/** Replies that came one after the other are one line, equal ones once: what counts is what was made of them. */
 function gathered(steps) {
   const made = [];
   for (const one of steps) {
     const last = made.at(-1);
     const step = { ...one, said: saidIn(one, "what"), aside: one.phase === "asking" };
-    if (step.aside && last?.aside) last.said += ` ${step.said}`;
-    else made.push(step);
+    if (!step.aside || !last?.aside) made.push(step);
+    else if (!last.said.includes(step.said)) last.said += ` ${step.said}`;
   }
   return made;
 }

@@ -105,6 +105,8 @@ export default {
   "case.id": "Case id",
   "case.signal": "The signal",
   "case.note": "ClickHouse is away: revisions of the signal are missing here.",
+  "case.direction": "if true {to}",
+  "case.strength": "strength {of}",
   "case.valid": "valid until {until}",
   "case.judged": "judged by {by}",
   "case.rules": "rules",

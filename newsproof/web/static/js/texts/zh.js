@@ -102,6 +102,8 @@ export default {
   "case.id": "案例编号",
   "case.signal": "信号",
   "case.note": "ClickHouse 不可用：此处缺少信号的修订。",
+  "case.direction": "若属实则{to}",
+  "case.strength": "强度{of}",
   "case.valid": "有效期至 {until}",
   "case.judged": "由 {by} 判断",
   "case.rules": "规则",
