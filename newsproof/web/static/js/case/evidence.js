@@ -11,7 +11,7 @@ const OF_CRITIC = { supported: "up", refuted: "down" };
 
 export function searches(events) {
   const all = events.filter((one) => one.accepted && one.event.type === "newsproof.search_completed").flatMap((one) => one.event.outcomes);
-  if (all.length === 0) return h("p", { class: "hint" }, t("case.searches.none"));
+  if (all.length === 0) return null;
   return h("ul", { class: "searches" }, all.map((one) => h("li", {},
     h("span", { class: "tag" }, words(term(one.provider))), " ",
     words(one.query), " ",
@@ -21,7 +21,7 @@ export function searches(events) {
 }
 
 export function evidence({ findings, timeline, critique: weighed, pages }) {
-  const { references: found = [], dropped = [] } = findings ?? {};
+  const { references: found = [], dropped = [] } = findings;
   // The last search is told by what all searches found.
   const last = timeline.findLast((one) => one.phase === "searched");
   const told = last && saidIn(last, "thought");
@@ -74,7 +74,7 @@ function speaker(one, read) {
 }
 
 export function critique(claims, found) {
-  if (claims.length === 0) return h("p", { class: "hint" }, t("case.critique.none"));
+  if (claims.length === 0) return null;
   const known_numbers = new Set(found.map((one) => one.reference_number));
   return h("ul", { class: "claims" }, claims.map((one) => h("li", { class: "card" },
     h("div", { class: "row" }, h("span", { class: `tag ${OF_CRITIC[one.verdict] ?? "warn"}` }, term(one.verdict)), reliability(one.reliability),

@@ -12,7 +12,6 @@ const HEADS = [["waterfall.rule"], ["waterfall.change", true], ["confidence", tr
 /** `steps` of the case itself; `revisions` that withdrew its signal afterwards are rows of their own. */
 export function waterfall(decided, revisions = []) {
   const steps = [...decided, ...later(decided, revisions)];
-  if (steps.length === 0) return h("p", { class: "hint" }, t("case.waterfall.none"));
   let before = 0;
   const rows = steps.map((step, at) => {
     const whole = !known(step.amount);
