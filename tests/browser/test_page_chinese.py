@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 import agents
-from agents.core.answers import SYNTHESIS_FLAGS
+from agents.core.answers import RESERVED_FLAGS, SYNTHESIS_FLAGS
 from agents.evidence.findings import DROP_FLAGS
 from newsproof.web import pages
 from schemas.signals import WITHDRAWN, Verdict
