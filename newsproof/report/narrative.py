@@ -34,7 +34,7 @@ class CaseCall(Call, frozen=True, kw_only=True):
 
 
 def findings_in_words(found: Findings) -> Told:
-    """Return what the word rules make of the evidence, such as "2 independent sources, no official confirmation"."""
+    """Return what the word rules alone make of the evidence: "by the word rules 2 independent sources, no official confirmation"."""
     official = (
         Told("confirmed by an official source", "有官方来源证实")
         if found.official_confirmed
@@ -46,7 +46,7 @@ def findings_in_words(found: Findings) -> Told:
     said += [Told("old news", "旧闻")] * found.stale
     if found.dropped:
         said.append(told("{n:result|results} not used", "{n} 条结果未采用", n=len(found.dropped)))
-    return joined(said)
+    return told("by the word rules {said}", "按词语规则：{said}", said=joined(said))
 
 
 def verdict_in_words(signal: Signal) -> Told:

@@ -118,7 +118,7 @@ LANGUAGES = {
     "other": Told("another language", "其他语言"),
 }
 ROUTES = {
-    "deep": Told("It passes the gate: its claims are verified.", "达到核查门槛：其说法将被核查。"),
+    "deep": Told("It passes the gate: its claims are to be checked.", "达到核查门槛：其说法将被核查。"),
     "single_pass": Told("It gets the single-pass analysis.", "只作单步判断。"),
     "preliminary": Told("It is not verified further.", "不再进一步核查。"),
 }
@@ -127,8 +127,8 @@ ROUTES = {
 def _told_searching(event: Any) -> tuple[str, Told, Told]:
     match event:
         case ev.ToolPlanned(route="search", round=n):
-            tasks = [told("{tool}: {query}", "{tool}：{query}", tool=term(t.tool), query=t.query) for t in event.tasks]
-            en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找 — {tasks}"
+            tasks = [told("{tool}: {query}", "{tool}“{query}”", tool=term(t.tool), query=t.query) for t in event.tasks]
+            en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找：{tasks}"
             tools = joined(map(term, event.tools), ", ", "、")
             what = told(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
             why, by = rule_words(event.reason), DECIDED[event.decided_by]

@@ -128,7 +128,7 @@ async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_
         "spoofed_source",
         "retracted",
     ]
-    last = {**document["revisions"][-1], "revision": 2, "stage": "retracted", "confidence": 0.0, "notes": "An official page denies it.", "risk_flags": flags}  # fmt: skip
+    last = {**document["revisions"][-1], "revision": 2, "stage": "retracted", "confidence": 0.0, "notes": "An official page denies it.", "notes_en": "", "risk_flags": flags}  # fmt: skip
     fake.documents[case_id] = {**document, "revisions": [*document["revisions"], last]}
     fake.signals[0] |= {"case_id": case_id, "risk_flags": flags}
     page = (await opened("/")).page
@@ -145,6 +145,41 @@ async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_
     assert [*cells[:3], cells[4]] == ["revision 2: retracted", fell, "0.00", "An official page denies it."]
 
 
+async def test_a_case_begins_with_its_sentence_and_every_flag_says_what_it_means(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = copy.deepcopy(rich_case(fake))
+    fake.documents[case_id] = document
+    document["revisions"][-1]["risk_flags"] = ["offline", "degraded:timeout", "a_word_of_its_own"]
+    page = (await opened(f"/case/{case_id}")).page
+    await page.locator(".case > .sentence:first-child").wait_for()
+    assert " ".join(document["sentence"]["en"].split()) == await page.locator(".sentence").evaluate(
+        "(one) => one.textContent"
+    )
+    heads = await page.locator(".case > section[aria-labelledby]").evaluate_all(
+        "(all) => all.map((one) => one.className)"
+    )
+    named = [one.split("case-")[1] for one in heads]
+    order = ["story", "evidence", "waterfall", "critique", "searches", "calls", "prompts", "replay", "events"]
+    assert named == order
+    await page.locator(".sentence button.cite").first.click()
+    assert (await page.evaluate("() => document.activeElement.id")).startswith("evidence-")
+    means = page.get_by_role("tooltip")
+    for flag, words in (
+        ("offline", "not the real ones"),
+        ("degraded: timeout", "deep path failed"),
+        ("a word of its own", "no rule"),
+    ):
+        chip = page.locator(".result button.tag", has_text=flag)
+        await chip.focus()
+        await means.get_by_text(words).wait_for()
+        assert await chip.get_attribute("aria-describedby") == await means.get_attribute("id")
+        await page.keyboard.press("Escape")
+        await means.wait_for(state="hidden")
+        await chip.hover()
+        await means.get_by_text(words).wait_for()
+        await page.mouse.move(0, 0)
+        await means.wait_for(state="hidden")
+
+
 async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened) -> None:
     case_id, whole = rich_case(fake)
     begun = {
@@ -155,7 +190,7 @@ async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened
     }
     fake.documents[case_id] = {**begun, "timeline": whole["timeline"][:2], "confidence": None}
     page = (await opened(f"/case/{case_id}")).page
-    await page.get_by_text("This case is still open.").wait_for()
+    await page.get_by_text("The page follows this case.").wait_for()
     while not fake.live:  # the page opens its stream behind what it has read
         await page.evaluate("() => new Promise(requestAnimationFrame)")
     fake.documents[case_id] = whole

@@ -20,9 +20,13 @@ View = Callable[[FakeApi, Any], Awaitable[None]]
 async def live(fake: FakeApi, page: Any) -> None:
     """Signals, and cases under way."""
     await page.locator(".signal").nth(3).wait_for()
-    for number, told in enumerate(("Round 1: to look up with search", "First judgement: hack, SOL, sell (short)")):
+    told_of = (
+        ("Round 1: to look up with search", "第 1 轮：准备用搜索查找"),
+        ("First judgement: hack, SOL", "初判：攻击，SOL"),
+    )
+    for number, (told, told_zh) in enumerate(told_of):
         news = ("Exchange halts withdrawals, users say", "传闻：某交易所暂停提币")[number]
-        said = {"case_id": f"open-{number}", "status": "open", "step": "search", "phase": "planned", "text": told, "news": news}  # fmt: skip
+        said = {"case_id": f"open-{number}", "status": "open", "step": "search", "phase": "planned", "text": told, "text_zh": told_zh, "news": news}  # fmt: skip
         await fake.tell("case", said)
     await page.locator(".open-cases li").nth(1).wait_for()
 

@@ -9,6 +9,7 @@ from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
+from newsproof.report.rule_words import rule_words
 from newsproof.report.wording import Language
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
@@ -65,7 +66,7 @@ def print_story(
     _print_evidence(document)
     _print_critique(document.critique)
     _print_signal(document, revisions, language)
-    _print_revisions(revisions)
+    _print_revisions(revisions, language)
     _print_calls(document.calls)
     if document.passed_by:
         table(
@@ -171,7 +172,7 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
     say_result()
 
 
-def _print_revisions(revisions: Sequence[Signal]) -> None:
+def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
     if len(revisions) < 2:
         return
     rows = [
@@ -182,7 +183,7 @@ def _print_revisions(revisions: Sequence[Signal]) -> None:
             narrative.action_in_words(s).en,
             f"{s.confidence:.2f}",
             f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
-            s.notes,
+            rule_words(s.notes).of(language),
         )
         for s in revisions
     ]

@@ -56,7 +56,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
     ),
     (
         ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="hack is always of value", rollout_bucket=0.1),
-        "First judgement: hack, ETH, sell (short) with confidence 0.75. It passes the gate: its claims are verified.",
+        "First judgement: hack, ETH, sell (short) with confidence 0.75. It passes the gate: its claims are to be checked.",
         "hack is always of value",
     ),
     (
@@ -114,7 +114,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             route="critique",
         ),
         "Round 1: tavily FAILED for “q” (timeout: no answer within 10 s); bocha gave 4 hits for “q”, from the cache.",
-        "3 independent sources, confirmed by an official source, conflicting",
+        "by the word rules 3 independent sources, confirmed by an official source, conflicting",
     ),
     (
         ev.SearchCompleted(
@@ -129,7 +129,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             route="critique",
         ),
         "Round 1: coinbase says price 0.91 USD; memory search FAILED (timeout); analyze sentiment: 2 answers.",
-        "3 independent sources, confirmed by an official source, conflicting",
+        "by the word rules 3 independent sources, confirmed by an official source, conflicting",
     ),
     (
         ev.PagesScraped(

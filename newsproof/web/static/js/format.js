@@ -62,7 +62,7 @@ export function duration(ms) {
   const seconds = ms / 1000;
   if (seconds < 120) return `${number(seconds, 1)} s`;
   const minutes = seconds / 60;
-  return minutes < 120 ? `${number(minutes, 0)} min` : `${number(minutes / 60, 1)} h`;
+  return minutes < 120 ? `${number(minutes, 0)} ${t("unit.min")}` : `${number(minutes / 60, 1)} ${t("unit.h")}`;
 }
 
 function moment(text) {

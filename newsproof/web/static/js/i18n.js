@@ -24,11 +24,20 @@ export function t(key, places = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in places ? String(places[name]) : whole));
 }
 
+/** What a field says in the reader's language, where the server tells it so beside the field itself. */
+export const saidIn = (of, field) => of[`${field}_${current}`] || of[field];
+
 /** The summary in the reader's language, where somebody wrote it; else in that of the news. */
 export const summaryOf = (signal) => signal[`summary_${current}`] || signal.summary;
+
+/** Words of a model, a server or a run: to Chinese readers those in another language are named as such. */
+export const asWritten = (text) => (current === "zh" && text && !/\p{Script=Han}/u.test(text) ? t("as_written", { text }) : text);
 
 /** A word of the domain (a flag, a verdict, a type of event); what has no translation stands as it is, made readable. */
 export function term(word) {
   const plain = String(word ?? "");
   return TEXTS[current][`term.${plain}`] ?? plain.replaceAll("_", " ");
 }
+
+/** What a flag means; of a word that a model chose itself, that it did. */
+export const explanation = (flag) => TEXTS[current][`flag.${flag}`] ?? TEXTS[current]["flag.other"];

@@ -1,4 +1,5 @@
-// The preview of what a number in an answer cites: on hover and on focus, gone with Esc, and the pointer may enter it.
+// What stands behind a number or a mark (the source that is cited, what a flag means): on hover and on focus, gone with Esc,
+// and the pointer may enter it.
 
 import { external, h, replace, words } from "./dom.js";
 import { dateTime } from "./format.js";
@@ -12,16 +13,24 @@ let leaving = null;
 /** A button for the citation [number]. `find(number)` gives the source, or nothing; `choose` is what a click does. */
 export function citation(number, find, choose) {
   const button = h("button", { class: "cite", type: "button", "aria-label": t("cite", { number }) }, `[${number}]`);
-  const open = () => {
-    const source = find(number);
-    if (source) showPreview(button, source);
-  };
-  button.addEventListener("pointerenter", open);
-  button.addEventListener("focus", open);
-  button.addEventListener("pointerleave", leaveSoon);
-  button.addEventListener("blur", leaveSoon);
   button.addEventListener("click", () => choose(number));
-  return button;
+  return previewed(button, () => {
+    const source = find(number);
+    return source && [sourceHead(source), source.preview && words(source.preview, "p", { class: "small" }), source.observed_at && h("p", { class: "small faint" }, t("as_of", { at: dateTime(source.observed_at) }))];
+  });
+}
+
+/** Let an element show its preview. `content()` gives the elements, or nothing. */
+export function previewed(element, content) {
+  const open = () => {
+    const shown = content();
+    if (shown) showPreview(element, shown);
+  };
+  element.addEventListener("pointerenter", open);
+  element.addEventListener("focus", open);
+  element.addEventListener("pointerleave", leaveSoon);
+  element.addEventListener("blur", leaveSoon);
+  return element;
 }
 
 export function hidePreview() {
@@ -36,7 +45,7 @@ function leaveSoon() {
   leaving = setTimeout(hidePreview, LEAVE_MS);
 }
 
-function showPreview(button, source) {
+function showPreview(button, content) {
   clearTimeout(leaving);
   if (box === null) {
     box = h("div", { class: "preview", id: "preview", role: "tooltip", hidden: true });
@@ -51,7 +60,7 @@ function showPreview(button, source) {
   }
   owner?.removeAttribute("aria-describedby");
   owner = button;
-  replace(box, sourceHead(source), source.preview && words(source.preview, "p", { class: "small" }), source.observed_at && h("p", { class: "small faint" }, t("as_of", { at: dateTime(source.observed_at) })));
+  replace(box, content);
   box.hidden = false;
   button.setAttribute("aria-describedby", "preview");
   place(button);

@@ -1,7 +1,8 @@
 // What a signal says, in the words and signs that all pages share.
 
 import { h, icon, words } from "./dom.js";
-import { t, term } from "./i18n.js";
+import { explanation, t, term } from "./i18n.js";
+import { previewed } from "./preview.js";
 import { lastStatus } from "./status.js";
 import { WITHDRAWN } from "./vocabulary.js";
 
@@ -84,12 +85,18 @@ const flagName = (flag) => String(flag).split(":").map(term).join(t("colon"));
 
 /** The flags without the one that the strip on top of the page says of all signals. */
 export const flagsBesideStrip = (flags) => (flags ?? []).filter((one) => one !== lastStatus()?.mode);
+/** A flag, or why a result was not used, that says what it means when it is pointed at or focused. */
+export function flagTag(flag, tone) {
+  const meaning = explanation(String(flag).split(":")[0]);
+  const button = h("button", { class: `tag explained ${tone}`, type: "button" }, flagName(flag));
+  return previewed(button, () => h("p", { class: "small" }, meaning));
+}
 
 export function flagTags(flags, most = Infinity) {
   if (!flags?.length) return null;
   const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
   const ordered = [...flags].sort((one, other) => rank(one) - rank(other));
-  const shown = ordered.slice(0, most).map((flag) => h("li", { class: `tag ${GRAVE.includes(flag) ? "down" : "warn"}` }, flagName(flag)));
+  const shown = ordered.slice(0, most).map((flag) => h("li", {}, flagTag(flag, GRAVE.includes(flag) ? "down" : "warn")));
   const rest = ordered.slice(most).map(flagName).join(t("comma"));
   return h("ul", { class: "tags", "aria-label": t("flags") }, shown,
     rest && h("li", { class: "tag", title: rest }, h("span", { "aria-hidden": "true" }, `+${ordered.length - shown.length}`), h("span", { class: "unseen" }, rest)));

@@ -1,7 +1,7 @@
 // Loading, empty, error: states of their own, each of which says what to do next.
 
 import { h, icon, words } from "./dom.js";
-import { t } from "./i18n.js";
+import { asWritten, t } from "./i18n.js";
 
 const QUIET = ["M4 18h16", "M4 14l4-3 4 2 4-5 4 3"];
 
@@ -22,7 +22,7 @@ export function failed(error, retry = null) {
 
 export function explained(error) {
   if (error?.message === "unreachable") return [t("error.unreachable"), t("error.unreachable.do")];
-  return [error?.message || t("error.unknown"), error?.todo || ""];
+  return [asWritten(error?.message) || t("error.unknown"), asWritten(error?.todo || "")];
 }
 
 /** Show `loading` in a place, then what `load` makes, or why it could not. */

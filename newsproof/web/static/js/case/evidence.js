@@ -3,33 +3,35 @@
 import { meter } from "../drawings.js";
 import { external, h, words } from "../dom.js";
 import { confidence, day, known, utc } from "../format.js";
-import { t, term } from "../i18n.js";
+import { asWritten, saidIn, t, term } from "../i18n.js";
+import { flagTag } from "../signal_row.js";
 
 export const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
 const OF_CRITIC = { supported: "up", refuted: "down" };
 
 export function searches(events) {
   const all = events.filter((one) => one.accepted && one.event.type === "newsproof.search_completed").flatMap((one) => one.event.outcomes);
-  if (all.length === 0) return h("p", { class: "hint" }, t("case.searches.none"));
+  if (all.length === 0) return null;
   return h("ul", { class: "searches" }, all.map((one) => h("li", {},
     h("span", { class: "tag" }, words(term(one.provider))), " ",
     words(one.query), " ",
     one.failure
-      ? h("span", { class: "tag down" }, words(`${one.failure.kind}: ${one.failure.message}`))
+      ? h("span", { class: "tag down" }, words(`${term(one.failure.kind)}${t("colon")}${one.failure.message}`))
       : h("span", { class: "small faint" }, t("searches.hits", { n: one.hits }), one.cached ? ` · ${t("searches.cached")}` : ""))));
 }
 
 export function evidence({ findings, timeline, critique: weighed, pages }) {
-  const { references: found = [], dropped = [] } = findings ?? {};
+  const { references: found = [], dropped = [] } = findings;
   // The last search is told by what all searches found.
-  const told = timeline.findLast((one) => one.phase === "searched")?.thought;
+  const last = timeline.findLast((one) => one.phase === "searched");
+  const told = last && saidIn(last, "thought");
   const critic = Boolean(weighed?.stances);
-  return h("div", {}, told && words(told, "p", { class: "soft findings" }),
+  return h("div", {}, told && !critic && words(told, "p", { class: "soft findings" }),
     weighed && found.length > 0 && h("p", { class: "hint findings" }, t(critic ? "case.evidence.critic" : "case.evidence.rules")),
     found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none"))
       : h("ol", { class: "evidence" }, found.map((one, at) => piece(one, pages[at], critic))),
     dropped.length > 0 && h("details", { class: "dropped" }, h("summary", {}, t("case.dropped", { n: dropped.length })),
-      h("ul", {}, dropped.map((one) => h("li", {}, h("span", { class: "tag warn" }, term(one.reason)), " ", external(one.url, one.title || one.url))))));
+      h("ul", {}, dropped.map((one) => h("li", {}, flagTag(one.reason, "warn"), " ", external(one.url, one.title || one.url))))));
 }
 
 /** One reference as it counts: by what the critic read on it and in which words, or by the word rules, where no critic did. */
@@ -58,7 +60,7 @@ function piece(one, { stance, said: read, quoted }, critic) {
     h("div", {}, h("p", {}, external(one.url, one.title || one.url)), h("ul", { class: "tags", "aria-label": t("marks") }, marks),
       isUnquoted && h("p", { class: "small down-ink" }, t("read.unquoted")),
       read?.quote && words(read.quote, "blockquote", { class: `quote small${isUnquoted ? " not-there" : ""}` }),
-      read?.reason && words(read.reason, "p", { class: "small faint" }),
+      read?.reason && words(asWritten(read.reason), "p", { class: "small faint" }),
       text && words(text, "p", { class: "small soft snippet" })));
 }
 
@@ -72,18 +74,24 @@ function speaker(one, read) {
 }
 
 export function critique(claims, found) {
-  if (claims.length === 0) return h("p", { class: "hint" }, t("case.critique.none"));
+  if (claims.length === 0) return null;
   const known_numbers = new Set(found.map((one) => one.reference_number));
   return h("ul", { class: "claims" }, claims.map((one) => h("li", { class: "card" },
     h("div", { class: "row" }, h("span", { class: `tag ${OF_CRITIC[one.verdict] ?? "warn"}` }, term(one.verdict)), reliability(one.reliability),
       (one.reference_numbers ?? []).map((number) => cited(number, known_numbers.has(number)))),
     words(one.claim, "p", { class: "claim" }),
-    one.reason && words(one.reason, "p", { class: "small soft" }))));
+    one.reason && words(asWritten(one.reason), "p", { class: "small soft" }))));
 }
 
 function reliability(value) {
   if (known(value)) return h("span", { class: "small faint" }, t("reliability"), " ", meter(value), " ", confidence(value));
   return value && h("span", { class: "small faint" }, t("reliability"), t("colon"), term(value));
+}
+
+/** Words whose [n] lead to the evidence. */
+export function withReferences(text, found) {
+  const known_numbers = new Set((found ?? []).map((one) => one.reference_number));
+  return text.split(/\[(\d{1,3})\]/).map((part, at) => (at % 2 ? cited(Number(part), known_numbers.has(Number(part))) : words(part)));
 }
 
 function cited(number, there) {

@@ -1,14 +1,14 @@
-// A case as a person would tell it: what came in, what was thought and looked up, what speaks for and against it, and how
-// the confidence came about. Figures and raw records come last.
+// A case as a person would tell it: what became of it in a sentence, what came in, what was thought and looked up, what speaks
+// for and against it, and how the confidence came about. Figures and raw records come last.
 
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { dateTime, duration } from "../format.js";
-import { summaryOf, t, term } from "../i18n.js";
+import { language, saidIn, summaryOf, t, term } from "../i18n.js";
 import { actionTag, assetName, flagTags, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
 import { empty } from "../states.js";
 import { exactTime } from "../times.js";
-import { critique, evidence, searches } from "./evidence.js";
+import { critique, evidence, searches, withReferences } from "./evidence.js";
 import { calls, prompts, rawEvents, replay } from "./records.js";
 import { waterfall } from "./waterfall.js";
 
@@ -17,15 +17,17 @@ export function showCase(found) {
   const newest = found.signal && found.revisions.at(-1);
   const signal = found.signal && { ...found.signal, ...newest };
   return h("article", { class: "case" },
-    found.note && words(found.note, "p", { class: "notice warn small" }),
+    found.note && h("p", { class: "notice warn small" }, t("case.note")),
+    h("p", { class: "sentence" }, withReferences(found.sentence[language()], found.findings?.references)),
     head(found),
-    signal ? result(signal) : outcome(found),
-    section("story", [t("case.story.english") && h("p", { class: "hint" }, t("case.story.english")), timeline(found)]),
-    section("searches", searches(found.events)),
-    section("evidence", evidence(found)),
+    found.case.status === "open" && h("p", { class: "notice" }, t("case.open.long")),
+    signal && result(signal, found.news?.text),
+    section("story", timeline(found)),
+    found.findings && section("evidence", evidence(found)),
+    found.confidence && section("waterfall", waterfall(found.confidence, found.revisions)),
     section("critique", critique(found.critique?.claims ?? [], found.findings?.references ?? [])),
-    section("waterfall", waterfall(found.confidence ?? [], found.revisions)),
     found.revisions.length > 1 && section("revisions", revisions(found.revisions, found.signal)),
+    section("searches", searches(found.events)),
     section("calls", calls(found.calls)),
     section("prompts", prompts(found.signal?.prompt_versions ?? [], found.config_hash)),
     section("replay", replay(found)),
@@ -49,20 +51,16 @@ function head({ case: one, news }) {
     h("dl", { class: "facts case-facts" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }
 
-function result(signal) {
+function result(signal, news) {
+  const summary = summaryOf(signal);
   return h("section", { class: "card result", "aria-label": t("case.signal") },
     h("div", { class: "row" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
-      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${term(signal.direction)} · ${term(signal.strength)} · ${t(`timeframe.${signal.timeframe}`)}`)),
-    words(summaryOf(signal), "p", { class: "lead" }),
+      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${t("case.strength", { of: term(signal.strength) })} · ${t(`timeframe.${signal.timeframe}`)}`)),
+    summary !== news && words(summary, "p", { class: "lead" }),
     confidenceMove(signal.preliminary_confidence, signal.confidence),
     h("p", { class: "small faint" }, sourceCounts(signal)),
     flagTags(signal.risk_flags),
-    signal.notes && words(signal.notes, "p", { class: "small soft" }),
     h("p", { class: "small faint" }, t("case.valid", { until: dateTime(signal.valid_until) }), " · ", t("case.judged", { by: signal.model || t("case.rules") })));
-}
-
-function outcome({ case: one }) {
-  return h("div", { class: "notice" }, h("p", {}, one.status === "open" ? t("case.open.long") : t("case.no_signal", { outcome: term(one.status) })));
 }
 
 function timeline(found) {
@@ -71,18 +69,18 @@ function timeline(found) {
     h("div", { class: "when small faint" }, `+${duration(step.after_s * 1000)} `),
     h("div", {},
       !step.aside && (at === 0 || all[at - 1].phase !== step.phase) && h("p", { class: "phase" }, term(step.phase)),
-      words(step.what, "p", { class: step.aside ? "asides" : "told" }),
-      step.thought && words(step.thought, "p", { class: "thought" })))));
+      words(step.said, "p", { class: step.aside ? "asides" : "told" }),
+      step.thought && words(saidIn(step, "thought"), "p", { class: "thought" })))));
 }
 
-/** Replies that came one after the other are one line: what counts is what was made of them. */
+/** Replies that came one after the other are one line, equal ones once: what counts is what was made of them. */
 function gathered(steps) {
   const made = [];
-  for (const step of steps) {
+  for (const one of steps) {
     const last = made.at(-1);
-    if (step.phase !== "asking") made.push(step);
-    else if (last?.aside) last.what += ` ${step.what}`;
-    else made.push({ ...step, aside: true });
+    const step = { ...one, said: saidIn(one, "what"), aside: one.phase === "asking" };
+    if (!step.aside || !last?.aside) made.push(step);
+    else if (!last.said.includes(step.said)) last.said += ` ${step.said}`;
   }
   return made;
 }
@@ -97,5 +95,5 @@ function revisions(all, signal) {
   return h("ol", { class: "revisions" }, all.map((one) => h("li", { class: "row" },
     h("span", { class: "tag" }, t("revision", { number: one.revision })), verdictTag(one), stageTag(one.stage), actionTag(one),
     confidenceMove(one.preliminary_confidence ?? first, one.confidence), h("span", { class: "small faint" }, exactTime(one.decided_at)),
-    one.notes && words(one.notes, "p", { class: "small soft wide" }))));
+    one.notes && words(saidIn(one, "notes"), "p", { class: "small soft wide" }))));
 }

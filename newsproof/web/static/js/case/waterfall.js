@@ -4,7 +4,7 @@
 import { waterfallBar } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { confidence, known, signed } from "../format.js";
-import { t, term } from "../i18n.js";
+import { saidIn, t, term } from "../i18n.js";
 import { WITHDRAWN } from "../vocabulary.js";
 
 const HEADS = [["waterfall.rule"], ["waterfall.change", true], ["confidence", true], ["waterfall.scale"], ["waterfall.why"]];
@@ -12,7 +12,6 @@ const HEADS = [["waterfall.rule"], ["waterfall.change", true], ["confidence", tr
 /** `steps` of the case itself; `revisions` that withdrew its signal afterwards are rows of their own. */
 export function waterfall(decided, revisions = []) {
   const steps = [...decided, ...later(decided, revisions)];
-  if (steps.length === 0) return h("p", { class: "hint" }, t("case.waterfall.none"));
   let before = 0;
   const rows = steps.map((step, at) => {
     const whole = !known(step.amount);
@@ -24,7 +23,7 @@ export function waterfall(decided, revisions = []) {
       h("td", { role: "cell", class: `n ${tone}` }, whole ? "" : signed(step.amount)),
       h("td", { role: "cell", class: "n" }, confidence(step.confidence)),
       h("td", { role: "cell", class: "bar-cell" }, waterfallBar(from, step.confidence, whole ? "total" : "change")),
-      h("td", { role: "cell", class: "text" }, step.reason ? words(step.reason) : ""));
+      h("td", { role: "cell", class: "text" }, step.reason ? words(saidIn(step, "reason")) : ""));
   });
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("case.waterfall") },
     // With their roles said: on narrow screens the rows are laid out as grids, which takes the roles of a table away.
@@ -36,7 +35,7 @@ export function waterfall(decided, revisions = []) {
 function later(decided, revisions) {
   let before = decided.at(-1)?.confidence;
   return revisions.filter((one) => one.revision > 1 && WITHDRAWN.has(one.stage)).map((one) => {
-    const step = { rule: t("waterfall.revision", { number: one.revision, stage: term(one.stage) }), amount: known(before) ? one.confidence - before : null, confidence: one.confidence, reason: one.notes };
+    const step = { rule: t("waterfall.revision", { number: one.revision, stage: term(one.stage) }), amount: known(before) ? one.confidence - before : null, confidence: one.confidence, reason: saidIn(one, "notes") };
     before = one.confidence;
     return step;
   });

@@ -1,7 +1,7 @@
 // The cases under way, by what was last heard of them.
 
 import { h, replace, words } from "../dom.js";
-import { t, term } from "../i18n.js";
+import { saidIn, t, term } from "../i18n.js";
 
 const KEPT = 60;
 const SHOWN = 10;
@@ -22,7 +22,7 @@ export class Running {
   loaded(items) {
     const before = this.cases;
     this.cases = new Map();
-    for (const one of [...(items ?? [])].reverse()) if (!this.ended.has(one.case_id)) this.cases.set(one.case_id, { ...one, news: one.text, text: "" });
+    for (const one of [...(items ?? [])].reverse()) if (!this.ended.has(one.case_id)) this.cases.set(one.case_id, { ...one, news: one.text, text: "", text_zh: "" });
     for (const [id, one] of before) this.cases.set(id, one);
     this.draw();
   }
@@ -45,6 +45,6 @@ export class Running {
       ? h("p", { class: "hint" }, t("live.open.none"))
       : h("ul", {}, newest.map((one) => h("li", {},
         h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words((one.news || one.case_id).slice(0, 90))),
-        one.text && h("p", { class: "small faint" }, h("span", { class: "tag" }, term(one.phase)), " ", words(one.text.slice(0, 140)))))));
+        one.text && h("p", { class: "small faint" }, h("span", { class: "tag" }, term(one.phase)), " ", words(saidIn(one, "text").slice(0, 140)))))));
   }
 }

@@ -136,8 +136,8 @@ function checks(rows) {
   const violated = rows.filter((row) => row.violations > 0);
   const broken = violated.length;
   return h("div", {},
-    h("p", { class: `notice ${broken ? "error" : ""}` }, broken ? t("trust.broken", { n: broken, checks: violated.map((row) => row.check).join(", ") }) : t("trust.whole", { n: rows.length })),
+    h("p", { class: `notice ${broken ? "error" : ""}` }, broken ? t("trust.broken", { n: broken, checks: violated.map((row) => term(row.check)).join(t("comma")) }) : t("trust.whole", { n: rows.length })),
     h("details", { class: "figures" }, h("summary", {}, t("report.table.trust")),
-      dataTable([{ name: t("column.check"), field: "check" }, { name: t("column.violations"), field: "violations", write: plain }], rows, t("report.table.trust")),
+      dataTable([{ name: t("column.check"), field: "check", write: term }, { name: t("column.violations"), field: "violations", write: plain }], rows, t("report.table.trust")),
       csvLink("report/tables/trust", {})));
 }

@@ -4,7 +4,7 @@ import { getJson } from "../api.js";
 import { interval } from "../drawings.js";
 import { h, replace, words } from "../dom.js";
 import { confidence, dateTime, fixed, known, number, signed, usd } from "../format.js";
-import { t, term } from "../i18n.js";
+import { asWritten, language, t, term } from "../i18n.js";
 import { empty, fill } from "../states.js";
 
 export function mount(main, { query, signal, setTitle }) {
@@ -42,7 +42,7 @@ function runs(items, chosen, changed) {
   const row = (id, one) => h("tr", {}, h("td", { class: "pick" }, pick("a", id)), h("td", { class: "pick" }, pick("b", id)),
     h("th", { scope: "row" }, words(id)),
     h("td", {}, one ? h("span", { class: `tag ${one.status === "finished" ? "up" : "warn"}` }, term(one.status)) : ""),
-    h("td", { class: "text" }, one ? words(one.label || told(one.changes)) : t("backtests.live")),
+    h("td", { class: "text" }, one ? words(one.label || asWritten(told(one.changes))) : t("backtests.live")),
     h("td", { class: "n" }, one ? number(one.cases) : ""), h("td", { class: "n" }, one ? usd(one.cost_usd, t("unknown")) : ""),
     h("td", {}, one ? dateTime(one.started_at) : ""));
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("backtests.runs") }, h("table", {},
@@ -55,8 +55,8 @@ const told = (changes) => (typeof changes === "string" ? changes : changes ? JSO
 function comparison(found) {
   return h("div", {},
     h("h2", {}, t("compare.title", { a: found.a, b: found.b })),
-    words(found.verdict, "p", { class: "notice verdict" }),
-    (found.warnings ?? []).map((text) => words(text, "p", { class: "notice warn small" })),
+    words(verdictOf(found), "p", { class: "notice verdict" }),
+    (found.warnings ?? []).map((text) => words(asWritten(text), "p", { class: "notice warn small" })),
     h("p", { class: "hint" }, t("compare.aligned", { aligned: found.comparability.aligned, both: found.comparability.in_both, stories: found.comparability.stories, days: found.comparability.days })),
     metrics(found.metrics ?? []),
     changes(t("compare.flips", { n: found.flips?.length ?? 0 }), found.flips ?? []),
@@ -64,6 +64,15 @@ function comparison(found) {
     spend(found.spend ?? []));
 }
 
+/** The verdict in the server's words; in Chinese, what it rests on: the primary metric, the others that differ, and how many cases do. */
+function verdictOf({ verdict, metrics: [primary, ...others], changed_texts: changed, comparability: { aligned } }) {
+  if (language() === "en") return verdict;
+  const figures = [primary.low, primary.high].every(known) ? t("verdict.interval", { low: signed(primary.low, 5), high: signed(primary.high, 5) }) : "";
+  const differ = others.filter((one) => ["better", "worse", "higher", "lower"].includes(one.verdict)).map((one) => `${label(one)} ${term(one.verdict)}`);
+  return [`${t("metric.primary")}${t("colon")}${label(primary)} ${term(primary.verdict)}${figures}`, differ.join(t("comma")), t("verdict.changed", { n: changed, aligned })].filter(Boolean).join("；");
+}
+
+const label = (one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`;
 const UNITS = { return: (v) => fixed(v, 5), usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => fixed(v, 4), share: (v) => fixed(v, 4), score: (v) => fixed(v, 4) };
 const TONES = { better: "up", worse: "down", higher: "accent", lower: "accent", changed: "accent" };
 
@@ -91,7 +100,7 @@ function metrics(all) {
   const heads = [[t("metric")], ["A", 1], ["B", 1], ["B − A", 1], [t("metric.drawn")], [t("metric.interval"), 1], ["p (Holm)", 1], [t("metric.blocks"), 1], [t("metric.verdict")]];
   return h("div", {}, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("compare.metrics") }, h("table", { class: "metrics" },
     h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, measured.map(row)))),
-  missing.length > 0 && h("p", { class: "hint pad-top" }, t("compare.not_measured"), " ", missing.map((one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`).join(t("comma"))));
+  missing.length > 0 && h("p", { class: "hint pad-top" }, t("compare.not_measured"), " ", missing.map(label).join(t("comma"))));
 }
 
 function changes(title, all, withTexts = false) {
