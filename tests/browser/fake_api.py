@@ -117,8 +117,14 @@ class FakeApi:
         get("/api/v1/status", self._told(lambda _: self.status))
         get("/api/v1/signals", self._told(self._signals))
         get("/api/v1/cases", self._told(self._cases))
-        get("/api/v1/cases/{id:.*}", self._told(lambda r: self.documents[self.names.get(r.match_info["id"], r.match_info["id"])]))
-        get("/api/v1/prices", self._told(lambda r: {"prices": {c: p for c in r.query.getall("case") if (p := self.prices.get(c))}}))
+        get(
+            "/api/v1/cases/{id:.*}",
+            self._told(lambda r: self.documents[self.names.get(r.match_info["id"], r.match_info["id"])]),
+        )
+        get(
+            "/api/v1/prices",
+            self._told(lambda r: {"prices": {c: p for c in r.query.getall("case") if (p := self.prices.get(c))}}),
+        )
         post("/api/v1/news", self._publish)
         post("/api/v1/news/sample", self._sample)
         get("/api/v1/stream", self._stream)

@@ -109,7 +109,15 @@ def prices() -> Json:
         if number % 5 != 3:
             price, change = {"BTC": 64_210.5, "ETH": 3_120.25}.get(one["asset"], 1.842), (number % 7 - 3) / 100
             at, last_at = one["decided_at"], "2026-11-23T15:00:00Z"
-            found[one["case_id"]] = {"symbol": f"{one['asset']}/USDT", "price": price, "at": at, "last": price * (1 + change), "last_at": last_at, "change": change, "synthetic": number % 11 == 0}
+            found[one["case_id"]] = {
+                "symbol": f"{one['asset']}/USDT",
+                "price": price,
+                "at": at,
+                "last": price * (1 + change),
+                "last_at": last_at,
+                "change": change,
+                "synthetic": number % 11 == 0,
+            }
     return found
 
 

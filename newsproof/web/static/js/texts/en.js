@@ -168,7 +168,7 @@ export default {
   "news.text.out": "What was reported, at most 256 KB",
   "news.source": "Source",
   "news.source.out": "page",
-  "news.published_at": "Published at (your time zone; empty: now)",
+  "news.published_at": "Published at (empty: now)",
   "news.published_at.out": "",
   "news.external_id": "Its id at the source",
   "news.external_id.out": "a hash of the text",
