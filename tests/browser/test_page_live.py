@@ -376,13 +376,13 @@ async def test_a_news_item_is_published_by_the_form(fake: FakeApi, opened: Opene
     await page.get_by_role("link", name="Publish", exact=True).click()
     fake.refusals["/api/v1/news"] = (400, {"error": "the text is empty", "do": "write what was reported"})
     await page.fill("textarea", "Binance lists ZK")
-    await page.fill("input[name=published_at]", "2026-11-23T14:00:05")
+    await page.fill("input[name=published_at]", "2026-11-23T14:00")
     await page.locator("input[name=url]").press("Enter")
     await page.get_by_role("alert").get_by_text("write what was reported").wait_for()
     fake.refusals.clear()
     await page.get_by_role("button", name="Publish", exact=True).click()
     await page.get_by_text("It is on the log.").wait_for()
-    assert fake.published == [{"text": "Binance lists ZK", "published_at": "2026-11-23T14:00:05.000Z"}]
+    assert fake.published == [{"text": "Binance lists ZK", "published_at": "2026-11-23T14:00:00.000Z"}]
     case = next(iter(fake.documents))
     await page.get_by_role("link", name="Follow its case").click()
     await page.wait_for_url(f"**/case/{case}")
