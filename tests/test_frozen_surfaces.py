@@ -21,6 +21,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from fastapi.routing import APIRoute
 from typer.testing import CliRunner
 
 import newsproof
@@ -70,7 +71,11 @@ from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
 from newsproof.report.data import Report
-from newsproof.web.backend import Backend
+from newsproof.web.api import live as live_api
+from newsproof.web.api import news as news_api
+from newsproof.web.api import prices as prices_api
+from newsproof.web.api.prices import PriceSince
+from newsproof.web.backend import Backend, Status
 from schemas import envelope as wire
 from schemas.budget import LimitsSet, Reserved
 from schemas.config import Prompt, Snapshot
@@ -297,6 +302,16 @@ def test_pages_import_nothing_else_of_it_and_the_command_has_its_name() -> None:
 
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
     assert (project["name"], list(project["scripts"])) == ("newsproof", ["newsproof"])
+
+
+# The page's API
+
+
+def test_the_desk_asks_by_these_names_and_is_answered_by_these_keys() -> None:
+    asked = {f"{method} {route.path}": sorted(one.alias for one in route.dependant.query_params)
+             for router in (live_api.router, news_api.router, prices_api.router) for route in router.routes
+             if isinstance(route, APIRoute) for method in route.methods}  # fmt: skip
+    assert {"asked": asked, "status": keys_of(Status), "price": keys_of(PriceSince)} == FROZEN["desk"]
 
 
 # What commands print with --json

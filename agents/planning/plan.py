@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agents.core.answers import checked, clean_keywords, one_line
 from agents.core.case_core import Replies
-from agents.core.inquiry import Inquiry
 from agents.core.failures import failed
+from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of

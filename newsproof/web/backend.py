@@ -25,14 +25,16 @@ from newsproof.app.watches import WatchBook
 from newsproof.web.connection_limit import ConnectionLimit
 from newsproof.web.processes import Processes
 from newsproof.web.progress_text import case_progress
+from newsproof.web.providers import ProviderState, ProviderStates
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
 from newsproof.web.readings import Readings
 from newsproof.web.vitals import Vitals, VitalsReader
+from schemas.envelope import Envelope
 from schemas.errors import NewsproofError, TransientError
+from streams.feed.case_items import FeedCase
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
-from streams.feed.providers import ProviderState
 from streams.feed.turns import TurnFeed
 
 log = structlog.get_logger(__name__)
@@ -71,7 +73,8 @@ class Backend:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.address, self.topics = address_of(settings), topics_of(settings)
-        self.feed = LiveFeed(self.address, self.topics, describe=case_progress)
+        self.providers = ProviderStates()
+        self.feed = LiveFeed(self.address, self.topics, describe=self._progress)
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=is_embedded_here(settings)) if settings.clickhouse_url else None
@@ -119,6 +122,10 @@ class Backend:
     def stop(self) -> None:
         if self._running is not None:
             self._running.cancel()
+
+    def _progress(self, case: FeedCase, env: Envelope, event: Any) -> dict[str, Any]:
+        self.providers.take(event.calls)
+        return case_progress(case, env, event)
 
     async def _look(self) -> None:
         while True:
@@ -185,7 +192,7 @@ class Backend:
             research_seen=RESEARCH.name in self._seen,
             live=self.feed.ready and not away,
             open_cases=len(self.feed.open_cases()) if self.feed.ready else None,
-            providers=self.feed.providers.all(),
+            providers=self.providers.all(),
             command=command_name(),
         )
 

@@ -15,10 +15,11 @@ import structlog
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, partitions_of, read_range
-from schemas.budget import decode
-from schemas.errors import ContractError, NewsproofError
+from infra.kafka.topics import KafkaAddress, committed_by, partitions_of
+from schemas.budget import NewerBudgetError
+from schemas.errors import NewsproofError
 from schemas.topics import Topics
+from streams.budget.reading import fold_budget
 from streams.budget.rule import BudgetState
 from streams.journal.clock import utc_now
 
@@ -88,17 +89,16 @@ class VitalsReader:
         return came, sum(ends[tp] - (done[tp].offset if tp in done else first[tp]) for tp in tps)
 
     async def _left(self) -> BudgetLeft | None:
-        bounds = await offsets_of(self._address, self._topics.budget)
-        ranges = {tp: (max(first, self._next), end) for tp, (first, end) in bounds.items()}
-        async for _, records in read_range(self._address, ranges):
-            for record in records:
-                self._next = record.offset + 1
-                try:
-                    self._budget.fold(record.offset, record.timestamp, decode(record.value))
-                except ContractError as exc:
-                    self._budget.ignore(record.offset, record.timestamp, str(exc))
-            await asyncio.sleep(0)
-        if (limits := self._budget.limits) is None:
+        # A fold that broke off half-way is begun anew: to fold a record twice would book it twice.
+        state, first = self._budget, self._next
+        self._budget, self._next = BudgetState(), 0
+        try:
+            after = await fold_budget(self._address, self._topics, state, first)
+        except NewerBudgetError as exc:
+            log.warning("the budget is not known here", why=str(exc))
             return None
-        nano, _, calls = self._budget.left(utc_now())
+        self._budget, self._next = state, after
+        if (limits := state.limits) is None:
+            return None
+        nano, _, calls = state.left(utc_now())
         return BudgetLeft(usd=nano * _NANO_USD, of_usd=limits.monthly_usd, calls=calls, of_calls=limits.daily_units)

@@ -23,7 +23,6 @@ from schemas.published import read_signal
 from schemas.topics import Topics
 from streams.feed.case_items import Facts, FeedCase, facts_of
 from streams.feed.follower import Follower
-from streams.feed.providers import ProviderStates
 from streams.feed.window import Item, Window
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog
@@ -54,7 +53,6 @@ class LiveFeed:
         self._offsets: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
-        self.providers = ProviderStates()
         self.ignored = 0
         log = KafkaLog(address, client_id="newsproof-web")
         self._reader = JournalReader(log, topics.cases)
@@ -179,7 +177,6 @@ class LiveFeed:
     def _item(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item:
         event = wire.decode(env.type, env.version, record.value)
         case = self._case(env, event, record.offset)
-        self.providers.take(event.calls)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
         if env.type in TERMINAL_NAMES and env.case_id in self._offsets:

@@ -25,6 +25,8 @@ from tests.browser.watched_page import Watched
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 COLOURS = 256
 SIZE = {"width": 1120, "height": 760}
+LAPTOP = {"live": {"width": 1440, "height": 900}}
+"""Views that take more room to be read."""
 PAGES = ("live", "cases", "case", "analytics", "research", "backtests", "operations")
 """These are pictured dark and light, wide and narrow; other states light and wide, and dark and narrow."""
 EVERY = tuple((dark, narrow) for dark in (False, True) for narrow in (False, True))
@@ -93,7 +95,9 @@ async def picture(browser: Any, name: str, dark: bool, narrow: bool) -> bytes:
     await fake.start()
     source_case(fake)
     path, steps = VIEWS[name]
-    watched = await Watched.opened(browser, fake.address, path, dark=dark, narrow=narrow, size=None if narrow else SIZE)
+    watched = await Watched.opened(
+        browser, fake.address, path, dark=dark, narrow=narrow, size=None if narrow else LAPTOP.get(name, SIZE)
+    )
     for step in steps:
         await step(fake, watched.page)
     await watched.page.evaluate("() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => 0)))")

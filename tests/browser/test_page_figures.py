@@ -154,12 +154,12 @@ async def test_without_runs_the_page_says_how_to_make_one(fake: FakeApi, opened:
 
 async def test_the_language_is_the_browsers_until_another_is_chosen(fake: FakeApi, opened: Opened) -> None:
     page = (await opened("/", locale="zh-CN")).page
-    assert await page.locator("h1").inner_text() == "实时信号"
+    assert await page.locator("h1").inner_text() == "信号"
     assert await page.locator("html").get_attribute("lang") == "zh-CN"
     await page.get_by_role("button", name="Switch to English").click()
-    assert await page.locator("h1").inner_text() == "Live signals"
+    assert await page.locator("h1").inner_text() == "Signals"
     await page.reload()
-    await page.locator("h1", has_text="Live signals").wait_for()
+    await page.locator("h1", has_text="Signals").wait_for()
 
 
 async def test_words_of_the_domain_are_chinese_in_chinese(fake: FakeApi, opened: Opened) -> None:

@@ -71,7 +71,7 @@ async def test_signals_stand_on_the_page_within_a_second_of_their_publication(
         watched = await opened(f"/?{token}", address=address)
         page = watched.page
         assert page.url == f"{address}/", "the token stays in no address bar, and so in no history"
-        await page.locator(".page-head .state-dot.on").wait_for()
+        await page.locator(".desk-top .state-dot.on").wait_for()
         took = []
         for number in range(5):
             published = time.monotonic()

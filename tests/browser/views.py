@@ -10,6 +10,7 @@ import msgspec
 from newsproof.report.narrative import pages_read
 from schemas.events import EvidenceCritiqued
 from schemas.evidence import Findings
+from tests.browser import recorded
 from tests.browser.fake_api import FakeApi
 from tests.browser.recorded import CASE_OF_SOURCE
 
@@ -18,8 +19,19 @@ View = Callable[[FakeApi, Any], Awaitable[None]]
 
 
 async def live(fake: FakeApi, page: Any) -> None:
-    """Signals, and cases under way."""
-    await page.locator(".signal").nth(3).wait_for()
+    """The desk, with prices, and a signal's evidence beside it."""
+    fake.prices = recorded.prices()
+    await page.reload()
+    await page.locator(".c-since .up-ink").first.wait_for(state="attached")
+    await page.locator(".signal").nth(4).click()
+    await page.locator(".beside .evidence > li").first.wait_for()
+
+
+async def desk_open(fake: FakeApi, page: Any) -> None:
+    """The cases under way, and what was set aside."""
+    await page.locator(".signal").nth(2).click()
+    await page.get_by_role("button", name="Acknowledge").click()
+    await page.get_by_role("button", name="Mute BTC").click()
     told_of = (
         ("Round 1: to look up with search", "第 1 轮：准备用搜索查找"),
         ("First judgement: hack, SOL", "初判：攻击，SOL"),
@@ -28,7 +40,28 @@ async def live(fake: FakeApi, page: Any) -> None:
         news = ("Exchange halts withdrawals, users say", "传闻：某交易所暂停提币")[number]
         said = {"case_id": f"open-{number}", "status": "open", "step": "search", "phase": "planned", "text": told, "text_zh": told_zh, "news": news}  # fmt: skip
         await fake.tell("case", said)
+    await page.locator(".vitals button").click()
     await page.locator(".open-cases li").nth(1).wait_for()
+    await page.locator(".aside-menu summary").click()
+
+
+async def empty_desk(fake: FakeApi, page: Any) -> None:
+    """Nothing there yet."""
+    fake.signals = []
+    await page.reload()
+    await page.get_by_role("button", name="Load the sample").wait_for()
+
+
+async def publish(fake: FakeApi, page: Any) -> None:
+    """A news item that was published."""
+    await page.fill("textarea", "Binance lists ZK")
+    await page.get_by_role("button", name="Publish", exact=True).click()
+    await page.get_by_text("It is on the log.").wait_for()
+
+
+async def missing(fake: FakeApi, page: Any) -> None:
+    """An address that leads nowhere."""
+    await page.get_by_text("There is no such page").wait_for()
 
 
 async def cases(fake: FakeApi, page: Any) -> None:
@@ -142,6 +175,10 @@ def read_by_a_critic(document: dict[str, Any]) -> dict[str, Any]:
 
 VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
     "live": ("/", (live,)),
+    "live-open": ("/", (desk_open,)),
+    "live-empty": ("/", (empty_desk,)),
+    "publish": ("/publish", (publish,)),
+    "missing": ("/nowhere", (missing,)),
     "cases": ("/cases", (cases,)),
     "case": (f"/case/{CASE_OF_SOURCE}", (case,)),
     "case-confidence": (f"/case/{CASE_OF_SOURCE}", (case, waterfall)),

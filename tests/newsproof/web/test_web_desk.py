@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import msgspec
+import pytest
 
 from infra.offline.sample_news import sample_news
 from schemas.budget import LimitsSet, encode
@@ -20,6 +21,7 @@ NEWS, SAMPLE = "/api/v1/news", "/api/v1/news/sample"
 TEXT = {"text": "Binance lists ZK"}
 
 
+@pytest.mark.security
 async def test_an_item_is_on_the_log_when_it_is_accepted_and_refused_in_the_commands_words(
     world: World, serving: Serving
 ) -> None:
@@ -35,7 +37,8 @@ async def test_an_item_is_on_the_log_when_it_is_accepted_and_refused_in_the_comm
             refused = await http.post(NEWS, content=body, headers={"content-type": "application/json"})
             assert (refused.status_code, why in refused.text, set(refused.json())) == (400, True, {"error", "do"})
         foreign = await http.post(NEWS, json=TEXT, headers={"sec-fetch-site": "cross-site"})
-        assert foreign.status_code == 403
+        stranger = await http.post(NEWS, json=TEXT, headers={"authorization": "Bearer none"})
+        assert (foreign.status_code, stranger.status_code) == (403, 401)
         sample = await http.post(SAMPLE)
         assert (sample.status_code, sample.json()) == (202, {"published": len(sample_news())})
         assert len(await world.records(world.topics.news)) == 3 + len(sample_news())

@@ -187,7 +187,7 @@ def test_rates_fill_evenly_and_the_clients_known_are_bounded() -> None:
         ("/api/v1/signals?verdict=golden", 400),
         ("/api/v1/cases?state=closed", 400),
         ("/api/v1/cases?before=!!!", 400),
-        ("/api/v1/cases/not-an-id", 400),
+        ("/api/v1/cases/not-an-id", 404),
         ("/api/v1/stream?after=elsewhere", 400),
         ("/api/v1/research/chat/00000000-0000-4000-8000-000000000000?after=x", 400),
         ("/api/v1/report", 503),

@@ -28,7 +28,7 @@ export function confidenceBar(first, last) {
       svg("rect", { class: "fill", x: 0, y: 3, width: inside(last) * 50, height: 4 }),
       svg("line", { class: "was", x1: inside(first) * 50, x2: inside(first) * 50, y1: 0, y2: 10 })),
     h("span", { class: "unseen" }, t("confidence.move", { first: confidence(first), last: confidence(last) })),
-    h("span", { "aria-hidden": "true" }, `${confidence(first)} → `, h("strong", {}, confidence(last))));
+    h("span", { "aria-hidden": "true" }, h("span", { class: "confidence-first" }, `${confidence(first)} → `), h("strong", {}, confidence(last))));
 }
 
 /** One step of the waterfall: a bar from where the confidence stood to where it went. */

@@ -11,6 +11,8 @@ const TONE = { buy: "up", sell: "down", observe: "" };
 const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "denied_or_conflict", "scam"];
 /** Signals of providers that are not the real ones. */
 const PRETENDED = new Set(["offline", "simulated"]);
+const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
+const gravestFirst = (flags) => [...flags].sort((one, other) => rank(one) - rank(other));
 /** Each verdict by its word, its sign and its colour: none of them is told by the colour alone. */
 const VERDICT = {
   confirmed: ["up", ["M5 13l4 4L19 7"]],
@@ -68,7 +70,7 @@ export function actionMark({ action, direction, stage }) {
 /** What is unusual in a signal: that it was taken back, and the flags that should stop a hand. What the verdict says already is left out. */
 export function unusualTags({ stage, verdict, risk_flags: flags }) {
   const unusual = (one) => GRAVE.includes(one) || PRETENDED.has(one) || one.startsWith("degraded");
-  const grave = flagsBesideStrip(flags).filter((one) => one !== stage && one !== verdict && unusual(one));
+  const grave = gravestFirst(flagsBesideStrip(flags)).filter((one) => one !== stage && one !== verdict && unusual(one));
   return [stageTag(stage), grave.map((one) => h("span", { class: `tag ${GRAVE.includes(one) ? "down" : "warn"}` }, flagName(one)))];
 }
 
@@ -83,8 +85,12 @@ export const standing = (signal) => [signal.stage !== "final" && term(signal.sta
 /** A flag may carry its reason ("degraded:timeout"). */
 const flagName = (flag) => String(flag).split(":").map(term).join(t("colon"));
 
-/** The flags without the one that the strip on top of the page says of all signals. */
-export const flagsBesideStrip = (flags) => (flags ?? []).filter((one) => one !== lastStatus()?.mode);
+/** The flags, without what the strip on top of the page says of all signals; of one from before the mode was changed they say it. */
+export function flagsBesideStrip(flags) {
+  const mode = lastStatus()?.mode;
+  return (flags ?? []).filter((one) => !PRETENDED.has(one) || (mode !== undefined && one !== mode));
+}
+
 /** A flag, or why a result was not used, that says what it means when it is pointed at or focused. */
 export function flagTag(flag, tone) {
   const meaning = explanation(String(flag).split(":")[0]);
@@ -92,14 +98,9 @@ export function flagTag(flag, tone) {
   return previewed(button, () => h("p", { class: "small" }, meaning));
 }
 
-export function flagTags(flags, most = Infinity) {
+export function flagTags(flags) {
   if (!flags?.length) return null;
-  const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
-  const ordered = [...flags].sort((one, other) => rank(one) - rank(other));
-  const shown = ordered.slice(0, most).map((flag) => h("li", {}, flagTag(flag, GRAVE.includes(flag) ? "down" : "warn")));
-  const rest = ordered.slice(most).map(flagName).join(t("comma"));
-  return h("ul", { class: "tags", "aria-label": t("flags") }, shown,
-    rest && h("li", { class: "tag", title: rest }, h("span", { "aria-hidden": "true" }, `+${ordered.length - shown.length}`), h("span", { class: "unseen" }, rest)));
+  return h("ul", { class: "tags", "aria-label": t("flags") }, gravestFirst(flags).map((flag) => h("li", {}, flagTag(flag, GRAVE.includes(flag) ? "down" : "warn"))));
 }
 
 /** How many sources support the claim, beside how many independent ones speak of it. */

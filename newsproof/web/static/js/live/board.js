@@ -60,9 +60,12 @@ export class Board {
   }
 
   loaded({ items, next }) {
-    for (const one of items) if (this.takes(one)) this.all.push(one);
+    const added = items.filter((one) => this.takes(one));
+    this.all.push(...added);
+    this.shown.push(...added.filter((one) => !this.look.hidden(one)));
     this.next = next;
-    this.refilter();
+    this.stretch();
+    this.draw();
   }
 
   /** The newest page once more, after a gap in the stream. Where it reaches no line that is here, a hole would stay: all begins anew. */
@@ -215,7 +218,9 @@ export class Board {
     if (at >= 0) this.reach(at);
     this.draw();
     if (focus) this.lines.get(id ?? before)?.focus({ preventScroll: true });
-    if (before !== id) this.look.chosen(at < 0 ? null : this.shown[at]);
+    if (before === id) return;
+    this.look.chosen(at < 0 ? null : this.shown[at]);
+    if (at >= 0) this.reach(at); // What opened beside it may have taken room from the list.
   }
 
   /** Go from the chosen line so many on; from none, to the first in sight. */

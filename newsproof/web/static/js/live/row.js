@@ -26,7 +26,7 @@ export function deskRow(signal, { price, acknowledged, selected, index }) {
     action: actionMark(signal),
     confidence: confidenceBar(signal.preliminary_confidence, signal.confidence),
     sources: number(signal.supporting_sources ?? null),
-    what: [h("span", { class: "faint" }, term(signal.event_type)), unusualTags(signal), words(summaryOf(signal) || t("untitled"))],
+    what: [unusualTags(signal), h("span", { class: "faint" }, term(signal.event_type)), words(summaryOf(signal) || t("untitled"))],
     price: priceCell(price),
     since: sinceCell(price),
     expires: gone ? "–" : left(signal.valid_until) ?? h("span", { class: "faint" }, t("expired")),

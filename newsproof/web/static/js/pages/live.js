@@ -58,6 +58,8 @@ class Desk {
     onStatus((status) => {
       drawVitals(line, status, () => this.showOpen());
       if (this.said === "nothing" && this.unaware) this.drawMessage(true);
+      if (this.mode !== status.mode) this.board.refilter();
+      this.mode = status.mode;
     }, gone);
     this.listen();
   }

@@ -24,7 +24,7 @@ export function mount(main, { signal, setTitle }) {
     },
   } },
     h("label", { class: "field" }, h("span", {}, t("news.text")), text),
-    h("div", { class: "fields" }, input("source"), input("published_at", { type: "datetime-local", step: 1 }), input("external_id"), input("url", { type: "url" }), input("author"),
+    h("div", { class: "fields" }, input("source"), input("published_at", { type: "datetime-local" }), input("external_id"), input("url", { type: "url" }), input("author"),
       h("label", { class: "field" }, h("span", {}, t("news.language")), h("select", { class: "input", name: "language" },
         ["", "en", "zh"].map((one) => h("option", { value: one }, t(`news.language.${one || "out"}`)))))),
     h("div", { class: "row" }, send, h("span", { class: "small faint" }, t("news.cost"))));

@@ -167,7 +167,7 @@ export default {
   "news.text.out": "报道内容，最多 256 KB",
   "news.source": "来源",
   "news.source.out": "page",
-  "news.published_at": "发布时间（您的时区；留空为现在）",
+  "news.published_at": "发布时间（留空为现在）",
   "news.published_at.out": "",
   "news.external_id": "在来源处的编号",
   "news.external_id.out": "正文的哈希",
