@@ -16,6 +16,7 @@ from schemas.effects import (
     FindConcerned,
     FindEarlier,
     FindSignals,
+    PublishNews,
     Recall,
     Reply,
     Scrape,
@@ -23,7 +24,9 @@ from schemas.effects import (
 )
 from schemas.errors import FailureKind
 
-CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs"]
+CallKind = Literal[
+    "model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs", "news"
+]
 ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
     CallModel: "model",
@@ -34,6 +37,7 @@ KIND_OF: dict[type, CallKind] = {
     FetchCandles: "market",
     FindSignals: "signals",
     FindBrief: "briefs",
+    PublishNews: "news",
     FindEarlier: "duplicate_check",
     FindConcerned: "earlier_claims",
 }

@@ -76,6 +76,15 @@ def offline_research(settings: Settings) -> dict[str, Port]:
     }
 
 
+def _news(settings: Settings) -> Port | None:
+    """Return what puts in the news of watches; None where no Kafka is known, as when settings are only checked."""
+    from infra.kafka.news import NewsPublisher
+
+    mode: ProviderMode = "live" if settings.mode == "live" else _invented_mode(settings)
+    known = settings.kafka_bootstrap_servers
+    return NewsPublisher(address_of(settings), topics_of(settings), mode=mode) if known else None
+
+
 def _invented_mode(settings: Settings) -> ProviderMode:
     return "simulated" if settings.mode == "simulated" else "offline"
 
