@@ -109,7 +109,8 @@ def _say(one: WatchView, *, as_json: bool) -> None:
         json_line(one)
         return
     due = f"; next due {_time(one.next_due_at)}" if one.next_due_at else ""
-    say_result(f"{one.id} is {one.state}: “{one.subject}”, {_again(one)}{due}")
+    state = "has ended" if one.state == "ended" else f"is {one.state}"
+    say_result(f"{one.id} {state}: “{one.subject}”, {_again(one)}{due}")
 
 
 def _row(one: WatchView) -> tuple[Any, ...]:
