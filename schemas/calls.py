@@ -23,7 +23,9 @@ from schemas.effects import (
 )
 from schemas.errors import FailureKind
 
-CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs"]
+CallKind = Literal[
+    "model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs"
+]
 ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
     CallModel: "model",
