@@ -27,7 +27,7 @@ from newsproof.app.research_composition import (
     refuse_unusable_research,
     research_snapshot_of,
 )
-from newsproof.app.servers import running_kafka, servers, with_data
+from newsproof.app.servers import running_kafka, servers
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.report.brief import brief_document, brief_lines, change_in_words
 from newsproof.web.questions import Questions
@@ -56,7 +56,7 @@ async def investigate(invocation: Invocation, wanted: Wanted, *, as_json: bool) 
     Raises:
         ConfigError: nothing, or both a subject and ``follow``, is asked for; a time or an id is none.
     """
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    settings = invocation.settings()
     refuse_unusable_research(settings)
     event = None if wanted.follow else opening_of(settings, wanted, datetime.now(UTC))
     if (wanted.subject is None) == (wanted.follow is None):
