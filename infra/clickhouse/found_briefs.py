@@ -1,7 +1,6 @@
 """The newest brief of a subject, read from ClickHouse, for the investigation that goes on from it.
 
-Like a chat, an investigation never waits long for ClickHouse: a failure becomes a ``Failure`` of kind ``unavailable``. The
-tables keep what a brief says for 90 days.
+An outage of ClickHouse becomes a ``Failure`` of kind ``unavailable``, and the investigation says so and goes on. The tables keep what a brief says for 90 days.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from decimal import Decimal
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.found_signals import TIMEOUT_S
 from infra.clickhouse.query_slots import Turns
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
@@ -20,6 +18,8 @@ from schemas.evidence import PreviousBrief, PreviousClaim
 from schemas.ids import RESEARCH_RUN
 from schemas.investigation_events import BriefWritten
 
+WITHIN_S = 10.0
+"""Timeout in seconds. An investigation takes minutes; what is new in it depends on this one answer."""
 _NEWEST = """
 SELECT case_id, payload
 FROM events
@@ -27,9 +27,9 @@ WHERE run_id = {run_id:String} AND event_type = 'newsproof.brief_written' AND ca
   AND if({wanted:String} != '', case_id = {wanted:String},
          JSONExtractString(payload, 'subject_key') = {subject:String}
          AND JSONExtractString(payload, 'language') = {language:String}
-         AND parseDateTime64BestEffort(JSONExtractString(payload, 'as_of'), 3, 'UTC')
+         AND parseDateTime64BestEffortOrZero(JSONExtractString(payload, 'as_of'), 3, 'UTC')
              <= fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC'))
-ORDER BY parseDateTime64BestEffort(JSONExtractString(payload, 'as_of'), 3, 'UTC') DESC, event_time DESC
+ORDER BY parseDateTime64BestEffortOrZero(JSONExtractString(payload, 'as_of'), 3, 'UTC') DESC, event_time DESC
 LIMIT 1
 """
 
@@ -39,7 +39,7 @@ class FoundBriefs(Free):
 
     provider = "clickhouse"
 
-    def __init__(self, client: ClickHouse, *, mode: ProviderMode = "offline", timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, client: ClickHouse, *, mode: ProviderMode = "offline", timeout_s: float = WITHIN_S) -> None:
         self.mode: ProviderMode = mode
         self._client = client
         self._turns = Turns(2, timeout_s=timeout_s)

@@ -13,10 +13,11 @@ import msgspec
 
 from agents.graphs import RESEARCH
 from agents.investigation.subject import asked
+from infra.clickhouse.found_briefs import FoundBriefs
 from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.composition import address_of, mode_in_words, topics_of
+from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, topics_of
 from newsproof.app.hints import command_name
 from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.processes.supervisor import pipeline
@@ -31,11 +32,15 @@ from newsproof.app.servers import running_kafka, servers
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.report.brief import brief_document, brief_lines, change_in_words
 from newsproof.web.questions import Questions
+from schemas.effects import BriefReply, FindBrief
 from schemas.errors import ConfigError
 from schemas.investigation_events import BriefWritten, InvestigationAsked
 from schemas.printable import printable
 from streams.feed.investigation_events import InvestigationTeller
 from streams.feed.turns import TurnFeed, TurnItem
+
+
+_STORED_WITHIN_S = 30.0
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +73,10 @@ async def investigate(invocation: Invocation, wanted: Wanted, *, as_json: bool) 
         async with _running(questions.run(), feed.run()):
             item = await _item(questions, feed, event, wanted.follow)
             try:
-                return await _followed(feed, item, as_json=as_json)
+                status = await _followed(feed, item, as_json=as_json)
+                if own:  # the next investigation compares with this one, which has to be in the tables by then
+                    await _stored(at, item)
+                return status
             except asyncio.CancelledError:
                 goes_on = (
                     "It stands still until `newsproof up` runs; follow it then" if own else "It goes on; follow it"
@@ -150,6 +158,18 @@ async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked 
     if item is None or item.subject is None:
         raise ConfigError(f"there is no investigation {follow}: give the id that `newsproof investigate` printed")
     return item
+
+
+async def _stored(settings: Settings, item: TurnItem) -> None:
+    """Return when the brief is in the tables, or after half a minute: the next `up` brings it in, too."""
+    wanted = FindBrief(
+        subject="", language="", as_of=item.asked_at, exclude_case="", investigation=item.chat_id
+    )  # by its id alone
+    async with clickhouse_of(settings) as tables:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STORED_WITHIN_S):
+                while (await FoundBriefs(tables).perform(wanted)).reply in (None, BriefReply(brief=None)):
+                    await asyncio.sleep(0.2)
 
 
 async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
