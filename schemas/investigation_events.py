@@ -158,7 +158,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=True):
-    """The end of an investigation with a brief.
+    """The end of an investigation with a brief. ``subject_key``: what equal subjects have in common.
 
     ``established``: what is confirmed or likely. ``disputed``: what is denied, by others or by those concerned.
     ``unsettled``: what is said and not borne out. ``new_since``: what of all this changed since ``previous``, the
@@ -169,6 +169,7 @@ class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=Tr
     """
 
     subject: str
+    subject_key: str
     as_of: datetime
     language: str
     established: tuple[BriefSentence, ...] = ()

@@ -59,7 +59,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
             if kind.opening is opening:
                 return kind
         raise ContractError(
-            f"{ev.WIRE_NAMES[opening]} opens no case of the {self.name} journal: write it to its own", reason="bad_event"
+            f"{ev.WIRE_NAMES[opening]} opens no case of the {self.name} journal: write it to its own",
+            reason="bad_event",
         )
 
     def opened(self, event: ev.Event, env: Envelope) -> CaseCore:

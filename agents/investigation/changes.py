@@ -41,16 +41,18 @@ def _change(
     if before.verdict != claim.verdict:
         why = fresh or numbers
         return Change(
-            kind="verdict_changed", claim=place, references=why, before=before.verdict, testable=testable and bool(fresh)
+            kind="verdict_changed",
+            claim=place,
+            references=why,
+            before=before.verdict,
+            testable=testable and bool(fresh),
         )
     return Change(kind="new_page", claim=place, references=fresh, testable=False) if fresh else None
 
 
 def _same(claim: str, urls: set[str], earlier: tuple[PreviousClaim, ...]) -> PreviousClaim | None:
     alike = [(_likeness(claim, e.claim), e) for e in earlier]
-    close = [
-        (share, e) for share, e in alike if share >= (SAME_WORDS if urls.isdisjoint(e.urls) else SAME_PAGES_WORDS)
-    ]
+    close = [(share, e) for share, e in alike if share >= (SAME_WORDS if urls.isdisjoint(e.urls) else SAME_PAGES_WORDS)]
     return max(close, key=lambda one: one[0])[1] if close else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.core.answers import clean_keywords, one_line
+from agents.core.answers import answer, clean_keywords, one_line
 from agents.core.asking import ask_model, memory_parts
 from agents.core.case_core import Replies
 from agents.core.step import Asked, On
@@ -11,7 +11,6 @@ from agents.investigation.asking import previous_parts, subject_parts
 from agents.investigation.investigation import Investigation
 from agents.investigation.subject import subject_key
 from agents.planning.tools import offered_tools
-from agents.core.answers import answer
 from schemas.effects import BriefReply, CallModel, Failure, FindBrief, Recall, RecallReply
 from schemas.events import Event
 from schemas.evidence import MemoryEntry, PreviousBrief
@@ -36,7 +35,11 @@ class FrameSubject:
     def tell(self, case: Investigation, replies: Replies) -> Event:
         said = answer(replies.of(_question(case, replies)), FrameAnswer)
         previous, recalled = replies.of(_earlier(case)), replies.of(_recall(case))
-        unread = [f"{name}: {reply.kind}" for name, reply in (("briefs", previous), ("memory", recalled)) if isinstance(reply, Failure)]
+        unread = [
+            f"{name}: {reply.kind}"
+            for name, reply in (("briefs", previous), ("memory", recalled))
+            if isinstance(reply, Failure)
+        ]
         questions = dict.fromkeys(_cleaned(q.question, q.query, platforms=q.platforms) for q in said.questions)
         kept = tuple(q for q in questions if q.question and q.query)[:MAX_QUESTIONS]
         return InvestigationFramed(

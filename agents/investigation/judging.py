@@ -91,7 +91,9 @@ def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
     return tuple(FoundClaim(claim=r.title[:300], told_by=(r.reference_number,)) for r in best[:MAX_SHOWN] if r.title)
 
 
-def _read_by_words(claim: Claim, references: tuple[SearchReference, ...], snapshot: Snapshot) -> tuple[SearchReference, ...]:
+def _read_by_words(
+    claim: Claim, references: tuple[SearchReference, ...], snapshot: Snapshot
+) -> tuple[SearchReference, ...]:
     # The references were read towards the subject; towards each claim they are read anew, from what was kept of them.
     results = [
         SearchResult(

@@ -21,8 +21,14 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{count} searches were not made: the searches of this investigation or of the day are used up.",
         "有 {count} 次搜索没有进行: 本次调查或当日的搜索额度已用完。",
     ),
-    "pages": ("{count} pages did not open; what the search gave of them was read.", "有 {count} 个页面未能打开, 只读取了搜索结果中的内容。"),
-    "briefs": ("Earlier briefs could not be read ({why}), so nothing is marked as new.", "无法读取此前的简报 ({why}), 因此没有标出新内容。"),
+    "pages": (
+        "{count} pages did not open; what the search gave of them was read.",
+        "有 {count} 个页面未能打开, 只读取了搜索结果中的内容。",
+    ),
+    "briefs": (
+        "Earlier briefs could not be read ({why}), so nothing is marked as new.",
+        "无法读取此前的简报 ({why}), 因此没有标出新内容。",
+    ),
     "memory": ("Memory could not be read ({why}).", "无法读取记忆 ({why})。"),
     "by_words": (
         "No critic read the pages of {count} claims: rules over words judged them.",

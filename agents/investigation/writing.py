@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 import msgspec
 
 from agents.core.answers import one_line
@@ -11,6 +12,7 @@ from agents.investigation import words
 from agents.investigation.changes import detect_changes
 from agents.investigation.investigation import Investigation
 from agents.investigation.judging import JudgedClaim, judged_claim, titles_as_claims
+from agents.investigation.subject import subject_key
 from schemas.investigation_events import (
     BriefClaim,
     BriefReference,
@@ -97,9 +99,12 @@ def written(
     previous = case.framed.previous if case.framed else None
     return BriefWritten(
         subject=case.asked.subject,
+        subject_key=subject_key(case.asked.subject),
         as_of=case.as_of,
         language=case.language,
-        **{name: tuple(told) for name, told in by_section.items()},
+        established=tuple(by_section["established"]),
+        disputed=tuple(by_section["disputed"]),
+        unsettled=tuple(by_section["unsettled"]),
         claims=draft.claims,
         references=draft.references,
         new_since=detect_changes(draft.claims, draft.references, previous),

@@ -8,9 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.core.answers import checked, clean_keywords, one_line
+from agents.core.case import Case
 from agents.core.case_core import Replies
-from agents.core.inquiry import Inquiry
 from agents.core.failures import failed
+from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of
@@ -53,7 +54,7 @@ class PlanTools:
         rule = decided_by(case)
         if rule not in ("model", "force_search"):
             return _nothing(case, rule)
-        return _looked_into(case, case.next_questions) if case.open_ended else question(case)
+        return question(case) if isinstance(case, Case) else _looked_into(case, case.next_questions)
 
     def tell(self, case: Inquiry, replies: Replies) -> Event:
         rule, reply = decided_by(case), only_reply(replies)
@@ -103,9 +104,9 @@ def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: s
 def _looked_into(case: Inquiry, questions: tuple[SubQuestion, ...]) -> ToolPlanned:
     """Return the plan of sub-questions that a model has asked already: the first goes to every provider, the others to one."""
     tasks: list[SubTask] = []
-    for question in questions:
-        tool = "platform_search" if question.platforms else "search"
-        wish = RequestedTask(tool=tool, claim=question.question, query=question.query)
+    for one in questions:
+        tool = "platform_search" if one.platforms else "search"
+        wish = RequestedTask(tool=tool, claim=one.question, query=one.query)
         wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
         home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
         tasks += wanted if not tasks else home[:1]

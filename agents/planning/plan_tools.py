@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
+from agents.core.case import Case
 from agents.core.inquiry import Inquiry
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
@@ -21,7 +22,7 @@ _GIVEN_APART = ("query", "asset")
 """The argument that every sub-task has, and the one that the case itself determines."""
 
 
-def question(case: Inquiry) -> CallModel:
+def question(case: Case) -> CallModel:
     """Return the call of the planning model: what is known so far, and the tools that it may choose."""
     findings, tools = findings_so_far(case), offered_tools(case)
     known = facts(

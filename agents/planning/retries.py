@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from agents.core.inquiry import Inquiry
 from agents.core.failures import failed
+from agents.core.inquiry import Inquiry
 from agents.planning.providers import ENOUGH, may_ask_again
 from schemas.effects import Failure
 from schemas.events import ProviderOutcome

@@ -88,7 +88,9 @@ def _answered(case: Inquiry, replies: Replies, reads: Reads) -> list[tuple[SubTa
     return [(task, effect, replies.of(effect) if effect else None) for task, effect in asked]
 
 
-def _observations(case: Inquiry, replies: Replies, findings: Findings, pages: tuple[Page, ...]) -> Iterator[Observation]:
+def _observations(
+    case: Inquiry, replies: Replies, findings: Findings, pages: tuple[Page, ...]
+) -> Iterator[Observation]:
     # Figures have their own field in the event. Here are only the failures to read figures or a page.
     for task, _, reply in (*_answered(case, replies, "figures"), *_answered(case, replies, "page")):
         if not isinstance(reply, MarketReply | PageReply):

@@ -102,7 +102,11 @@ def _changes(case: Inquiry, entries: tuple[MemoryEntry, ...]) -> dict[str, float
     if not entries:
         return {}
     latest = max(entries, key=lambda e: (e.decided_at, e.case_id))
-    drafted = {"confidence_change_since_latest": round(case.draft.confidence - latest.confidence, 4)} if isinstance(case, Case) else {}
+    drafted = (
+        {"confidence_change_since_latest": round(case.draft.confidence - latest.confidence, 4)}
+        if isinstance(case, Case)
+        else {}
+    )
     return {
         "same_event_type": float(sum(e.event_type == case.about.event_type for e in entries)),
         **drafted,

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from random import Random
 from typing import Any
 
 import msgspec
 
+from agents.investigation.subject import asked
 from lab.bench.measures import Figure
 from lab.outage.clock import run_virtually, virtual_now
 from schemas import envelope as wire
@@ -96,6 +98,11 @@ class MemoryAppender:
         return partition, offset
 
 
+def asked_by(watch: WatchSet, at: datetime) -> InvestigationAsked:
+    """Return the opening of an investigation for a watch."""
+    return asked(watch.subject, as_of=at, config_hash="", watch=watch.id)
+
+
 async def pinned(_appender: object) -> str:
     return "c"
 
@@ -128,7 +135,7 @@ class _Run:
 
     async def _worker(self, n: int) -> None:
         appender = self._appenders[n]
-        writer = WatchWriter(appender, TOPICS, partitions=1, pin=pinned)
+        writer = WatchWriter(appender, TOPICS, partitions=1, ask=asked_by, pin=pinned)
         watcher = Watcher(self._log, TOPICS.watches, writer, _NoNews(), virtual_now, daily_limit=10**6)
         await watcher.run()
 

@@ -69,4 +69,3 @@ class Partitions(dict[int, Partition]):
     def position_of(self, partition: int) -> int:
         """Return the offset after the last record folded; 0 for a partition of another worker."""
         return self[partition].accepted.position if partition in self else 0
-

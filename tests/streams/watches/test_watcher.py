@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents.tables import load_tables
-from lab.bench.watches import TOPICS, MemoryAppender, pinned
+from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
 from lab.outage.clock import run_virtually, virtual_now
 from newsproof.app.watches import WatchBook, found, view_of, watch_of
 from schemas.errors import ConfigError, ContractError
@@ -41,7 +41,7 @@ class InMemory:
 
     def __init__(self, daily_limit: int) -> None:
         self.log = MemoryLog({TOPICS.watches: 1, TOPICS.research: 1, TOPICS.cases: PARTITIONS})
-        writer = WatchWriter(MemoryAppender(self.log), TOPICS, partitions=1, pin=pinned)
+        writer = WatchWriter(MemoryAppender(self.log), TOPICS, partitions=1, ask=asked_by, pin=pinned)
         matches = NewsMatches(self.log, TOPICS.cases, TABLES)
         self.watcher = Watcher(self.log, TOPICS.watches, writer, matches, virtual_now, daily_limit)
 
@@ -121,7 +121,9 @@ async def test_on_kafka_the_watch_that_was_set_is_looked_into_once_and_obeys(wor
 
     def watcher() -> Watcher:
         log = KafkaLog(world.address)
-        writer = WatchWriter(Appender(world.address), world.topics, partitions=world.partitions, pin=published)
+        writer = WatchWriter(
+            Appender(world.address), world.topics, partitions=world.partitions, ask=asked_by, pin=published
+        )
         return Watcher(log, world.topics.watches, writer, NewsMatches(log, world.topics.cases, TABLES), utc_now, 12)
 
     both = [watcher(), watcher()]
