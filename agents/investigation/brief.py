@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from agents.core.answers import answer
 from agents.core.asking import ask_model, bounded, facts
 from agents.core.case_core import Replies
@@ -45,7 +47,8 @@ class WriteBrief:
             if failed(case, BRIEF, stop.failure, now=replies.at or case.head_at).outcome == "retry":
                 raise
             return written(case, draft, (), unwritten=stop.failure.kind)
-        return written(case, draft, tuple((s.claim, s.text) for s in said.sentences), published=published)
+        brief = written(case, draft, tuple((s.claim, s.text) for s in said.sentences))
+        return replace(brief, published=published)
 
 
 class GiveUp:
