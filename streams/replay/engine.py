@@ -91,9 +91,7 @@ class Replay:
             config=self._snapshot,
         )
         if self._snapshot is None and self._cursor.from_outside() is None:
-            return self._end(
-                case, "failed", f"its configuration {case.config_hash} is not on the configs topic"
-            )
+            return self._end(case, "failed", f"its configuration {case.config_hash} is not on the configs topic")
         try:
             while not case.closed:
                 if case.seq > MAX_EVENTS:
@@ -204,7 +202,9 @@ class Replay:
 
     # One effect
 
-    def _answer(self, case: Inquiry, step: Step, effect: Effect, wanted: str) -> Generator[Need, Answer, tuple[Call, ...]]:
+    def _answer(
+        self, case: Inquiry, step: Step, effect: Effect, wanted: str
+    ) -> Generator[Need, Answer, tuple[Call, ...]]:
         reused = self._reused(case, step, effect, wanted)
         if reused is not None:
             return reused

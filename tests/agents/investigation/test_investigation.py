@@ -110,7 +110,9 @@ def test_what_fails_costs_its_part_and_the_brief_names_it():
     brief = investigated(at=DATES[1], model=model).events[-1]
     _is_sound(brief)
     assert brief.path == "partial" and "confirmed" not in {c.verdict for c in brief.claims}
-    assert any("No critic read" in line for line in brief.not_done) and any("No model wrote" in s for s in brief.not_done)
+    assert any("No critic read" in line for line in brief.not_done) and any(
+        "No model wrote" in s for s in brief.not_done
+    )
 
 
 def test_without_any_answer_it_ends_with_an_empty_brief_that_says_why():

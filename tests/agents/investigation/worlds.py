@@ -73,6 +73,4 @@ def as_previous(brief: BriefWritten) -> PreviousBrief:
         PreviousClaim(claim=c.claim, verdict=c.verdict, urls=tuple(urls[e.number] for e in c.evidence))
         for c in brief.claims
     )
-    return PreviousBrief(
-        investigation_id="earlier", as_of=brief.as_of, claims=tuple(claims), urls=tuple(urls.values())
-    )
+    return PreviousBrief(investigation_id="earlier", as_of=brief.as_of, claims=tuple(claims), urls=tuple(urls.values()))
