@@ -16,13 +16,13 @@ from agents.core.step import Asked, On, StepFailure, invalid_output, needed, onl
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
-from agents.planning.plan_tools import decide_next_tools, question, sub_tasks
-from agents.planning.providers import one_provider, providers_of
+from agents.planning.plan_tools import decide_next_tools, question, sub_tasks, tasks_of
+from agents.planning.providers import providers_of
 from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
-from schemas.investigation_events import InvestigationFramed, SubQuestion
+from schemas.investigation_events import InvestigationFramed
 
 
 class Decision(msgspec.Struct):
@@ -54,7 +54,11 @@ class PlanTools:
         rule = decided_by(case)
         if rule not in ("model", "force_search"):
             return _nothing(case, rule)
-        return question(case) if isinstance(case, Case) else _looked_into(case, case.next_questions)
+        if isinstance(case, Case):
+            return question(case)
+        asked, tasks = case.next_questions, tasks_of(case, case.next_questions)
+        why = "keywords that the evidence named" if case.plans else "the sub-questions of the frame"
+        return _event(case, "model", tasks, "; ".join(q.query for q in asked), "model", reason=why)
 
     def tell(self, case: Inquiry, replies: Replies) -> Event:
         rule, reply = decided_by(case), only_reply(replies)
@@ -99,21 +103,6 @@ def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: s
     )
     why = f"a search is forced for {case.about.event_type}; no keywords from the model ({failure.kind})"
     return _event(case, "force_search", sub_tasks(case, ("search",), ""), keywords, "query_builder", reason=why)
-
-
-def _looked_into(case: Inquiry, questions: tuple[SubQuestion, ...]) -> ToolPlanned:
-    """Return the plan of sub-questions that a model has asked already: the first goes to every provider, the others to one."""
-    tasks: list[SubTask] = []
-    for one in questions:
-        tool = "platform_search" if one.platforms else "search"
-        wish = RequestedTask(tool=tool, claim=one.question, query=one.query)
-        wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
-        home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
-        tasks += wanted if not tasks else home[:1]
-    asked = {(t.tool, t.query) for plan in case.plans for t in plan.tasks}
-    fresh = tuple(t for t in dict.fromkeys(tasks) if (t.tool, t.query) not in asked)
-    why = "the sub-questions of the frame" if not case.plans else "keywords that the evidence named"
-    return _event(case, "model", fresh, "; ".join(q.query for q in questions), "model", reason=why)
 
 
 def _nothing(case: Inquiry, rule: DecidedBy) -> ToolPlanned:

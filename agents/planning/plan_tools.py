@@ -17,6 +17,7 @@ from agents.planning.tool_tasks import unopened
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
+from schemas.investigation_events import SubQuestion
 
 _GIVEN_APART = ("query", "asset")
 """The argument that every sub-task has, and the one that the case itself determines."""
@@ -140,6 +141,22 @@ def sub_tasks(
     rest = [*new(figures), *further, *new(others)]
     first = new(main) or main
     return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
+
+
+def tasks_of(case: Inquiry, questions: tuple[SubQuestion, ...]) -> tuple[SubTask, ...]:
+    """Return the sub-tasks of questions that were put already: the first goes to every provider, each other one to one.
+
+    Earlier queries are not repeated.
+    """
+    tasks: list[SubTask] = []
+    for one in questions:
+        tool = "platform_search" if one.platforms else "search"
+        wish = RequestedTask(tool=tool, claim=one.question, query=one.query)
+        wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
+        home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
+        tasks += wanted if not tasks else home[:1]
+    asked = {(t.tool, t.query) for plan in case.plans for t in plan.tasks}
+    return tuple(t for t in dict.fromkeys(tasks) if (t.tool, t.query) not in asked)
 
 
 def _claim_by_claim(case: Inquiry, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:
