@@ -509,6 +509,7 @@ def test_one_more_page_that_denies_never_raises(
     assert not is_raised(after, before)
 
 
+@pytest.mark.security
 def test_the_pages_that_a_watch_made_its_news_of_do_not_bear_it_out_nor_do_their_owners() -> None:
     claim = replace(HACK, source_url=None, origins=("https://site1.example/1", "https://kraken.com/blog?utm_source=x"))
     own, another, third = press(1), press(2, domain="site1.example"), press(3)

@@ -86,6 +86,7 @@ def test_a_watch_fires_no_more_often_than_it_may_on_a_day_and_goes_on_the_next()
     run_in_memory(story, daily_limit=3)
 
 
+@pytest.mark.security
 def test_news_that_concern_the_subject_fire_once_triaged_and_a_watchs_own_news_never_do() -> None:
     async def story(there: InMemory) -> None:
         await there.judged(1, text="DeepSeek launches before anybody watched")
