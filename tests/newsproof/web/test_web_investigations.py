@@ -64,7 +64,7 @@ async def test_a_subject_is_looked_into_followed_resumed_and_listed_and_one_key_
         }  # fmt: skip
         searched = next(s for s in steps if s["phase"] == "searching")
         assert Counter(c["kind"] for c in searched["tool_calls"]) == {"search": 5} and searched["duration_ms"] >= 0
-        assert all(s["thought"] or s["action"] for s in steps) and steps[0]["tokens"]["input"] > 0
+        assert all(s["thought"] or s["action"] for s in steps) and set(steps[0]["tokens"]) == {"input", "output"}
         brief, done = sent[-2].data["data"], sent[-1].data["data"]
         assert brief["established"][0]["references"] and (done["phase"], done["cost_usd"]) == ("completed", 0)
 
