@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 from msgspec.structs import replace
 
-from agents.core.answers import checked, clean_keywords, one_line
+from agents.core.answers import clean_keywords, one_line
 from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
+from agents.core.step import Asked, On, StepFailure, needed, only_reply
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
-from agents.planning.plan_tools import decide_next_tools, question, sub_tasks, tasks_of
+from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, question, sub_tasks, tasks_of
 from agents.planning.providers import providers_of
 from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
 from schemas.investigation_events import InvestigationFramed
-
-
-class Decision(msgspec.Struct):
-    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is optional, checked item by item."""
-
-    tools: list[str]
-    reason: str
-    search_keywords: str = ""
-    tasks: Any = None
 
 
 class PlanTools:
@@ -63,19 +51,12 @@ class PlanTools:
     def tell(self, case: Inquiry, replies: Replies) -> Event:
         rule, reply = decided_by(case), only_reply(replies)
         try:
-            decision = _decision(needed(reply, ModelReply))
+            decision = decision_of(needed(reply, ModelReply))
         except StepFailure as stop:
             if rule != "force_search":
                 raise
             return _without_model(case, replies, stop.failure, step=self.name)
         return _planned(case, rule, decision)
-
-
-def _decision(reply: ModelReply) -> Decision:
-    call = next((c for c in reply.function_calls if c.name == "decide_next_tools"), None)
-    if call is None:
-        raise StepFailure(invalid_output("the model did not call decide_next_tools"))
-    return checked(call.args, Decision)
 
 
 def _planned(case: Inquiry, rule: DecidedBy, decision: Decision) -> ToolPlanned:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
+
+from agents.core.answers import checked
 from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.step import StepFailure, invalid_output
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_TASKS, RequestedTask
@@ -15,12 +19,21 @@ from agents.planning.rounds import findings_so_far, references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.planning.tool_tasks import unopened
 from agents.planning.tools import TOOLS, offered_tools
-from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
+from schemas.effects import CallModel, FunctionDeclaration, ModelReply, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
 from schemas.investigation_events import SubQuestion
 
 _GIVEN_APART = ("query", "asset")
 """The argument that every sub-task has, and the one that the case itself determines."""
+
+
+class Decision(msgspec.Struct):
+    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is optional, checked item by item."""
+
+    tools: list[str]
+    reason: str
+    search_keywords: str = ""
+    tasks: Any = None
 
 
 def question(case: Case) -> CallModel:
@@ -141,6 +154,18 @@ def sub_tasks(
     rest = [*new(figures), *further, *new(others)]
     first = new(main) or main
     return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
+
+
+def decision_of(reply: ModelReply) -> Decision:
+    """Return the arguments that the model called the function with.
+
+    Raises:
+        StepFailure: invalid_output, where it did not call it, or with other arguments.
+    """
+    call = next((c for c in reply.function_calls if c.name == "decide_next_tools"), None)
+    if call is None:
+        raise StepFailure(invalid_output("the model did not call decide_next_tools"))
+    return checked(call.args, Decision)
 
 
 def tasks_of(case: Inquiry, questions: tuple[SubQuestion, ...]) -> tuple[SubTask, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.found_briefs import FoundBriefs
+from infra.clickhouse.found_briefs import WITHIN_S, FoundBriefs
 from infra.clickhouse.found_signals import FoundSignals
 from infra.ports import Port, Ports
 from infra.settings import Settings
@@ -120,7 +120,7 @@ def _tables(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
     return {
         "signals": FoundSignals(clickhouse, mode=mode),
         "briefs": FoundBriefs(clickhouse, mode=mode),
-        "recall": ClickHouseMemory(clickhouse, mode=mode, embedder=embedder_of(settings)),
+        "recall": ClickHouseMemory(clickhouse, mode=mode, embedder=embedder_of(settings), timeout_s=WITHIN_S),
     }
 
 

@@ -17,6 +17,7 @@ _WORDS = {
     "new_since": ("New since {}", "自 {} 以来的新变化"),
     "not_found": ("Not found out", "没有查到"),
     "not_done": ("Not done", "没有做到"),
+    "published": ("Put in as news, as case", "已作为新闻提交, 案例"),
     "references": ("References", "参考"),
     "new_claim": ("new: {}", "新说法: {}"),
     "verdict_changed": ("{} → {}: {}", "{} → {}: {}"),
@@ -48,6 +49,7 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
         yield from _section(_say("new_since", zh).format(f"{brief.previous_as_of:%Y-%m-%d %H:%M}"), changes)
     yield from _section(_say("not_found", zh), brief.not_found)
     yield from _section(_say("not_done", zh), brief.not_done)
+    yield from _section(_say("published", zh), brief.published)
     references = [f"[{r.number}] {_dated(r, zh)} {r.title}{_official(r, zh)}\n      {r.url}" for r in brief.references]
     yield from _section(_say("references", zh), references, mark="")
 

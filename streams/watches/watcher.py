@@ -118,7 +118,9 @@ class Watcher:
         except ContractError as exc:
             self.garbage += 1
             if self.garbage & (self.garbage - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
-                log.warning("passed by: not a record of watches", offset=record.offset, why=str(exc), so_far=self.garbage)
+                log.warning(
+                    "passed by: not a record of watches", offset=record.offset, why=str(exc), so_far=self.garbage
+                )
             return
         accepted = self.state.fold(int(append_ms(record)), said)
         if accepted and isinstance(said, WatchFired) and record.offset in self._written:
