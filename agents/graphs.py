@@ -102,7 +102,8 @@ def verification() -> Registry:
 def research() -> Registry:
     """Return the registry of the research journal: the graph of the chat, and that of investigations."""
     chat, investigation = _steps_in(agents.research), _steps_in(agents.investigation)
-    return Registry({QuestionAsked: (*chat, STOP), InvestigationAsked: investigation}, RESEARCH)
+    steps: dict[type[ev.Event], Iterable[Step]] = {QuestionAsked: (*chat, STOP), InvestigationAsked: investigation}
+    return Registry(steps, RESEARCH)
 
 
 def _steps_in(*packages: ModuleType) -> Iterable[Step]:

@@ -23,6 +23,7 @@ sys.path.insert(0, str(PROJECT))
 from agents.graphs import research, verification  # noqa: E402 - found by the line above, from wherever this is started
 from newsproof.app.version import VERSION  # noqa: E402
 from newsproof.cli.exports import json_schemas  # noqa: E402
+from schemas.investigation_events import InvestigationAsked  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
 from schemas.topics import Topics  # noqa: E402
 from tests.conformance.situations import page as conformance  # noqa: E402
@@ -39,6 +40,7 @@ def blocks() -> dict[str, dict[str, str]]:
         "README.zh.md": readme,
         "docs/architecture.md": {"tree": f"```\n{tree()}\n```"},
         "docs/research-chat.md": {"flow": f"```mermaid\n{research().mermaid()}\n```"},
+        "docs/investigations.md": {"flow": f"```mermaid\n{research().mermaid(InvestigationAsked)}\n```"},
     }
 
 

@@ -32,7 +32,7 @@ class BudgetAudit(msgspec.Struct, kw_only=True):
     """Findings on the budget, from its topic and from the journals of cases and chats.
 
     ``overshoot_units`` and ``overshoot_usd`` are the most by which grants exceeded a limit at any log position; the shares
-    of doubtful and of unforced claims are limits too.
+    of doubtful and of unforced claims, and of investigations, are limits too.
     ``above`` counts settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full
     until their month ends. ``spent`` counts grants found in journalled calls; among them, ``spent_without_grant`` were
     never granted by the log, and ``spent_twice`` paid for two results. ``days`` and ``months`` are keyed by their ISO
@@ -144,7 +144,9 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
     at = datetime.fromtimestamp(state.latest_ms / 1000, UTC)
     day, month = f"{at:%Y-%m-%d}", f"{at:%Y-%m}"
     nano = 0 if asked.usd is None else nano_usd(asked.usd)
-    shares = {"all": True, "doubtful": "doubtful" in asked.claim_kinds, "unforced": "forced" not in asked.claim_kinds}
+    kinds = asked.claim_kinds
+    shares = {"all": True, "unforced": "forced" not in kinds}
+    shares |= {name: name in kinds for name in ("doubtful", "investigation")}
     limited_as = tuple(name for name, counts in shares.items() if counts)
     sums.grant(asked.id, _Bound(day, month, nano, asked.units, asked.for_triage, limited_as))
     limits = state.limits or LimitsSet(
@@ -154,6 +156,7 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
         most = {
             "all": limits.daily_units,
             "doubtful": limits.daily_units * limits.doubtful_percent // 100,
+            "investigation": limits.daily_units * limits.investigation_percent // 100,
             "unforced": limits.daily_units - limits.daily_units * limits.forced_percent // 100,
         }
         beyond = max(sums.units[day, limited] - most[limited] for limited in limited_as)

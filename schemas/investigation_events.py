@@ -158,16 +158,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=True):
-    """The end of an investigation with a brief.
+    """The end of an investigation with a brief. ``subject_key``: what equal subjects have in common.
 
     ``established``: what is confirmed or likely. ``disputed``: what is denied, by others or by those concerned.
     ``unsettled``: what is said and not borne out. ``new_since``: what of all this changed since ``previous``, the
     investigation that it was compared with; empty without one. ``not_found``: sub-questions that no claim answers.
     ``not_done``: what was not done, and why. ``removed``: citations of references that do not exist, and sentences that
-    were left without one. ``path``: partial where a step failed or somebody asked to finish.
+    were left without one. ``path``: partial where a step failed or somebody asked to finish. ``published``: the cases of the
+    news that it opened, for a watch.
     """
 
     subject: str
+    subject_key: str
     as_of: datetime
     language: str
     established: tuple[BriefSentence, ...] = ()
@@ -186,6 +188,7 @@ class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=Tr
     rounds: int = 0
     searches: int = 0
     provider_mode: str = "offline"
+    published: tuple[str, ...] = ()
     path: Literal["complete", "partial"] = "complete"
 
 

@@ -25,6 +25,7 @@ MAX_SUBJECT = 500
 SOURCE_PREFIX = "watch:"
 """The source of news that a watch published begins so. No watch fires on it."""
 _NAME_CHARACTERS = 60
+_MAX_ID = 100
 _RUN = "watches"
 
 
@@ -43,6 +44,8 @@ class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_s
     version: int = VERSION
 
     def __post_init__(self) -> None:
+        if not 0 < len(self.id) <= _MAX_ID:
+            raise ValueError(f"an id must have 1 to {_MAX_ID} characters")
         if not (self.subject.strip() and len(self.subject) <= MAX_SUBJECT):
             raise ValueError(f"a subject must have 1 to {MAX_SUBJECT} characters")
         if self.every_s is not None and not MIN_EVERY_S <= self.every_s <= MAX_EVERY_S:

@@ -42,6 +42,7 @@ from newsproof.app.composition import worker_options
 from newsproof.app.dead_letters import DeadLetter
 from newsproof.app.processes.health import HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
+from newsproof.app.watches import WatchView
 from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
 from newsproof.cli.data.labels import LabelImport
@@ -379,6 +380,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("outcomes remove", Removed),
         ("prompts", Prompt),
         ("report", Report),
+        ("watches", WatchView),
     ],
 )
 def test_json_of_a_command_has_the_keys_of_its_document(command: str, printed: Any) -> None:

@@ -16,6 +16,9 @@ from schemas.news import News, language_of
 MAX_QUESTION = 500
 """Characters of a question."""
 MAX_SUBJECT = 120
+_ENDS = " ?.!\uff1f\u3002\uff01"
+_AROUND = " ,\uff0c\u3001\u7684\u201c\u201d\"\u2019'"
+"""Marks, and the Chinese particle, that are left around a name."""
 _ASKS_EN = re.compile(
     r"^(?:please\s+|can you\s+|could you\s+)*(?:monitor|follow|watch|track|investigate|research|check|examine"
     r"|look into|keep an eye on|find out(?: more)?(?: about)?|tell me(?: more)? about"
@@ -44,10 +47,10 @@ def subject_of(question: str) -> str:
 
     The question itself, on one line and bounded, where no rule finds less.
     """
-    asked = " ".join(question.split()).strip(" ??。.!!")
-    named = _TAIL_EN.sub("", _LATEST_EN.sub("", _ASKS_EN.sub("", asked)))
+    written = " ".join(question.split()).strip(_ENDS)
+    named = _TAIL_EN.sub("", _LATEST_EN.sub("", _ASKS_EN.sub("", written)))
     named = _TAIL_ZH.sub("", _ASKS_ZH.sub("", named))
-    return (named.strip(" ,,、的“”\"'’") or asked)[:MAX_SUBJECT]
+    return (named.strip(_AROUND) or written)[:MAX_SUBJECT]
 
 
 def subject_key(subject: str) -> str:

@@ -12,6 +12,7 @@ from agents.investigation import words
 from agents.investigation.changes import detect_changes
 from agents.investigation.investigation import Investigation
 from agents.investigation.judging import JudgedClaim, judged_claim, titles_as_claims
+from agents.investigation.subject import subject_key
 from schemas.investigation_events import (
     BriefClaim,
     BriefReference,
@@ -78,19 +79,7 @@ def written(
     A citation of a page that says nothing of the claim, or that does not exist, is removed, and so is a sentence that is left
     without one; both are counted. A claim without a sentence stands as it was stated. ``unwritten``: why no model wrote.
     """
-    sentences: dict[int, list[BriefSentence]] = {}
-    citations_removed = sentences_removed = 0
-    for number, text in said:
-        claim = draft.claims[number - 1] if 0 < number <= len(draft.claims) else None
-        cited = [int(n) for found in _CITED.findall(text) for n in _NUMBER.findall(found)]
-        known = {e.number for e in claim.evidence} if claim else set[int]()
-        kept = tuple(dict.fromkeys(n for n in cited if n in known))
-        citations_removed += sum(n not in known for n in cited)
-        plain = one_line(_CITED.sub("", text), 400)
-        if kept and plain:
-            sentences.setdefault(number, []).append(BriefSentence(text=plain, references=kept))
-        else:
-            sentences_removed += 1
+    sentences, citations_removed, sentences_removed = _checked(draft, said)
     by_section: dict[str, list[BriefSentence]] = {"established": [], "disputed": [], "unsettled": []}
     for number, claim in enumerate(draft.claims, start=1):
         own = BriefSentence(text=claim.claim, references=tuple(e.number for e in claim.evidence))
@@ -98,9 +87,12 @@ def written(
     previous = case.framed.previous if case.framed else None
     return BriefWritten(
         subject=case.asked.subject,
+        subject_key=subject_key(case.asked.subject),
         as_of=case.as_of,
         language=case.language,
-        **{name: tuple(told) for name, told in by_section.items()},
+        established=tuple(by_section["established"]),
+        disputed=tuple(by_section["disputed"]),
+        unsettled=tuple(by_section["unsettled"]),
         claims=draft.claims,
         references=draft.references,
         new_since=detect_changes(draft.claims, draft.references, previous),
@@ -116,6 +108,24 @@ def written(
         provider_mode=case.config.provider_mode,
         path="partial" if case.finishing or unwritten else "complete",
     )
+
+
+def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int, list[BriefSentence]], int, int]:
+    """Return the sentences of each claim with the citations that stand, and how many citations and sentences do not."""
+    sentences: dict[int, list[BriefSentence]] = {}
+    citations_removed = sentences_removed = 0
+    for number, text in said:
+        claim = draft.claims[number - 1] if 0 < number <= len(draft.claims) else None
+        cited = [int(n) for found in _CITED.findall(text) for n in _NUMBER.findall(found)]
+        known = {e.number for e in claim.evidence} if claim else set[int]()
+        kept = tuple(dict.fromkeys(n for n in cited if n in known))
+        citations_removed += sum(n not in known for n in cited)
+        plain = one_line(_CITED.sub("", text), 400)
+        if kept and plain:
+            sentences.setdefault(number, []).append(BriefSentence(text=plain, references=kept))
+        else:
+            sentences_removed += 1
+    return sentences, citations_removed, sentences_removed
 
 
 def _readings(case: Investigation) -> tuple[ClaimReading, ...]:

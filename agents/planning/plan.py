@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 from msgspec.structs import replace
 
-from agents.core.answers import checked, clean_keywords, one_line
+from agents.core.answers import clean_keywords, one_line
+from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
+from agents.core.step import Asked, On, StepFailure, needed, only_reply
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
-from agents.planning.plan_tools import decide_next_tools, question, sub_tasks
-from agents.planning.providers import one_provider, providers_of
+from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, question, sub_tasks, tasks_of
+from agents.planning.providers import providers_of
 from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
-from schemas.investigation_events import InvestigationFramed, SubQuestion
-
-
-class Decision(msgspec.Struct):
-    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is optional, checked item by item."""
-
-    tools: list[str]
-    reason: str
-    search_keywords: str = ""
-    tasks: Any = None
+from schemas.investigation_events import InvestigationFramed
 
 
 class PlanTools:
@@ -53,24 +42,21 @@ class PlanTools:
         rule = decided_by(case)
         if rule not in ("model", "force_search"):
             return _nothing(case, rule)
-        return _looked_into(case, case.next_questions) if case.open_ended else question(case)
+        if isinstance(case, Case):
+            return question(case)
+        asked, tasks = case.next_questions, tasks_of(case, case.next_questions)
+        why = "keywords that the evidence named" if case.plans else "the sub-questions of the frame"
+        return _event(case, "model", tasks, "; ".join(q.query for q in asked), "model", reason=why)
 
     def tell(self, case: Inquiry, replies: Replies) -> Event:
         rule, reply = decided_by(case), only_reply(replies)
         try:
-            decision = _decision(needed(reply, ModelReply))
+            decision = decision_of(needed(reply, ModelReply))
         except StepFailure as stop:
             if rule != "force_search":
                 raise
             return _without_model(case, replies, stop.failure, step=self.name)
         return _planned(case, rule, decision)
-
-
-def _decision(reply: ModelReply) -> Decision:
-    call = next((c for c in reply.function_calls if c.name == "decide_next_tools"), None)
-    if call is None:
-        raise StepFailure(invalid_output("the model did not call decide_next_tools"))
-    return checked(call.args, Decision)
 
 
 def _planned(case: Inquiry, rule: DecidedBy, decision: Decision) -> ToolPlanned:
@@ -98,21 +84,6 @@ def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: s
     )
     why = f"a search is forced for {case.about.event_type}; no keywords from the model ({failure.kind})"
     return _event(case, "force_search", sub_tasks(case, ("search",), ""), keywords, "query_builder", reason=why)
-
-
-def _looked_into(case: Inquiry, questions: tuple[SubQuestion, ...]) -> ToolPlanned:
-    """Return the plan of sub-questions that a model has asked already: the first goes to every provider, the others to one."""
-    tasks: list[SubTask] = []
-    for question in questions:
-        tool = "platform_search" if question.platforms else "search"
-        wish = RequestedTask(tool=tool, claim=question.question, query=question.query)
-        wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
-        home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
-        tasks += wanted if not tasks else home[:1]
-    asked = {(t.tool, t.query) for plan in case.plans for t in plan.tasks}
-    fresh = tuple(t for t in dict.fromkeys(tasks) if (t.tool, t.query) not in asked)
-    why = "the sub-questions of the frame" if not case.plans else "keywords that the evidence named"
-    return _event(case, "model", fresh, "; ".join(q.query for q in questions), "model", reason=why)
 
 
 def _nothing(case: Inquiry, rule: DecidedBy) -> ToolPlanned:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
+
+from agents.core.answers import checked
 from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
+from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.step import StepFailure, invalid_output
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_TASKS, RequestedTask
@@ -14,14 +19,24 @@ from agents.planning.rounds import findings_so_far, references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.planning.tool_tasks import unopened
 from agents.planning.tools import TOOLS, offered_tools
-from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
+from schemas.effects import CallModel, FunctionDeclaration, ModelReply, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
+from schemas.investigation_events import SubQuestion
 
 _GIVEN_APART = ("query", "asset")
 """The argument that every sub-task has, and the one that the case itself determines."""
 
 
-def question(case: Inquiry) -> CallModel:
+class Decision(msgspec.Struct):
+    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is optional, checked item by item."""
+
+    tools: list[str]
+    reason: str
+    search_keywords: str = ""
+    tasks: Any = None
+
+
+def question(case: Case) -> CallModel:
     """Return the call of the planning model: what is known so far, and the tools that it may choose."""
     findings, tools = findings_so_far(case), offered_tools(case)
     known = facts(
@@ -139,6 +154,34 @@ def sub_tasks(
     rest = [*new(figures), *further, *new(others)]
     first = new(main) or main
     return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
+
+
+def decision_of(reply: ModelReply) -> Decision:
+    """Return the arguments that the model called the function with.
+
+    Raises:
+        StepFailure: invalid_output, where it did not call it, or with other arguments.
+    """
+    call = next((c for c in reply.function_calls if c.name == "decide_next_tools"), None)
+    if call is None:
+        raise StepFailure(invalid_output("the model did not call decide_next_tools"))
+    return checked(call.args, Decision)
+
+
+def tasks_of(case: Inquiry, questions: tuple[SubQuestion, ...]) -> tuple[SubTask, ...]:
+    """Return the sub-tasks of questions that were put already: the first goes to every provider, each other one to one.
+
+    Earlier queries are not repeated.
+    """
+    tasks: list[SubTask] = []
+    for one in questions:
+        tool = "platform_search" if one.platforms else "search"
+        wish = RequestedTask(tool=tool, claim=one.question, query=one.query)
+        wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
+        home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
+        tasks += wanted if not tasks else home[:1]
+    asked = {(t.tool, t.query) for plan in case.plans for t in plan.tasks}
+    return tuple(t for t in dict.fromkeys(tasks) if (t.tool, t.query) not in asked)
 
 
 def _claim_by_claim(case: Inquiry, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:

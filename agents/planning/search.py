@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec.structs import replace
@@ -12,10 +12,10 @@ from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure
 from agents.planning.providers import searches_of, topic_of
 from agents.planning.retries import why_ask_again
-from agents.planning.rounds import judged_again, may_expand, pages_worth_opening, searches_left
+from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
-from agents.planning.turns import asks_in_turn, tasks_due
+from agents.planning.turns import asks_in_turn, tasks_due, within_limit
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, Observation, Page
@@ -69,17 +69,6 @@ def _effects_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Effect,
         return searches_of(case, task, replies)
     effect = effect_of(case, task)
     return () if effect is None else (effect,)
-
-
-def within_limit(case: Inquiry, effects: Iterable[Effect], replies: Replies) -> tuple[Effect, ...]:
-    """Return the effects without the searches that are beyond the limit of the case: of one round after the other."""
-    left = searches_left(case)
-    kept: list[Effect] = []
-    for effect in sorted(effects, key=lambda e: replies.of(e) is None):  # what was asked already has its place
-        left -= isinstance(effect, Search)
-        if left >= 0 or not isinstance(effect, Search):
-            kept.append(effect)
-    return tuple(e for e in effects if e in kept)
 
 
 def _answered(case: Inquiry, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:

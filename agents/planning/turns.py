@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
 from agents.planning.providers import AT_HOME, role_of, searches_of
-from agents.planning.rounds import evidence_is_there, judged_again
+from agents.planning.rounds import evidence_is_there, judged_again, searches_left
 from agents.planning.tool_answers import in_time
-from schemas.effects import SearchReply
+from schemas.effects import Effect, Search, SearchReply
 from schemas.events import SubTask
 
 
@@ -45,3 +47,14 @@ def _is_enough(case: Inquiry, asked: list[SubTask], replies: Replies) -> bool:
     told = [(task, replies.of(search)) for task in asked for search in searches_of(case, task, replies)]
     answers = [in_time(reply.results, case, task) for task, reply in told if isinstance(reply, SearchReply)]
     return evidence_is_there(case, judged_again(case, query=case.plans[-1].search_keywords, answers=answers))
+
+
+def within_limit(case: Inquiry, effects: Iterable[Effect], replies: Replies) -> tuple[Effect, ...]:
+    """Return the effects without the searches that are beyond the limit of the case: of one round after the other."""
+    left = searches_left(case)
+    kept: list[Effect] = []
+    for effect in sorted(effects, key=lambda e: replies.of(e) is None):  # what was asked already has its place
+        left -= isinstance(effect, Search)
+        if left >= 0 or not isinstance(effect, Search):
+            kept.append(effect)
+    return tuple(e for e in effects if e in kept)

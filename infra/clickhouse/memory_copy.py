@@ -33,18 +33,23 @@ FROM system.tables
 WHERE database = currentDatabase() AND name IN ('memories', 'signals', 'outcomes')
 """
 
-_DIMENSIONS = """
-SELECT max(length(embedding)) FROM memories WHERE run_id = {run_id:String} AND embedding_model = {model:String}
+_OF_RUN = "(run_id = {run_id:String} OR ({run_id:String} = 'live' AND run_id = 'research'))"
+# What investigations found is remembered beside the cases of the news.
+
+_DIMENSIONS = f"""
+SELECT max(length(embedding)) FROM memories WHERE {_OF_RUN} AND embedding_model = {{model:String}}
 """
 
-_MEMORIES = """
+_MEMORIES = (
+    """
 SELECT _part, case_id, summary, event_type, asset, confidence, verdict, toUnixTimestamp64Milli(decided_at), signal_id,
        keywords, journal_offset,
        toFixedString(if(length(embedding) = {dimensions:UInt16}, reinterpretAsString(embedding), ''), DIMENSIONS),
        if(length(embedding) = {dimensions:UInt16}, embedding_norm, 0)
 FROM memories
-WHERE _part NOT IN {seen:Array(String)} AND run_id = {run_id:String} AND embedding_model = {model:String}
-"""
+WHERE _part NOT IN {seen:Array(String)} AND embedding_model = {model:String} AND """
+    + _OF_RUN
+)
 
 _REVISIONS = """
 SELECT _part, signal_id, revision, toUnixTimestamp64Milli(emitted_at), stage, verdict, confidence

@@ -18,11 +18,13 @@ from schemas import events as ev
 from schemas.ids import LIVE_RUN
 from schemas.news import is_live, knowable_at
 from schemas.research_events import QuestionRouted
-from schemas.signals import Signal, SignalEvidence
+from schemas.signals import NO_ASSET, Signal, SignalEvidence
 
 __all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_of", "signal_row"]
 
 
+MAX_SUMMARY = 600
+"""Characters that an investigation is remembered by."""
 Embedded = Callable[[str], Sequence[int]]
 """Returns the hashing vector of a text, or an array that is filled before the row is written."""
 
@@ -39,6 +41,8 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded
         rows["events"] = [_event_row(record)]
         if isinstance(event, ev.EventReceived):
             rows["news"] = [_news_row(record, event)]
+        if isinstance(event, ev.BriefWritten) and event.claims:
+            rows["memories"] = [brief_row(record, event, embedded)]
         if isinstance(event, ev.SignalSynthesized):
             rows["memories"] = memory_rows(record, embedded)
             if record.run_id != LIVE_RUN:
@@ -63,6 +67,7 @@ _OUTCOMES: dict[type[ev.Event], str] = {
     ev.CaseDropped: "reason",
     ev.StepFailed: "outcome",
     ev.RetractionFound: "kind",
+    ev.BriefWritten: "path",
     QuestionRouted: "decision",
 }
 """The field that states an event's decision in one word. All are ``Literal``, so the column stays enumerable."""
@@ -168,6 +173,19 @@ def memory_row(
         record.offset,
         FIRST_WINS_TOP - record.offset,
     )
+
+
+def brief_row(record: AcceptedRecord, brief: ev.BriefWritten, embedded: Embedded = embed) -> Row:
+    """Return the memory row of an investigation: what it found, as of its own time.
+
+    It has no signal and no verdict, so recall shows it and no confidence moves by it.
+    """
+    told = " ".join(s.text for part in (brief.established, brief.disputed, brief.unsettled) for s in part)
+    summary = f"{brief.subject}: {told}"[:MAX_SUMMARY]
+    about: Row = ("", "", "investigation", NO_ASSET, "observe", summary, 0.0, brief.language, [])
+    placed = (record.topic, record.partition, record.offset, FIRST_WINS_TOP - record.offset)
+    named = (record.run_id, record.case_id, record.event_id)
+    return (*named, *about, epoch_ms(brief.as_of), EMBEDDING_MODEL, embedded(summary), *placed)
 
 
 def _backtest_signal_row(r: AcceptedRecord, signal: Signal) -> Row:

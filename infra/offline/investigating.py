@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from infra.offline.claims import modality_of
@@ -14,6 +14,8 @@ from schemas.effects import CallModel, ModelReply, Trusted, Untrusted
 
 _FACTS = "Facts computed by code: "
 _LANGUAGE = re.compile(r"Subject, .*, language ([a-z]+)")
+LAST_DAY = datetime(2026, 2, 10, tzinfo=UTC)
+"""The day after the last page of the bundled subject: what an investigation looks from while nobody says otherwise."""
 ONE_EVENT = timedelta(days=5)
 """Pages of one type within this time tell of one event."""
 _QUESTIONS: tuple[tuple[str, str, str, str], ...] = (
@@ -56,11 +58,11 @@ def stated(call: CallModel) -> ModelReply:
     zh, dates = _language(call) == "zh", {r["number"]: r["date"] for r in _facts(call)["references"]}
     subject = _texts(call, "subject")[0].lower()
     told = [(label, text) for label, text in _parts(call, "reference") if subject in text.lower()]
-    pages = [(int(label.split()[1]), *text.split("\n")[::2]) for label, text in told]
+    pages = [(int(label.split()[1]), text.partition("\n")[0], text) for label, text in told]
     pages.sort(key=lambda p: (dates[p[0]] is None, dates[p[0]] or "", p[0]))
     events: list[dict[str, Any]] = []
-    for number, title, *passage in pages:
-        kind, modality = event_type_of(f"{title} {' '.join(passage)}"), modality_of(title)
+    for number, title, text in pages:
+        kind, modality = event_type_of(text), modality_of(title)
         at = None if dates[number] is None else datetime.fromisoformat(dates[number])
         # A denial and a correction belong to what they deny, however late they come.
         known = [e for e in events if e["kind"] == kind and (modality in ("denied", "corrected") or _near(e["at"], at))]

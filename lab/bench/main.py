@@ -35,28 +35,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the named measurements (all when none is named) and print their figures."""
-    parser = argparse.ArgumentParser(prog="python -P -m lab bench", description=__doc__)
-    parser.add_argument(
-        "measure",
-        nargs="*",
-        choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, rest, burst, analytics, watches",
-    )
-    parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
-    parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
-    parser.add_argument(
-        "--events",
-        type=int,
-        help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
-    )
-    parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
-    parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
-    parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
-    parser.add_argument(
-        "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
-    )
-    parser.add_argument("--seed", type=int, default=1, help="of the kills (watches)")
-    args = parser.parse_args(argv)
+    args = _parser().parse_args(argv)
     sized = {
         "queue": args.news,
         "audit": args.events or auditing.EVENTS,
@@ -76,6 +55,31 @@ def main(argv: list[str] | None = None) -> int:
     else:
         _table(figures)
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -P -m lab bench", description=__doc__)
+    parser.add_argument(
+        "measure",
+        nargs="*",
+        choices=[[], *MEASURES],
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, watches, rest, burst",
+    )
+    parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
+    parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
+    parser.add_argument(
+        "--events",
+        type=int,
+        help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
+    )
+    parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
+    parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
+    parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
+    parser.add_argument(
+        "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the kills (watches)")
+    return parser
 
 
 def machine() -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from random import Random
 from typing import Any
 
 import msgspec
 
+from agents.investigation.subject import asked
 from lab.bench.measures import Figure
 from lab.outage.clock import run_virtually, virtual_now
 from schemas import envelope as wire
@@ -73,7 +75,7 @@ class _Killed(Exception):  # noqa: N818 - the end of a worker, not a fault
     pass
 
 
-class _Appender:
+class MemoryAppender:
     """Appends of one worker. ``dies``: right before or right after one of the next appends."""
 
     def __init__(self, log: MemoryLog) -> None:
@@ -96,7 +98,12 @@ class _Appender:
         return partition, offset
 
 
-async def _pinned(_appender: object) -> str:
+def asked_by(watch: WatchSet, at: datetime) -> InvestigationAsked:
+    """Return the opening of an investigation for a watch."""
+    return asked(watch.subject, as_of=at, config_hash="", watch=watch.id)
+
+
+async def pinned(_appender: object) -> str:
     return "c"
 
 
@@ -112,12 +119,12 @@ class _Run:
     def __init__(self, random: Random, watches: int, ticks: int, kills: int) -> None:
         self._random, self._watches, self._ticks, self._kills = random, watches, ticks, kills
         self._log = MemoryLog({TOPICS.watches: 1, TOPICS.research: 1})
-        self._appenders: list[_Appender] = []
+        self._appenders: list[MemoryAppender] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._killed = 0
 
     async def outcome(self, seed: int) -> Outcome:
-        self._appenders = [_Appender(self._log) for _ in range(WORKERS)]
+        self._appenders = [MemoryAppender(self._log) for _ in range(WORKERS)]
         self._tasks = [asyncio.create_task(self._worker(n)) for n in range(WORKERS)]
         others = [asyncio.create_task(work) for work in (self._set(), self._strike(), self._end())]
         await asyncio.sleep((self._ticks - 1) * MIN_EVERY_S + SET_WITHIN_S + SETTLES_S)
@@ -128,7 +135,7 @@ class _Run:
 
     async def _worker(self, n: int) -> None:
         appender = self._appenders[n]
-        writer = WatchWriter(appender, TOPICS, partitions=1, pin=_pinned)
+        writer = WatchWriter(appender, TOPICS, partitions=1, ask=asked_by, pin=pinned)
         watcher = Watcher(self._log, TOPICS.watches, writer, _NoNews(), virtual_now, daily_limit=10**6)
         await watcher.run()
 
@@ -136,7 +143,7 @@ class _Run:
         for n in range(self._watches):
             await asyncio.sleep(self._random.uniform(0, SET_WITHIN_S / self._watches))
             said = WatchSet(id=uuid5("w", str(n)), subject=f"Subject {n}", every_s=MIN_EVERY_S, language="en", by="lab")
-            await append_record(_Appender(self._log), TOPICS, said)
+            await append_record(MemoryAppender(self._log), TOPICS, said)
 
     async def _strike(self) -> None:
         between = self._ticks * MIN_EVERY_S / 2 / max(self._kills, 1)
@@ -153,7 +160,7 @@ class _Run:
             self._killed += len(struck)
             await asyncio.sleep(self._random.uniform(0, 20))
             for n in struck:
-                self._appenders[n] = _Appender(self._log)
+                self._appenders[n] = MemoryAppender(self._log)
                 self._tasks[n] = asyncio.create_task(self._worker(n))
 
     async def _end(self) -> None:

@@ -30,6 +30,7 @@ from schemas.events import (
 )
 from schemas.news import decode_news
 from schemas.topics import Topics
+from schemas.watches import decode as decode_watch
 from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
@@ -185,6 +186,7 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
     news, without = await _news(log, topics, journal.cases, dead_letter_sources)
     foreign["configs"] = await _unreadable(log, topics.configs, lambda r: decode_snapshot(r.key, r.value))
     foreign["budget"] = await _unreadable(log, topics.budget, lambda r: decode_budget(r.value))
+    foreign["watches"] = await _unreadable(log, topics.watches, lambda r: decode_watch(r.value))
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
     return AuditReport(
         news=news,

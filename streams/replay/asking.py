@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import msgspec
 
-from agents.core.case import Case
 from schemas.calls import Call
 from schemas.effects import Effect
 from streams.replay.outcome import Replayed, Status
@@ -17,7 +17,7 @@ class Need(msgspec.Struct, frozen=True):
 
     effect: Effect
     step: str
-    case: Case
+    case: Any
     request_hash: str
     stand_in: tuple[Call, ...]
     attempt: int

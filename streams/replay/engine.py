@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from datetime import datetime
+from typing import cast
 
 from msgspec.structs import replace
 
-from agents.core.case import Case, fold, open_case
+from agents.core.case import Case
 from agents.core.failures import failed
+from agents.core.inquiry import Inquiry
 from agents.core.registry import Registry
 from agents.core.step import Step
 from agents.core.step_turn import ask, attempt_of, failure_of, successor_id, tell, with_calls
@@ -77,11 +79,11 @@ class Replay:
         """Replay to the end of the case.
 
         Raises:
-            TypeError: the recording has no readable opening; check ``Recording.unreadable`` first.
+            ContractError: the recording does not begin with an opening of this flow; check ``Recording.unreadable`` first.
         """
         opening = self._recording.records[0]
-        case = open_case(
-            self._recording.received,
+        case: Inquiry = self._registry.flow.kind_of(type(opening.event)).open(
+            opening.event,
             case_id=self._recording.case_id,
             event_id=opening.id,
             run_id=self._recording.run_id,
@@ -89,9 +91,7 @@ class Replay:
             config=self._snapshot,
         )
         if self._snapshot is None and self._cursor.from_outside() is None:
-            return self._end(
-                case, "failed", f"its configuration {case.received.config_hash} is not on the configs topic"
-            )
+            return self._end(case, "failed", f"its configuration {case.config_hash} is not on the configs topic")
         try:
             while not case.closed:
                 if case.seq > MAX_EVENTS:
@@ -103,22 +103,25 @@ class Replay:
             return self._end(case, "refused", f"its signal rests on evidence from after the case: {', '.join(late)}")
         return self._end(case, "replayed", "")
 
-    def _end(self, case: Case, status: Status, reason: str) -> Replayed:
+    def _end(self, case: Inquiry, status: Status, reason: str) -> Replayed:
         return Replayed(
             status=status,
             case=case,
             end=case.head if case.closed else None,
             reason=reason,
-            retractions=case.retractions,
+            retractions=case.retractions if isinstance(case, Case) else (),
             used=tuple(self._used),
             diverged_at=self._diverged_at,
             unused=self._cursor.unused,
             look_ahead=self._look_ahead,
         )
 
+    def _fold(self, case: Inquiry, event: ev.Event, *, event_id: str, at: datetime) -> Inquiry:
+        return cast(Inquiry, self._registry.flow.fold(case, event, event_id=event_id, at=at))
+
     # One event
 
-    def _moved(self, case: Case) -> Generator[Need, Answer, Case]:
+    def _moved(self, case: Inquiry) -> Generator[Need, Answer, Inquiry]:
         """Return the case after its next event."""
         step = self._registry.next_step(case)
         outside = self._cursor.from_outside()
@@ -126,7 +129,7 @@ class Replay:
             if step is not None and isinstance(outside.event, ev.StepFailed):
                 case = self._what_was_answered(case, step)
             self._cursor.follow(outside.event)
-            return fold(case, outside.event, event_id=outside.id, at=outside.at)
+            return self._fold(case, outside.event, event_id=outside.id, at=outside.at)
         if step is None:
             raise _Stopped("failed", f"{type(case.head).__name__} leads to no step of today's code")
         self._from_step = None if step.name == self._from_step else self._from_step
@@ -140,11 +143,11 @@ class Replay:
         if not self._diverged_at and not (same and recorded is not None and _alike(recorded.event, event)):
             self._diverged_at = step.name
         if same and recorded is not None:
-            return fold(case, event, event_id=recorded.id, at=recorded.at)
+            return self._fold(case, event, event_id=recorded.id, at=recorded.at)
         at = max((c.replied_at for c in event.calls), default=case.replies.at or case.head_at)
-        return fold(case, event, event_id=successor_id(case), at=max(at, case.head_at))
+        return self._fold(case, event, event_id=successor_id(case), at=max(at, case.head_at))
 
-    def _as_recorded(self, case: Case, step: Step, changed: frozenset[str]) -> Case | None:
+    def _as_recorded(self, case: Inquiry, step: Step, changed: frozenset[str]) -> Inquiry | None:
         """Return the case after its recorded event, if nothing so far and nothing here differs from the recording."""
         recorded = None if self._diverged_at else self._cursor.next
         if recorded is None:
@@ -161,11 +164,11 @@ class Replay:
             self._used.append(_used(case, step, calls[-1].kind, calls[-1].request_hash, "reused", calls))
         if completed := self._cursor.completed_here:  # in one go: the same result as folding each of them
             calls = tuple(c for record in completed for c in record.event.calls)
-            case = fold(case, replace(completed[0].event, calls=calls), event_id="", at=completed[-1].at)
+            case = self._fold(case, replace(completed[0].event, calls=calls), event_id="", at=completed[-1].at)
         self._cursor.follow(recorded.event)
-        return fold(case, recorded.event, event_id=recorded.id, at=recorded.at)
+        return self._fold(case, recorded.event, event_id=recorded.id, at=recorded.at)
 
-    def _asked(self, case: Case, step: Step) -> Generator[Need, Answer, tuple[Case, ev.Event]]:
+    def _asked(self, case: Inquiry, step: Step) -> Generator[Need, Answer, tuple[Inquiry, ev.Event]]:
         """Call the step until it needs nothing more; return the case with its replies, and the event."""
         calls: tuple[Call, ...] = ()
         try:
@@ -176,14 +179,14 @@ class Replay:
                     event = tell(step, case, asked, wanted, calls)
                     if not isinstance(event, ev.EffectCompleted):
                         return case, event
-                    case, calls = fold(case, event, event_id="", at=case.head_at), ()
+                    case, calls = self._fold(case, event, event_id="", at=case.head_at), ()
             return case, asked
         except _Stopped:
             raise
         except Exception as exc:
             return case, with_calls(self._failed(case, step, failure_of(exc), calls), calls)
 
-    def _what_was_answered(self, case: Case, step: Step) -> Case:
+    def _what_was_answered(self, case: Inquiry, step: Step) -> Inquiry:
         """Fold the replies that came before something ended the step from outside, without new requests."""
         try:
             while not isinstance(asked := ask(step, case), ev.Event):
@@ -192,14 +195,16 @@ class Replay:
                     return case
                 for wanted in hashes:
                     calls = self._reused(case, step, asked.effects[wanted], wanted) or ()
-                    case = fold(case, tell(step, case, asked, wanted, calls), event_id="", at=case.head_at)
+                    case = self._fold(case, tell(step, case, asked, wanted, calls), event_id="", at=case.head_at)
         except Exception:  # whatever the step would have returned was cut off
             return case
         return case
 
     # One effect
 
-    def _answer(self, case: Case, step: Step, effect: Effect, wanted: str) -> Generator[Need, Answer, tuple[Call, ...]]:
+    def _answer(
+        self, case: Inquiry, step: Step, effect: Effect, wanted: str
+    ) -> Generator[Need, Answer, tuple[Call, ...]]:
         reused = self._reused(case, step, effect, wanted)
         if reused is not None:
             return reused
@@ -216,7 +221,7 @@ class Replay:
         self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "executed", calls, stand_in))
         return calls
 
-    def _reused(self, case: Case, step: Step, effect: Effect, wanted: str) -> tuple[Call, ...] | None:
+    def _reused(self, case: Inquiry, step: Step, effect: Effect, wanted: str) -> tuple[Call, ...] | None:
         recorded = self._cursor.reply(wanted)
         if recorded is None or not self._of_its_model(recorded):
             return None
@@ -230,7 +235,7 @@ class Replay:
         wanted = self._models.get(calls[-1].prompt_name or "")
         return wanted is None or wanted == f"{calls[-1].provider}:{calls[-1].model}"
 
-    def _failed(self, case: Case, step: Step, failure: Failure, calls: tuple[Call, ...]) -> ev.StepFailed:
+    def _failed(self, case: Inquiry, step: Step, failure: Failure, calls: tuple[Call, ...]) -> ev.StepFailed:
         recorded = self._cursor.next
         if (
             recorded is not None
@@ -244,7 +249,7 @@ class Replay:
 
 
 def _used(
-    case: Case,
+    case: Inquiry,
     step: Step,
     kind: CallKind,
     wanted: str,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from agents.core.case import Case
 from schemas import events as ev
 from schemas.calls import Call, CallKind
 from schemas.ids import canonical_json
@@ -44,7 +43,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     status: Status
-    case: Case
+    case: Any
     end: ev.Event | None
     reason: str = ""
     retractions: tuple[ev.RetractionFound, ...] = ()

@@ -50,6 +50,11 @@ class Recording(msgspec.Struct, kw_only=True):
         return first
 
     @property
+    def config_hash(self) -> str:
+        """The configuration that the opening pins; empty if it did not decode."""
+        return str(getattr(self.records[0].event, "config_hash", "")) if self.records else ""
+
+    @property
     def opened_at(self) -> datetime:
         """Event time of the opening (UTC)."""
         return self.records[0].at

@@ -69,7 +69,7 @@ class Watcher:
         self.state = WatchState()
         self._log, self._tp = log, TopicPartition(topic, 0)
         self._writer, self._matches, self._clock, self._limit = writer, matches, clock, daily_limit
-        self._until = 0
+        self.garbage = self._until = 0
         self._written: set[int] = set()
         self._won: set[str] = set()
         self._told: dict[str, int] = {}
@@ -116,7 +116,11 @@ class Watcher:
         except NewerRecordError:
             raise
         except ContractError as exc:
-            log.warning("passed by: not a record of watches", offset=record.offset, why=str(exc))
+            self.garbage += 1
+            if self.garbage & (self.garbage - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
+                log.warning(
+                    "passed by: not a record of watches", offset=record.offset, why=str(exc), so_far=self.garbage
+                )
             return
         accepted = self.state.fold(int(append_ms(record)), said)
         if accepted and isinstance(said, WatchFired) and record.offset in self._written:

@@ -6,20 +6,27 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
-from agents.investigation.subject import asked
+from msgspec.structs import replace
+
 from schemas import envelope as wire
-from schemas.ids import RESEARCH_RUN
+from schemas.ids import RESEARCH_RUN, uuid5
+from schemas.investigation_events import InvestigationAsked
 from schemas.topics import Topics, partition_of
 from schemas.watches import WatchFired, WatchRecord, WatchSet, encode
+
+Ask = Callable[[WatchSet, datetime], InvestigationAsked]
+"""Returns the opening of an investigation for a watch that fired at this time, without its configuration."""
+Pin = Callable[[Any], Awaitable[str]]
+"""Puts the configuration of investigations on the log by an appender; returns its hash."""
 
 
 class WatchWriter:
     """Writes to the log. :meth:`start` first: it puts on the log what investigations pin."""
 
-    def __init__(self, appender: Any, topics: Topics, *, partitions: int, pin: Callable[[Any], Awaitable[str]]) -> None:
-        """``partitions``: the count of the journal ``research``. ``pin`` puts the snapshot of investigations on the log by
-        the appender, and returns its hash."""
-        self._appender, self._topics, self._partitions, self._pin = appender, topics, partitions, pin
+    def __init__(self, appender: Any, topics: Topics, *, partitions: int, ask: Ask, pin: Pin) -> None:
+        """``partitions``: the count of the journal ``research``."""
+        self._appender, self._topics, self._partitions = appender, topics, partitions
+        self._ask, self._pin = ask, pin
         self._config_hash = ""
 
     async def start(self) -> None:
@@ -33,11 +40,11 @@ class WatchWriter:
         return await append_record(self._appender, self._topics, record)
 
     async def open(self, watch: WatchSet, fired: WatchFired, at: datetime) -> None:
-        event = asked(watch.subject, as_of=at, config_hash=self._config_hash, watch=watch.id)
-        id = fired.investigation
+        event, id = replace(self._ask(watch, at), config_hash=self._config_hash), fired.investigation
         key, value, headers = wire.encode(
-            event, id=fired.id, case_id=id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-watches"
-        )
+            event, id=uuid5("opened", id), case_id=id, causation_id=None, run_id=RESEARCH_RUN, time=at,
+            source="newsproof-watches",
+        )  # fmt: skip
         partition = partition_of(id, self._partitions)
         await self._appender.append(self._topics.research, value, key=key, partition=partition, headers=headers)
 

@@ -1,11 +1,12 @@
-"""One of each event of a research chat, for the golden records."""
+"""One of each event of a research chat, and of an investigation, for the golden records."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from schemas import investigation_events as iev
 from schemas import research_events as rev
-from schemas.evidence import Candle, FoundSignal, MarketValue
+from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, PageStance, PreviousBrief, PreviousClaim
 from schemas.ids import uuid5
 from schemas.runtime_events import Event
 
@@ -52,4 +53,46 @@ SAMPLES: tuple[Event, ...] = (
     ),
     rev.AnswerStopped(requested_by="page", reason="stopped"),
     rev.FinishRequested(requested_by="page"),
+)  # fmt: skip
+
+_CLAIM = iev.FoundClaim(
+    claim="Norland bans DeepSeek nationwide", event_type="regulation", modality="asserted", told_by=(1, 2), question=2
+)
+INVESTIGATION: tuple[Event, ...] = (
+    iev.InvestigationAsked(
+        question="Monitor DeepSeek's latest developments", subject="DeepSeek", as_of=NOW, config_hash="aa" * 16,
+        language="en", limits=iev.Limits(rounds=2, searches=6), previous=uuid5("investigation", "0"), watch="w",
+    ),
+    iev.InvestigationFramed(
+        questions=(iev.SubQuestion(question="What do authorities do?", query="DeepSeek ban", platforms=True),),
+        previous=PreviousBrief(
+            investigation_id=uuid5("investigation", "0"), as_of=NOW, urls=("https://a.example/1",),
+            claims=(PreviousClaim(claim="c", verdict="likely", urls=("https://a.example/1",)),),
+        ),
+        memories=(MemoryEntry(case_id="c", summary="s", event_type="other", asset="UNKNOWN", confidence=0.5,
+                              similarity=0.7, decided_at=NOW),),
+        unread=("memory: unavailable",),
+    ),
+    iev.ClaimsStated(claims=(_CLAIM,)),
+    iev.ClaimsCritiqued(
+        readings=(
+            iev.ClaimReading(
+                claim=_CLAIM, critic="refuted", unquoted=(2,),
+                stances=(PageStance(reference_number=1, stance="denies", quote="it is not true"),),
+            ),
+            iev.ClaimReading(claim=_CLAIM, unread="timeout"),
+        )
+    ),
+    iev.BriefWritten(
+        subject="DeepSeek", subject_key="deepseek", as_of=NOW, language="en",
+        disputed=(iev.BriefSentence(text="The authority denies it.", references=(1,)),),
+        claims=(iev.BriefClaim(claim="Norland bans DeepSeek nationwide", verdict="refuted", supporting_sources=1,
+                               evidence=(iev.ClaimEvidence(number=1, stance="denies", quote="it is not true"),)),),
+        references=(iev.BriefReference(number=1, title="t", url="https://a.example/1", passage="p", credibility="high",
+                                       official=True, published_at=NOW, first_seen=True),),
+        new_since=(iev.Change(kind="verdict_changed", claim=0, references=(1,), before="likely", testable=True),),
+        previous=uuid5("investigation", "0"), previous_as_of=NOW, questions=("What do authorities do?",),
+        not_found=("Who pays?",), not_done=("2 pages did not open",), citations_removed=1, sentences_removed=1,
+        rounds=2, searches=6, provider_mode="offline", path="partial",
+    ),
 )  # fmt: skip

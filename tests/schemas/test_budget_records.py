@@ -27,18 +27,28 @@ from schemas.errors import ContractError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
 SAMPLES: dict[str, BudgetRecord] = {
+    "limits_set.v3": LimitsSet(
+        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
+        doubtful_percent=40, forced_percent=20, investigation_percent=40,
+    ),
+    "reserved.v3": Reserved(
+        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
+        case_id="case", head_id="head", claim_kinds=("investigation",),
+    ),
+    "settled.v3": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
+    "passed_by.v3": PassedBy(offsets=(3, 17)),
+}  # fmt: skip
+OLDER: dict[str, BudgetRecord] = {
     "limits_set.v2": LimitsSet(
         monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        doubtful_percent=40, forced_percent=20,
+        doubtful_percent=40, forced_percent=20, version=2,
     ),
     "reserved.v2": Reserved(
         id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", claim_kinds=("doubtful", "forced"),
+        case_id="case", head_id="head", claim_kinds=("doubtful", "forced"), version=2,
     ),
-    "settled.v2": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
-    "passed_by.v2": PassedBy(offsets=(3, 17)),
-}  # fmt: skip
-OLDER: dict[str, BudgetRecord] = {
+    "settled.v2": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=2),
+    "passed_by.v2": PassedBy(offsets=(3, 17), version=2),
     "limits_set.v1": LimitsSet(
         monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
         version=1,

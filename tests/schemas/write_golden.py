@@ -32,6 +32,7 @@ from schemas.signals import (
 )
 from schemas.topics import Topics
 from streams.publish.publisher import _record
+from tests.schemas.research_samples import INVESTIGATION
 from tests.schemas.research_samples import SAMPLES as RESEARCH_SAMPLES
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
@@ -122,6 +123,7 @@ SAMPLES: tuple[ev.Event, ...] = (
     ev.RetractionFound(signal_id="s", of_case="c", kind="retracted", reason="why"),
     ev.CancelRequested(requested_by="operator", reason="why"),
     *RESEARCH_SAMPLES,
+    *INVESTIGATION,
 )  # fmt: skip
 
 STEP_FAILED_V1 = {

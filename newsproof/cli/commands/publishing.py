@@ -30,6 +30,7 @@ def publish(
     published_at  when, as 2024-01-10T21:00:00Z; left out: now
     received_at   when you had it; left out beside published_at: now
     external_id   the item's id at its source; left out: a hash of the text
+    origins       addresses of the pages it was made of: they do not bear it out
     url, author, language (zh, en), media, keywords_hit, extra: kept with it
 
     \b

@@ -94,12 +94,15 @@ def _change(ctx: typer.Context, id: str, command: str, *, as_json: bool) -> None
 async def _with_book(invocation: Invocation, work: Any) -> Any:
     from infra.kafka.topics import ensure_topics
     from newsproof.app.open_log import open_log
+    from newsproof.app.servers import say_on_stderr
     from newsproof.app.watches import WatchBook
 
     log: LogAccess
     async with open_log(invocation) as log:
         at = log.settings
         await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
+        if log.own:
+            say_on_stderr("No Kafka was running: watches fire while `newsproof up` runs.")
         book: WatchBook = WatchBook(log.address, log.topics, daily_limit=at.watch_daily_limit)
         return await work(book)
 
@@ -109,7 +112,8 @@ def _say(one: WatchView, *, as_json: bool) -> None:
         json_line(one)
         return
     due = f"; next due {_time(one.next_due_at)}" if one.next_due_at else ""
-    say_result(f"{one.id} is {one.state}: “{one.subject}”, {_again(one)}{due}")
+    state = "has ended" if one.state == "ended" else f"is {one.state}"
+    say_result(f"{one.id} {state}: “{one.subject}”, {_again(one)}{due}")
 
 
 def _row(one: WatchView) -> tuple[Any, ...]:

@@ -39,6 +39,10 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
             "day": str(today),
             "units_granted": day.units,
             "units_left": max(0, units - day.units),
+            "units_investigation": {
+                "granted": day.units_investigation,
+                "limit": 0 if limits is None else limits.investigation_units,
+            },
             "units_doubtful": {
                 "granted": day.units_doubtful,
                 "limit": 0 if limits is None else limits.doubtful_units,
@@ -95,10 +99,11 @@ def _print(document: dict[str, Any]) -> None:
         f"Today, {today['day']}: {today['units_granted']} of {document['limits'].daily_units} tool calls, "
         f"{today['calls_granted']} paid calls, {today['settled_usd']:.4f} USD settled, {today['unsettled_usd']:.4f} not yet."
     )
-    doubtful, forced = today["units_doubtful"], today["units_forced"]
+    doubtful, forced, asked = today["units_doubtful"], today["units_forced"], today["units_investigation"]
     say_result(
         f"Of the tool calls {doubtful['granted']} went to rumoured or planned claims, which may have "
-        f"{doubtful['limit']}, and {forced['granted']} to hacks, depegs and liquidations, for which {forced['kept']} are kept."
+        f"{doubtful['limit']}, and {forced['granted']} to hacks, depegs and liquidations, for which {forced['kept']} are kept; "
+        f"{asked['granted']} to investigations, which may have {asked['limit']}."
     )
     if document["limits"].allow_unpriced:
         say_result("Calls of unknown price are granted and count as 0 (ALLOW_UNPRICED).")

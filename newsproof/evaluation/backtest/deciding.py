@@ -34,9 +34,8 @@ class Deciding:
 
         Raises:
             ConfigError: the change does not fit the case's snapshot.
-            TypeError: the recording has no readable opening event.
         """
-        config_hash = recording.received.config_hash
+        config_hash = recording.config_hash
         if config_hash not in self._changed:
             self._changed[config_hash] = self._decided_by(self._snapshots.get(config_hash))
         snapshot, changed = self._changed[config_hash]
@@ -46,7 +45,7 @@ class Deciding:
 
     def rules_of(self, recording: Recording) -> int | None:
         """Return the rules of judgement that the case was recorded by, None if its snapshot is missing."""
-        pinned = self._snapshots.get(recording.received.config_hash)
+        pinned = self._snapshots.get(recording.config_hash)
         return None if pinned is None else pinned.rules
 
     def _decided_by(self, pinned: Snapshot | None) -> tuple[Snapshot | None, frozenset[str] | None]:

@@ -25,6 +25,7 @@ def limits(
     unpriced: bool = False,
     doubtful: int = 100,
     forced: int = 0,
+    investigation: int = 100,
 ) -> LimitsSet:
     return LimitsSet(
         monthly_usd=Decimal(usd),
@@ -33,6 +34,7 @@ def limits(
         allow_unpriced=unpriced,
         doubtful_percent=doubtful,
         forced_percent=forced,
+        investigation_percent=investigation,
         by="0",
     )
 
@@ -96,6 +98,14 @@ def test_doubtful_claims_get_exactly_two_fifths_of_the_day_and_others_go_on() ->
     assert granted(log, (), 50) == 20, "the rest of what is not kept"
     assert log.state.books()[0].denied == {"units_doubtful": 11, "units_kept": 30}
     assert log.add(asked("tomorrow", units=1, kinds=DOUBTFUL), NOON + timedelta(days=1)) == ""
+
+
+def test_investigations_get_exactly_their_share_of_the_day_and_the_news_goes_on() -> None:
+    log = Log(limits(units=50, forced=20, investigation=40))
+    assert granted(log, ("investigation",), 30) == 20
+    denied = log.add(asked("one-more", units=1, kinds=("investigation",)))
+    assert denied is not None and "used their 20 of the 50" in denied and "INVESTIGATION_MAX_PERCENT" in denied
+    assert granted(log, (), 50) == 20 and granted(log, FORCED, 50) == 10
 
 
 def test_others_stop_where_the_share_of_forced_claims_begins_and_these_go_on_to_the_end() -> None:

@@ -1,0 +1,138 @@
+"""An investigation offline: it develops over three dates, cites what there is, keeps its limits, and ends whatever fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from msgspec.structs import replace
+
+from agents.investigation.subject import asked, subject_key, subject_of
+from schemas.effects import CallModel, Failure, ModelReply, Search
+from schemas.events import EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
+from schemas.investigation_events import BriefWritten, Limits
+from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, investigated
+
+DOWN = Failure(kind="server", message="down", retryable=False)
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        (QUESTION, "DeepSeek"),
+        ("关注DeepSeek的最新进展", "DeepSeek"),
+        ("关注某交易所的监管进展", "某交易所的监管"),
+        ("What's new with Binance?", "Binance"),
+        ("latest", "latest"),
+    ],
+)
+def test_the_subject_of_a_question_is_found_by_rules_in_both_languages(question, subject):
+    assert subject_of(question) == subject
+    assert subject_key(subject.upper()) == subject_key(f" {subject}。")
+
+
+def test_a_subject_without_a_word_or_of_a_page_is_refused():
+    for question, why in (("…", "holds no word"), ("x" * 501, "at most 500")):
+        with pytest.raises(ValueError, match=why):
+            asked(question, as_of=DATES[0], config_hash="")
+
+
+def test_three_dates_show_a_rumour_denied_and_a_report_corrected_and_say_what_is_new():
+    previous, verdicts, changes = None, [], []
+    for at in DATES:
+        run = investigated(at=at, previous=previous)
+        brief = run.events[-1]
+        assert isinstance(brief, BriefWritten) and brief.path == "complete" and brief.provider_mode == "offline"
+        assert all(r.published_at is None or r.published_at <= at for r in brief.references)
+        _is_sound(brief)
+        verdicts.append({c.claim.split(" ")[0].rstrip(":"): c.verdict for c in brief.claims if "breach" not in c.claim})
+        changes.append([(c.kind, c.before, brief.claims[c.claim].verdict) for c in brief.new_since])
+        previous = as_previous(brief)
+    assert verdicts == [
+        {"DeepSeek": "confirmed", "Rumour": "unconfirmed"},
+        {"DeepSeek": "confirmed", "Norland": "likely", "Rumour": "refuted"},
+        {"DeepSeek": "confirmed", "Norland": "refuted", "Rumour": "refuted"},
+    ]
+    assert changes == [
+        [],
+        [("new_claim", None, "likely"), ("verdict_changed", "unconfirmed", "refuted")],
+        [("new_claim", None, "confirmed"), ("verdict_changed", "likely", "refuted")],
+    ]
+    # A name that the evidence gave opened a further round.
+    rounds = [e for e in run.events if isinstance(e, ToolPlanned)]
+    assert len(rounds) > 1 and rounds[1].tasks[0].query == "DeepSeek V4 Lite"
+
+
+def test_a_question_in_chinese_gets_a_brief_in_chinese():
+    brief = investigated("关注DeepSeek的最新进展", DATES[1]).events[-1]
+    assert [s.text for s in brief.established] == ["DeepSeek 发布新模型 V4 Lite 并开放权重", "诺兰全国禁止 DeepSeek"]
+    assert "离线" in brief.not_done[0] and brief.not_found[0] == "DeepSeek 是否发生安全事件?"
+
+
+def test_searches_and_rounds_end_at_their_limits_and_the_brief_says_so():
+    run = investigated(at=DATES[2], limits=Limits(rounds=2, searches=3))
+    made = Counter(c.kind for e in run.events if isinstance(e, EffectCompleted) for c in e.calls)
+    assert made["search"] == 3 and run.events[-1].rounds == 1
+    assert any("2 searches were not made" in line for line in run.events[-1].not_done)
+    assert not any(isinstance(e, KeywordsExpanded) and e.route == "plan" for e in run.events)
+
+
+def test_a_critic_s_stances_count_by_their_quotes_and_invented_citations_are_removed_and_counted():
+    def model(call: CallModel) -> ModelReply | None:
+        if call.task == "critique":
+            title = next(p.text.partition("\n")[0] for p in call.parts if getattr(p, "label", "") == "reference 1")
+            said = {"number": 1, "stance": "supports", "quote": title, "same_subject": True, "same_event": True}
+            lost = {"number": 2, "stance": "supports", "quote": "words that no page holds", "same_event": True}
+            data = {"references": [said, lost], "claims": [], "verdict": "supported"}
+            return ModelReply(data=data)
+        if call.task == "investigate_brief":
+            sentences = [
+                {"claim": 1, "text": "It was launched [1][77]."},
+                {"claim": 1, "text": "Nobody says so [99]."},
+                {"claim": 9, "text": "Of no claim [1]."},
+            ]
+            return ModelReply(data={"sentences": sentences})
+        return None
+
+    run = investigated(at=DATES[0], model=model)
+    brief = run.events[-1]
+    _is_sound(brief)
+    assert "It was launched." in [s.text for part in (brief.established, brief.unsettled) for s in part]
+    assert (brief.citations_removed, brief.sentences_removed) == (2 + 1, 2)
+    quoted = [e.quote for c in brief.claims for e in c.evidence if e.quote]
+    assert quoted and "words that no page holds" not in quoted
+
+
+def test_what_fails_costs_its_part_and_the_brief_names_it():
+    def model(call: CallModel) -> Failure | None:
+        return DOWN if call.task in ("investigate_expand", "critique", "investigate_brief") else None
+
+    brief = investigated(at=DATES[1], model=model).events[-1]
+    _is_sound(brief)
+    assert brief.path == "partial" and "confirmed" not in {c.verdict for c in brief.claims}
+    assert any("No critic read" in line for line in brief.not_done) and any(
+        "No model wrote" in s for s in brief.not_done
+    )
+
+
+def test_without_any_answer_it_ends_with_an_empty_brief_that_says_why():
+    def perform(effect):
+        return DOWN if isinstance(effect, Search) else answering()(effect)
+
+    from agents.specification import run_case
+    from tests.agents.investigation.worlds import config
+
+    run = run_case(asked(QUESTION, as_of=DATES[0], config_hash=""), perform, config=config())
+    brief = run.events[-1]
+    assert not brief.claims and len(brief.not_found) == 5
+    assert any("searches of offline failed (server)" in line for line in brief.not_done)
+    assert [e.findings.references for e in run.events if isinstance(e, SearchCompleted)] == [()]
+
+
+def _is_sound(brief: BriefWritten) -> None:
+    """Every sentence has references, all of them exist, and each is one that says something."""
+    numbers = {r.number for r in brief.references}
+    sentences = [*brief.established, *brief.disputed, *brief.unsettled]
+    assert all(s.references and numbers.issuperset(s.references) for s in sentences)
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert replace(brief, calls=()).not_done
