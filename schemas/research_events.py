@@ -176,7 +176,7 @@ class DataCollected(Event, tag="newsproof.data_collected", kw_only=True, frozen=
 
 
 class CasesFound(Event, tag="newsproof.cases_found", kw_only=True, frozen=True):
-    """What the pipeline's cases say on the question: signals with their verdicts and quotes, the best match first.
+    """What the pipeline's cases say on the question: signals with their verdicts and pages, the best match first.
 
     ``unavailable``: why they could not be looked up; empty with signals, and where there are none.
     """

@@ -7,8 +7,6 @@ code writes all of it.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from agents.analysis.numbers import unsupported_numbers
 from agents.analysis.words import paragraphs
 from agents.core.answers import clamped, one_line
@@ -46,7 +44,7 @@ def answer_from_cases(turn: Turn) -> Asked:
                 "supporting_sources": s.supporting_sources,
                 "names_matched": len(s.matched),
                 "provider_mode": s.provider_mode,
-                "quotes": [{"stance": q.stance, "official": q.official} for q in s.quotes],
+                "pages": [{"stance": p.stance, "official": p.official} for p in s.pages],
             }
             for s in found
         ],
@@ -66,7 +64,7 @@ def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
     texts = (turn.asked.message, *map(searched_text, found), *(case_told(s, zh=zh) for s in found))
     unsupported = unsupported_numbers(words, [s.confidence for s in found], texts=texts, scales=(0, 1, 100))
     high = MOST - (UNSUPPORTED if unsupported else 0.0)
-    lead = words or lead_of(Counter(s.verdict or "" for s in about), zh=zh)
+    lead = words or lead_of(turn, about, zh=zh)
     return _given(turn, lead, about, confidence=min(said.confidence, high), unsupported=unsupported, removed=removed)
 
 
@@ -80,7 +78,7 @@ def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
         )
     if not found:
         return _given(turn, none_told(turn, zh=zh), (), confidence=NOTHING)
-    lead = lead_of(Counter(s.verdict or "" for s in found), zh=zh)
+    lead = lead_of(turn, found, zh=zh)
     return _given(turn, lead, found, confidence=BY_CODE, missing=(WRITER,))
 
 

@@ -6,13 +6,13 @@ Texts from outside (summaries, quotes) are one line without links and without br
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from agents.core.answers import one_line
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
-from schemas.evidence import FoundQuote, FoundSignal
-from schemas.research_events import CaseQuery
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import NO_ASSET
 
 _WORDS: dict[str, tuple[str, str]] = {
@@ -35,6 +35,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "hedges": ("hedges", "含糊"),
     "earlier": ("is about an earlier event", "说的是更早的事件"),
     "official": ("official", "官方"),
+    "pages": ("Pages read, without a quote: ", "读过的网页（无引文）："),
     "confidence": ("confidence", "置信度"),
     "offline": ("judged by offline rules", "由离线规则判断"),
     "simulated": ("simulated", "模拟"),
@@ -49,13 +50,13 @@ def summary_in(signal: FoundSignal, *, zh: bool) -> str:
 
 
 def searched_text(signal: FoundSignal) -> str:
-    """Return a case as a model reads it: the summary in each language, and its quotes with their pages and stances."""
+    """Return a case as a model reads it: the summary in each language, and what its pages say."""
     summaries = dict.fromkeys(filter(None, (signal.summary, signal.summary_en, signal.summary_zh)))
-    return "\n".join((*summaries, *(f"{_host(q.url)} ({q.stance}): {q.quote}" for q in signal.quotes)))
+    return "\n".join((*summaries, *(f"{_host(p.url)} ({p.stance}): {p.quote or '(no quote)'}" for p in signal.pages)))
 
 
 def case_told(signal: FoundSignal, *, zh: bool) -> str:
-    """Return a case as a list item of Markdown that cites it: verdict, summary, order, confidence, time, and quotes."""
+    """Return a case as a list item of Markdown that cites it: verdict, summary, order, confidence, time, and its pages."""
     stage = [_word(signal.stage, zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
     made = [_word(signal.provider_mode, zh)] if signal.provider_mode in {"offline", "simulated"} else []
     asset = [signal.asset] if signal.asset not in ("", NO_ASSET) else []
@@ -68,32 +69,32 @@ def case_told(signal: FoundSignal, *, zh: bool) -> str:
     )
     verdict = _word(signal.verdict or "", zh)
     head = f"- **{verdict[:1].upper()}{verdict[1:]}** · {summary_in(signal, zh=zh)} [{signal.number}]"
-    quotes = (f"  > {_quoted(q.quote, zh)} – {_said_by(q.url, q.stance, q.official, zh)}" for q in _first(signal))
-    return "\n".join((head, "", f"  {' · '.join(facts)}", *(line for q in quotes for line in ("", q))))
+    quoted = [f"> {_quoted(p.quote, zh)} – {_said_by(p, zh)}" for p in signal.pages if p.quote][:MAX_TOLD_QUOTES]
+    others = ("、" if zh else ", ").join(_said_by(p, zh) for p in signal.pages if not p.quote)
+    blocks = (" · ".join(facts), *quoted, *([f"{_word('pages', zh)}{others}"] if others else []))
+    return "\n\n".join((head, *(f"  {block}" for block in blocks)))
 
 
-def lead_of(verdicts: Counter[str], *, zh: bool) -> str:
-    """Return the sentence before the cases that were found: how many, with which verdicts."""
-    count = verdicts.total()
-    told = [(n, _word(verdict, zh)) for verdict, n in verdicts.most_common()]
+def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
+    """Return the sentence before the cases where no model wrote one: how many match what was looked for, with which verdicts."""
+    count = len(cases)
+    told = [(n, _word(verdict, zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
+    sought = _sought(turn, zh)
     if zh:
-        return f"本系统有 {count} 个相关案例：" + "、".join(f"{n} 个{word}" for n, word in told) + "。"
-    cases = "1 case of this pipeline is" if count == 1 else f"{count} cases of this pipeline are"
-    return f"{cases} about that: " + ", ".join(f"{n} {word}" if count > 1 else word for n, word in told) + "."
+        return f"本系统有 {count} 个案例符合（{sought}）：" + "、".join(f"{n} 个{word}" for n, word in told) + "。"
+    match = "1 case of this pipeline matches" if count == 1 else f"{count} cases of this pipeline match"
+    return f"{match} ({sought}): " + ", ".join(f"{n} {word}" if count > 1 else word for n, word in told) + "."
 
 
 def none_told(turn: Turn, *, zh: bool) -> str:
     """Return that no case says anything on the question, with what was looked for; cases near to it are cited."""
-    assert turn.routed is not None and turn.routed.cases is not None
-    query, found = turn.routed.cases, turn.data.signals if turn.data else ()
-    near = "".join(f"[{s.number}]" for s in found)
-    sought, days = _sought(query, zh), max(query.hours // 24, 1)
+    near = "".join(f"[{s.number}]" for s in turn.data.signals) if turn.data else ""
     if zh:
-        more = f"下列案例只提到其中一部分：{near}" if near else ""
-        return f"本系统没有案例说到这一点（过去 {days} 天，查找：{sought}）。{more}".rstrip()
-    span = "day" if days == 1 else f"{days} days"
+        return f"本系统没有案例说到这一点（{_sought(turn, zh)}）。" + (
+            f"下列案例只提到其中一部分：{near}" if near else ""
+        )
     more = f" Cases that name only a part of it: {near}" if near else ""
-    return f"No case of this pipeline says anything on that (the last {span}, looked for: {sought}).{more}"
+    return f"No case of this pipeline says anything on that ({_sought(turn, zh)}).{more}"
 
 
 def not_looked_up(why: str, *, zh: bool) -> str:
@@ -104,15 +105,17 @@ def not_looked_up(why: str, *, zh: bool) -> str:
     return f"The cases of this pipeline could not be looked up{f' ({reason})' if reason else ''}. Ask again in a while."
 
 
-def _sought(query: CaseQuery, zh: bool) -> str:
-    verdicts = [_word(v, zh) for v in query.verdicts]
-    named = [names[0] for names in query.names] or ([query.asset] if query.asset else [])
-    every = "所有信号" if zh else "any signal"
-    return ("、" if zh else ", ").join((*(named or ([] if verdicts else [every])), *verdicts))
-
-
-def _first(signal: FoundSignal) -> tuple[FoundQuote, ...]:
-    return signal.quotes[:MAX_TOLD_QUOTES]
+def _sought(turn: Turn, zh: bool) -> str:
+    assert turn.routed is not None and turn.routed.cases is not None
+    query = turn.routed.cases
+    named = [
+        *([names[0] for names in query.names] or filter(None, [query.asset])),
+        *(_word(v, zh) for v in query.verdicts),
+    ]
+    days = max(query.hours // 24, 1)
+    if zh:
+        return f"过去 {days} 天，查找：{'、'.join(named) or '所有信号'}"
+    return f"the last {'day' if days == 1 else f'{days} days'}, looked for: {', '.join(named) or 'any signal'}"
 
 
 def _quoted(quote: str, zh: bool) -> str:
@@ -120,9 +123,9 @@ def _quoted(quote: str, zh: bool) -> str:
     return f"「{text}」" if zh else f"“{text}”"
 
 
-def _said_by(url: str, stance: str, official: bool, zh: bool) -> str:
-    kinds = (_word(stance, zh), *([_word("official", zh)] if official else []))
-    return f"{_host(url)}（{'，'.join(kinds)}）" if zh else f"{_host(url)} ({', '.join(kinds)})"
+def _said_by(page: FoundPage, zh: bool) -> str:
+    kinds = (_word(page.stance, zh), *([_word("official", zh)] if page.official else []))
+    return f"{_host(page.url)}（{'，'.join(kinds)}）" if zh else f"{_host(page.url)} ({', '.join(kinds)})"
 
 
 def _host(url: str) -> str:

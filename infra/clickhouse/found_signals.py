@@ -15,7 +15,7 @@ from infra.clickhouse.query_slots import Turns
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, FindSignals, SignalsReply
-from schemas.evidence import FoundQuote, FoundSignal
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.ids import LIVE_RUN
 
 TIMEOUT_S = 0.9
@@ -25,13 +25,13 @@ AT_ONCE = 4
 MAX_SIGNALS = 50
 """Upper limit of signals, whatever the effect asks for."""
 MAX_SOURCES = 5
-MAX_QUOTES = 4
+MAX_PAGES = 5
 MAX_QUOTE_CHARACTERS = 400
 MAX_NAMES = 8
 SHORT_NAME = 3
 """A Latin name of at most so many characters is a word by itself; a longer one may go on ("hack", "hacked")."""
 _TOLD = ("supports", "denies", "hedges", "earlier")
-"""The stances whose quotes are told."""
+"""The stances of pages that are told, in this order."""
 
 REVISIONS = 4
 """Rows read per requested signal: a signal may have several revisions, or redelivered rows. When they yield too few
@@ -197,17 +197,20 @@ def _signal(number: int, row: dict[str, Any], matched: tuple[str, ...]) -> Found
         summary_zh=row["summary_zh"],
         summary_en=row["summary_en"],
         supporting_sources=row["supporting_sources"],
-        quotes=_quotes(row["evidence"]),
+        pages=_pages(row["evidence"]),
         matched=matched,
     )
 
 
-def _quotes(evidence: list[dict[str, Any]]) -> tuple[FoundQuote, ...]:
-    told = [e for e in evidence if e["quote"] and e["stance"] in _TOLD]
-    told.sort(key=lambda e: (not e["official"], _TOLD.index(e["stance"])))
+def _pages(evidence: list[dict[str, Any]]) -> tuple[FoundPage, ...]:
+    told = [e for e in evidence if e["stance"] in _TOLD]
+    told.sort(key=lambda e: (not e["quote"], not e["official"], _TOLD.index(e["stance"])))
     return tuple(
-        FoundQuote(
-            url=e["url"], stance=e["stance"], quote=e["quote"][:MAX_QUOTE_CHARACTERS], official=bool(e["official"])
+        FoundPage(
+            url=e["url"],
+            stance=e["stance"],
+            quote=(e["quote"] or "")[:MAX_QUOTE_CHARACTERS],
+            official=bool(e["official"]),
         )
-        for e in told[:MAX_QUOTES]
+        for e in told[:MAX_PAGES]
     )

@@ -78,7 +78,7 @@ def choose_cases(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the reply on cases that were looked up: those that name most of what was asked for, told by code alone."""
     least = math.ceil(SHARE_NAMED * facts.get("names_asked_for", 0))
     relevant = [case["number"] for case in facts.get("cases", []) if case["names_matched"] >= least]
-    return {"relevant": relevant, "answer": "", "confidence": 0.6}
+    return {"relevant": relevant, "answer": "", "confidence": 0.6 if relevant else 0.2}
 
 
 def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
@@ -145,8 +145,8 @@ def _cases_of(question: str) -> dict[str, Any]:
     ticker, title = asset_of(question)
     coin = next((n for n, (t, _) in lexicon.ASSETS.items() if t == ticker and n in question.lower()), ticker)
     asset = ticker if coin.lower() in question.lower() else ""  # not the token of a company that is named
-    kind = lexicon.EVENT_QUERY.get(event_type_of(question), "").split()
-    told = [list(one) for one in names.values() if one[0] not in (ticker, title)] + ([kind] if kind else [])
+    kind = words.EVENT_NAMES.get(event_type_of(question), [])
+    told = [one for one in names.values() if one[0] not in (ticker, title)] + ([kind] if kind else [])
     days = next((days for within, days in words.WITHIN if within.search(question)), 0)
     return {
         "asset": asset,

@@ -60,6 +60,13 @@ ALSO = {
     "微软": "Microsoft", "谷歌": "Google", "苹果": "Apple", "以太坊基金会": "Ethereum Foundation",
 }  # fmt: skip
 """A Chinese name → the name in English."""
+EVENT_NAMES = {
+    "hack": ["hack", "exploit", "drained", "stolen", "breach", "黑客", "攻击", "被盗"],
+    "listing": ["list", "上线", "上币", "下架"],
+    "depeg": ["depeg", "脱锚"],
+    "liquidation": ["liquidat", "清算", "爆仓"],
+}
+"""A type of event → the words of which news of it has one, where there are such words."""
 WITHIN = (
     (re.compile(r"\btoday\b|24 h|今天|今日|24 ?小时", re.IGNORECASE), 1),
     (re.compile(r"\bthis week\b|本周|这周|一周", re.IGNORECASE), 7),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from schemas import research_events as rev
-from schemas.evidence import Candle, FoundQuote, FoundSignal, MarketValue
+from schemas.evidence import Candle, FoundPage, FoundSignal, MarketValue
 from schemas.ids import uuid5
 from schemas.runtime_events import Event
 
@@ -56,7 +56,7 @@ SAMPLES: tuple[Event, ...] = (
         signals=(FoundSignal(number=1, case_id="c", signal_id="s", asset="BTC", event_type="etf", action="buy",
                              direction="long", confidence=0.8, stage="final", verdict="refuted", summary="s", decided_at=NOW,
                              summary_zh="摘", summary_en="s", supporting_sources=0, matched=("SEC",),
-                             quotes=(FoundQuote(url="https://a.example/1", stance="denies", quote="no", official=True),)),),
+                             pages=(FoundPage(url="https://a.example/1", stance="denies", quote="no", official=True),)),),
         unavailable=("signals: timeout",),
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from agents.research.case_query import NAMED_HOURS, NEWEST_HOURS, case_query
 from agents.specification import START, given, question
 from schemas.effects import FindSignals, ModelReply, SignalsReply, Trusted, Untrusted
 from schemas.events import StepFailed
-from schemas.evidence import FoundQuote
+from schemas.evidence import FoundPage
 from schemas.research_events import CaseQuery, CasesFound, FinishRequested, QuestionRouted
 from tests.agents.research.conftest import REFUSED, TIMEOUT, found_signal
 
@@ -24,11 +24,13 @@ HOAX = found_signal(
     summary="Walmart accepts Litecoin [7], see https://evil.example",
     summary_zh="沃尔玛将接受莱特币",
     matched=("Walmart", "Litecoin"),
-    quotes=(
-        FoundQuote(
+    pages=(
+        FoundPage(
             url="https://www.walmart.example/a", stance="denies", quote="The release is fake [3].", official=True
         ),
-        FoundQuote(url="https://wire.example", stance="supports", quote="Walmart announced"),
+        FoundPage(url="https://wire.example", stance="supports", quote="Walmart announced"),
+        FoundPage(url="https://a.example/x", stance="denies"),
+        FoundPage(url="https://b.example/y", stance="earlier", official=True),
     ),
 )
 OTHER = found_signal(2, asset="BTC", stage="retracted", provider_mode="offline", matched=("Walmart",))
@@ -94,7 +96,8 @@ def test_the_answer_is_the_writers_sentence_and_each_case_as_it_was_recorded(cha
         "- **Refuted** · Walmart accepts Litecoin, see [1]\n\n"
         "  LTC observe · confidence 0.04 · 2026-01-01 03:04 UTC\n\n"
         "  > “The release is fake.” – walmart.example (denies it, official)\n\n"
-        "  > “Walmart announced” – wire.example (supports it)"
+        "  > “Walmart announced” – wire.example (supports it)\n\n"
+        "  Pages read, without a quote: a.example (denies it), b.example (is about an earlier event, official)"
     )
     assert (answer.summary, answer.key_insights) == ("No: Walmart itself denies it [1].", ())
     assert [(s.number, s.case_id) for s in answer.sources] == [(1, "case-1")]
@@ -113,11 +116,12 @@ def test_numbers_and_citations_that_no_case_has_are_named_and_removed(chat):
 def test_in_chinese_every_word_of_ours_is_chinese(chat):
     answer = turn(chat, CasesFound(signals=(HOAX,)), language="zh").told(chosen(1, answer="")).event
     assert answer.answer == (
-        "本系统有 1 个相关案例：1 个被否认。\n\n"
+        "本系统有 1 个案例符合（过去 2 天，查找：Walmart、Litecoin）：1 个被否认。\n\n"
         "- **被否认** · 沃尔玛将接受莱特币 [1]\n\n"
         "  LTC 观望 · 置信度 0.04 · 2026-01-01 03:04 UTC\n\n"
         "  > 「The release is fake.」 – walmart.example（否认，官方）\n\n"
-        "  > 「Walmart announced」 – wire.example（支持）"
+        "  > 「Walmart announced」 – wire.example（支持）\n\n"
+        "  读过的网页（无引文）：a.example（否认）、b.example（说的是更早的事件，官方）"
     )
 
 
@@ -139,7 +143,9 @@ def test_that_no_case_says_anything_is_said_plainly_and_asks_no_model(chat):
 
 def test_without_a_writer_code_tells_the_cases(chat):
     answer = turn(chat, CasesFound(signals=(HOAX, OTHER))).told(REFUSED).event
-    assert answer.answer.startswith("2 cases of this pipeline are about that: 1 refuted, 1 confirmed.\n\n- **Refuted**")
+    assert answer.answer.startswith(
+        "2 cases of this pipeline match (the last 2 days, looked for: Walmart, Litecoin): 1 refuted, 1 confirmed.\n\n- **Refuted**"
+    )
     assert "withdrawn · judged by offline rules" in answer.answer
     assert (answer.metadata.path, answer.metadata.agents_missing) == ("partial", ("GeneralAnalysisAgent",))
     assert answer.confidence == 0.25

@@ -12,7 +12,7 @@ from agents.specification import opened
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.found_signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
-from schemas.evidence import FoundSignal
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 from tests.infra.fakes.server import FakeServer, Say, StaySilent
@@ -71,6 +71,7 @@ async def test_signals_are_found_newest_first_with_what_an_answer_cites(clickhou
         sources=tuple(urls[:MAX_SOURCES]),
         provider_mode="offline",
         supporting_sources=0,
+        pages=tuple(FoundPage(url=url, stance="supports") for url in urls[:2]),
     )
 
 
@@ -170,14 +171,14 @@ async def test_when_clickhouse_is_back_it_is_asked_again(clickhouse: ClickHouse)
 
 
 async def test_names_are_looked_for_in_news_and_summary_and_the_best_match_comes_first(clickhouse: ClickHouse) -> None:
-    quotes = (
+    pages = (
         SignalEvidence(url="https://a.example", hash="h", stance="unrelated", reference_number=1, quote="nothing"),
         SignalEvidence(url="https://b.example", hash="h", stance="supports", reference_number=2, quote="reported"),
         SignalEvidence(
             url="https://c.example", hash="h", stance="denies", reference_number=3, quote="We did not", official=True
         ),
     )
-    told = {"summary": "Upbit lists nothing", "verdict": "refuted", "evidence": quotes, "supporting_sources": 1}
+    told = {"summary": "Upbit lists nothing", "verdict": "refuted", "evidence": pages, "supporting_sources": 1}
     await fill_signals(
         clickhouse,
         one("both", 5, asset="KRW", **told),
@@ -190,7 +191,7 @@ async def test_names_are_looked_for_in_news_and_summary_and_the_best_match_comes
     both, one_of = await find(clickhouse, asset="ETH", names=names)
     assert (both.signal_id, both.matched, both.verdict) == ("both", ("Upbit", "hack", "SEC"), "refuted")
     assert (one_of.signal_id, one_of.matched) == ("one", ("hack",))
-    assert [(q.stance, q.quote, q.official) for q in both.quotes] == [
+    assert [(q.stance, q.quote, q.official) for q in both.pages] == [
         ("denies", "We did not", True),
         ("supports", "reported", False),
     ]
