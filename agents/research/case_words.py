@@ -41,6 +41,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "simulated": ("simulated", "模拟"),
 }
 MAX_TOLD_QUOTES = 3
+MAX_NEAR = 3
 
 
 def summary_in(signal: FoundSignal, *, zh: bool) -> str:
@@ -88,7 +89,7 @@ def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
 
 def none_told(turn: Turn, *, zh: bool) -> str:
     """Return that no case says anything on the question, with what was looked for; cases near to it are cited."""
-    near = "".join(f"[{s.number}]" for s in turn.data.signals) if turn.data else ""
+    near = "".join(f"[{s.number}]" for s in turn.data.signals[:MAX_NEAR]) if turn.data else ""
     if zh:
         return f"本系统没有案例说到这一点（{_sought(turn, zh)}）。" + (
             f"下列案例只提到其中一部分：{near}" if near else ""
@@ -108,10 +109,8 @@ def not_looked_up(why: str, *, zh: bool) -> str:
 def _sought(turn: Turn, zh: bool) -> str:
     assert turn.routed is not None and turn.routed.cases is not None
     query = turn.routed.cases
-    named = [
-        *([names[0] for names in query.names] or filter(None, [query.asset])),
-        *(_word(v, zh) for v in query.verdicts),
-    ]
+    names = [next((n for n in spelled if n.isascii() is not zh), spelled[0]) for spelled in query.names]
+    named = [*(names or filter(None, [query.asset])), *(_word(v, zh) for v in query.verdicts)]
     days = max(query.hours // 24, 1)
     if zh:
         return f"过去 {days} 天，查找：{'、'.join(named) or '所有信号'}"

@@ -116,7 +116,7 @@ def test_numbers_and_citations_that_no_case_has_are_named_and_removed(chat):
 def test_in_chinese_every_word_of_ours_is_chinese(chat):
     answer = turn(chat, CasesFound(signals=(HOAX,)), language="zh").told(chosen(1, answer="")).event
     assert answer.answer == (
-        "本系统有 1 个案例符合（过去 2 天，查找：Walmart、Litecoin）：1 个被否认。\n\n"
+        "本系统有 1 个案例符合（过去 2 天，查找：沃尔玛、Litecoin）：1 个被否认。\n\n"
         "- **被否认** · 沃尔玛将接受莱特币 [1]\n\n"
         "  LTC 观望 · 置信度 0.04 · 2026-01-01 03:04 UTC\n\n"
         "  > 「The release is fake.」 – walmart.example（否认，官方）\n\n"
@@ -133,9 +133,7 @@ def test_that_no_case_says_anything_is_said_plainly_and_asks_no_model(chat):
     )
     assert (answer.sources, answer.metadata.path, answer.confidence) == ((), "complete", 0.2)
     near = turn(chat, CasesFound(signals=(OTHER,)), language="zh").told(chosen(answer="x")).event
-    assert (
-        near.answer == "本系统没有案例说到这一点（过去 2 天，查找：Walmart、Litecoin）。下列案例只提到其中一部分：[2]"
-    )
+    assert near.answer == "本系统没有案例说到这一点（过去 2 天，查找：沃尔玛、Litecoin）。下列案例只提到其中一部分：[2]"
     assert [s.case_id for s in near.sources] == ["case-2"]
     newest = turn(chat, CasesFound(), query=CaseQuery(verdicts=("refuted",), hours=24)).told().event
     assert "(the last day, looked for: refuted)" in newest.answer
