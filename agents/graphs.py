@@ -1,4 +1,4 @@
-"""The two graphs: the pipeline from news to signals, and the research chat.
+"""The graphs: the pipeline from news to signals, the research chat, and investigations.
 
 A step is found by its file: every module with a ``STEP`` in the packages named here.
 """
@@ -13,16 +13,20 @@ from types import ModuleType
 
 import msgspec
 
+import agents.investigation
 import agents.planning
 import agents.research
 import agents.retraction
 import agents.verification
-from agents.core.case import fold, open_case
-from agents.core.flow import Flow
+from agents.core.case import Case, fold, open_case
+from agents.core.flow import Flow, Kind
 from agents.core.registry import Registry
 from agents.core.step import Step
-from agents.research.turn import fold_turn, open_turn
+from agents.core.stop import STEP as STOP
+from agents.investigation.investigation import Investigation, fold_investigation, open_investigation
+from agents.research.turn import Turn, fold_turn, open_turn
 from schemas import events as ev
+from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
 from schemas.research_events import FinishRequested, QuestionAsked
 
@@ -32,40 +36,61 @@ def _unreadable_news(at: datetime) -> ev.Event:
     return ev.EventReceived(news=news, config_hash="", text_hash="", language="other")
 
 
+def _unreadable_subject(at: datetime) -> ev.Event:
+    return InvestigationAsked(question="", subject="", as_of=at, config_hash="", language="other")
+
+
 def _unreadable_question(_at: datetime) -> ev.Event:
     return QuestionAsked(message="", config_hash="", language="other", chat_id="")
 
 
 NEWS = Flow(
     name="cases",
-    opening=ev.EventReceived,
     events=frozenset(ev.NEWS_EVENTS),
-    entries=(("intake", ev.EventReceived), ("any_step", ev.StepFailed), ("operator", ev.CancelRequested)),
-    source="news",
-    sink="publish",
-    gives="signals",
-    open=open_case,
-    fold=fold,
-    unreadable=_unreadable_news,
+    kinds=(
+        Kind(
+            opening=ev.EventReceived,
+            state=Case,
+            entries=(("intake", ev.EventReceived), ("any_step", ev.StepFailed), ("operator", ev.CancelRequested)),
+            source="news",
+            sink="publish",
+            gives="signals",
+            open=open_case,
+            fold=fold,
+            unreadable=_unreadable_news,
+        ),
+    ),
     letter=lambda case: (case.news.key, msgspec.json.encode(case.news)),
 )
+_BY_A_PERSON = (("any_step", ev.StepFailed), ("person", ev.CancelRequested), ("person", FinishRequested))
 RESEARCH = Flow(
     name="research",
-    opening=QuestionAsked,
     events=frozenset(ev.RESEARCH_EVENTS),
-    entries=(
-        ("web", QuestionAsked),
-        ("any_step", ev.StepFailed),
-        ("person", ev.CancelRequested),
-        ("person", FinishRequested),
+    kinds=(
+        Kind(
+            opening=QuestionAsked,
+            state=Turn,
+            entries=(("web", QuestionAsked), *_BY_A_PERSON),
+            source="questions",
+            sink="web",
+            gives="answers",
+            open=open_turn,
+            fold=fold_turn,
+            unreadable=_unreadable_question,
+        ),
+        Kind(
+            opening=InvestigationAsked,
+            state=Investigation,
+            entries=(("web", InvestigationAsked), *_BY_A_PERSON),
+            source="subjects",
+            sink="web",
+            gives="briefs",
+            open=open_investigation,
+            fold=fold_investigation,
+            unreadable=_unreadable_subject,
+        ),
     ),
-    source="questions",
-    sink="web",
-    gives="answers",
-    open=open_turn,
-    fold=fold_turn,
-    unreadable=_unreadable_question,
-    letter=lambda _turn: None,  # the asker sees the failure and can ask again
+    letter=lambda _case: None,  # the asker sees the failure and can ask again
 )
 
 
@@ -75,12 +100,14 @@ def verification() -> Registry:
 
 
 def research() -> Registry:
-    """Return the registry of the research chat: every ``STEP`` in a module of ``agents.research``."""
-    return Registry(_steps_in(agents.research), RESEARCH)
+    """Return the registry of the research journal: the graph of the chat, and that of investigations."""
+    chat, investigation = _steps_in(agents.research), _steps_in(agents.investigation)
+    steps: dict[type[ev.Event], Iterable[Step]] = {QuestionAsked: (*chat, STOP), InvestigationAsked: investigation}
+    return Registry(steps, RESEARCH)
 
 
 def _steps_in(*packages: ModuleType) -> Iterable[Step]:
     # By the name of the file, whatever its folder: pictures and listings show the steps in this order.
     found = sorted((m.name, f"{p.__name__}.{m.name}") for p in packages for m in pkgutil.iter_modules(p.__path__))
-    modules = (importlib.import_module(path) for _, path in found)
-    return (m.STEP for m in modules if hasattr(m, "STEP"))
+    modules = [importlib.import_module(path) for _, path in found]
+    return (step for m in modules for step in (*getattr(m, "STEPS", ()), *((m.STEP,) if hasattr(m, "STEP") else ())))

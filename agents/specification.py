@@ -30,12 +30,16 @@ from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
 from schemas.events import EffectCompleted, Event, EventReceived, StepFailed
+from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
 from schemas.research_events import ChatMessage, QuestionAsked
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """Opening time of a specified case. Each further event is one second later."""
 TICK = timedelta(seconds=1)
+
+
+Opening = EventReceived | QuestionAsked | InvestigationAsked
 
 
 def opened(
@@ -54,13 +58,11 @@ def question(message: str, *history: ChatMessage, language: str = "en") -> Quest
 def case_after(*events: Event, config: Snapshot | None = None) -> Any:
     """Fold these events, one second apart. The first must open a case or a turn."""
     first, *rest = events
-    assert isinstance(first, EventReceived | QuestionAsked), (
-        "begin with what opens a case: opened(...) or question(...)"
-    )
-    case_id = first.news.case_id if isinstance(first, EventReceived) else ids.uuid5("question", first.message)
+    assert isinstance(first, Opening), "begin with what opens a case: opened(...), question(...) or asked(...)"
+    case_id = first.news.case_id if isinstance(first, EventReceived) else ids.uuid5("asked", ids.content_hash(first))
     head_id = ids.event_id(ids.LIVE_RUN, case_id, "")
     flow = _registry(type(first)).flow
-    case = flow.open(
+    case = flow.kind_of(type(first)).open(
         first, case_id=case_id, event_id=head_id, run_id=ids.LIVE_RUN, at=START, config=config or Snapshot()
     )
     for number, event in enumerate(rest, start=1):
@@ -156,7 +158,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def run_case(
-    event: EventReceived | QuestionAsked,
+    event: Opening,
     perform: Callable[[Effect], Reply],
     *,
     config: Snapshot,
@@ -229,6 +231,6 @@ def _twice(question: Callable[[], Any]) -> Any:
     return first
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _registry(opening: type[Event]) -> Registry:
-    return research() if opening is QuestionAsked else verification()
+    return verification() if opening is EventReceived else research()

@@ -18,6 +18,7 @@ from schemas.effects import (
     Effect,
     FetchCandles,
     FetchMarket,
+    FindBrief,
     FindConcerned,
     FindEarlier,
     FindSignals,
@@ -127,6 +128,7 @@ class Ports:
         concerned: Port | None = None,
         candles: Port | None = None,
         signals: Port | None = None,
+        briefs: Port | None = None,
         fallbacks: dict[str, tuple[Port, ...]] | None = None,
     ) -> None:
         self.models = models
@@ -141,6 +143,7 @@ class Ports:
             FindConcerned: concerned,
             FetchCandles: candles,
             FindSignals: signals,
+            FindBrief: briefs,
         }
 
     def take_in(self, search: dict[str, Port]) -> None:

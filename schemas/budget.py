@@ -13,8 +13,8 @@ import msgspec
 
 from schemas.errors import ContractError
 
-VERSION = 2
-"""Version 2 added the shares of the day's units: code that knows of none would grant what this denies."""
+VERSION = 3
+"""Version 2 added the shares of the day's units, version 3 that of investigations: code that knows of none would grant what this denies."""
 MAX_VERSION = 1000
 """A higher number is garbage, not newer code."""
 TAGS = "newsproof.budget_"
@@ -22,7 +22,7 @@ TAGS = "newsproof.budget_"
 MAX_USD = Decimal(1_000_000)
 MAX_UNITS = 1_000_000
 _NANO = Decimal(1_000_000_000)
-ClaimKind = Literal["doubtful", "forced"]
+ClaimKind = Literal["doubtful", "forced", "investigation"]
 """What a share of the day's units depends on.
 
 ``doubtful``: the news puts its claim as rumoured or planned. ``forced``: its event type always takes the deep path.
@@ -38,8 +38,8 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     """The limits from here on, until the next such record.
 
     ``monthly_usd`` bounds what all calls of a UTC month may cost, ``triage_reserve_usd`` what triage may spend beyond it,
-    ``daily_units`` the tool calls of a UTC day. Of these, ``doubtful_percent`` bounds what goes to doubtful claims, and ``forced_percent`` is
-    kept for forced ones; the defaults share nothing out. ``by`` is the worker slot whose settings they are.
+    ``daily_units`` the tool calls of a UTC day. Of these, ``doubtful_percent`` bounds what goes to doubtful claims, ``forced_percent`` is
+    kept for forced ones, and ``investigation_percent`` bounds what investigations take; the defaults share nothing out. ``by`` is the worker slot whose settings they are.
     """
 
     monthly_usd: Decimal
@@ -49,18 +49,24 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     by: str
     doubtful_percent: int = 100
     forced_percent: int = 0
+    investigation_percent: int = 100
     version: int = VERSION
 
     def __post_init__(self) -> None:
         _check_usd(self.monthly_usd, self.triage_reserve_usd)
         _check_units(self.daily_units)
-        if not (0 <= self.doubtful_percent <= 100 and 0 <= self.forced_percent <= 100):
+        if not all(0 <= p <= 100 for p in (self.doubtful_percent, self.forced_percent, self.investigation_percent)):
             raise ValueError("a share must be within 0 and 100 percent")
 
     @property
     def doubtful_units(self) -> int:
         """The most units of a day for doubtful claims, rounded down."""
         return self.daily_units * self.doubtful_percent // 100
+
+    @property
+    def investigation_units(self) -> int:
+        """The most units of a day for investigations, rounded down."""
+        return self.daily_units * self.investigation_percent // 100
 
     @property
     def forced_units(self) -> int:

@@ -12,6 +12,7 @@ from schemas.effects import (
     CallModel,
     FetchCandles,
     FetchMarket,
+    FindBrief,
     FindConcerned,
     FindEarlier,
     FindSignals,
@@ -22,7 +23,9 @@ from schemas.effects import (
 )
 from schemas.errors import FailureKind
 
-CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals"]
+CallKind = Literal[
+    "model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs"
+]
 ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
     CallModel: "model",
@@ -32,6 +35,7 @@ KIND_OF: dict[type, CallKind] = {
     FetchMarket: "market",
     FetchCandles: "market",
     FindSignals: "signals",
+    FindBrief: "briefs",
     FindEarlier: "duplicate_check",
     FindConcerned: "earlier_claims",
 }

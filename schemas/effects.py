@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from schemas.errors import FailureKind
-from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page, SearchResult
+from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page, PreviousBrief, SearchResult
 from schemas.ids import content_hash
 
 Tier = Literal["light", "heavy"]
@@ -174,7 +174,31 @@ class FindSignals(msgspec.Struct, frozen=True, kw_only=True, tag="find_signals",
     verdicts: tuple[str, ...] = ()
 
 
-Effect = CallModel | Search | Scrape | Recall | FindEarlier | FindConcerned | FetchMarket | FetchCandles | FindSignals
+class FindBrief(msgspec.Struct, frozen=True, kw_only=True, tag="find_brief", omit_defaults=True):
+    """Find the newest brief of a subject (by its key, in one language) that looked no later than ``as_of``.
+
+    ``investigation``: that one's brief instead, whatever its subject.
+    """
+
+    subject: str
+    language: str
+    as_of: datetime
+    exclude_case: str
+    investigation: str | None = None
+
+
+Effect = (
+    CallModel
+    | Search
+    | Scrape
+    | Recall
+    | FindEarlier
+    | FindConcerned
+    | FetchMarket
+    | FetchCandles
+    | FindSignals
+    | FindBrief
+)
 
 
 def request_hash(effect: Effect) -> str:
@@ -294,6 +318,12 @@ class SignalsReply(msgspec.Struct, frozen=True, kw_only=True, tag="signals"):
     signals: tuple[FoundSignal, ...]
 
 
+class BriefReply(msgspec.Struct, frozen=True, kw_only=True, tag="brief"):
+    """An earlier brief; None means that there is none."""
+
+    brief: PreviousBrief | None
+
+
 Reply = (
     ModelReply
     | SearchReply
@@ -304,5 +334,6 @@ Reply = (
     | MarketReply
     | CandlesReply
     | SignalsReply
+    | BriefReply
     | Failure
 )

@@ -12,6 +12,7 @@ import msgspec
 
 from schemas.effects import Failure
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, PageStance
+from schemas.investigation_events import BriefWritten, InvestigationAsked, InvestigationEvent
 from schemas.news import News
 from schemas.research_events import (
     AnswerGiven,
@@ -42,6 +43,7 @@ __all__ = [
     "WIRE_NAMES",
     "AnswerGiven",
     "AnswerStopped",
+    "BriefWritten",
     "CancelRequested",
     "CaseDegraded",
     "CaseDropped",
@@ -56,6 +58,7 @@ __all__ = [
     "EventReceived",
     "EvidenceCritiqued",
     "FinishRequested",
+    "InvestigationAsked",
     "KeywordsExpanded",
     "NewsEvent",
     "PagesScraped",
@@ -285,16 +288,24 @@ NewsEvent = (
     | RetractionFound
 )
 RuntimeEvent = CaseFailed | EffectCompleted | StepFailed | StepStarted | CancelRequested
-CaseEvent = NewsEvent | RuntimeEvent | ResearchEvent
+CaseEvent = NewsEvent | RuntimeEvent | ResearchEvent | InvestigationEvent
 
 NEWS_EVENTS: tuple[type[Event], ...] = (*NewsEvent.__args__, *RuntimeEvent.__args__)
-RESEARCH_EVENTS: tuple[type[Event], ...] = (*ResearchEvent.__args__, *RuntimeEvent.__args__)
+RESEARCH_EVENTS: tuple[type[Event], ...] = (
+    *ResearchEvent.__args__,
+    *InvestigationEvent.__args__,
+    *(ToolPlanned, SearchCompleted, PagesScraped, KeywordsExpanded),
+    *RuntimeEvent.__args__,
+)
 """What the journals ``cases`` and ``research`` may hold."""
-EVENT_TYPES: tuple[type[Event], ...] = (*NEWS_EVENTS, *ResearchEvent.__args__)
+EVENT_TYPES: tuple[type[Event], ...] = (*NEWS_EVENTS, *ResearchEvent.__args__, *InvestigationEvent.__args__)
 WIRE_NAMES: dict[type[Event], str] = {t: str(t.__struct_config__.tag) for t in EVENT_TYPES}
 BY_WIRE_NAME: dict[str, type[Event]] = {name: t for t, name in WIRE_NAMES.items()}
-OPENINGS: tuple[type[Event], ...] = (EventReceived, QuestionAsked)
-TERMINAL: tuple[type[Event], ...] = (SignalSynthesized, CaseDropped, CaseFailed, AnswerGiven, AnswerStopped)
+OPENINGS: tuple[type[Event], ...] = (EventReceived, QuestionAsked, InvestigationAsked)
+TERMINAL: tuple[type[Event], ...] = (
+    *(SignalSynthesized, CaseDropped, CaseFailed),
+    *(AnswerGiven, AnswerStopped, BriefWritten),
+)
 COMMANDS: tuple[type[Event], ...] = (CancelRequested, FinishRequested)
 
 OPENING_NAME = WIRE_NAMES[EventReceived]

@@ -237,3 +237,20 @@ class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     supporting_sources: int | None = None
     pages: tuple[FoundPage, ...] = ()
     matched: tuple[str, ...] = ()
+
+
+class PreviousClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A claim of an earlier brief: its verdict, and the addresses of the pages that it rested on."""
+
+    claim: str
+    verdict: str
+    urls: tuple[str, ...] = ()
+
+
+class PreviousBrief(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an earlier investigation of the subject found, as of its own time (UTC)."""
+
+    investigation_id: str
+    as_of: datetime
+    claims: tuple[PreviousClaim, ...] = ()
+    urls: tuple[str, ...] = ()

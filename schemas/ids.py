@@ -62,6 +62,11 @@ def case_id(source: str, external_id: str, of_text: str) -> str:
     return uuid5("case", source, external_id, of_text)
 
 
+def investigation_id(*given: str) -> str:
+    """Return the id of the investigation that was asked for under this key: its client's, or ``watch`` and what fired it."""
+    return uuid5("investigation", *given)
+
+
 def event_id(run_id: str, case: str, head_id: str) -> str:
     """Return the id of the one successor that the head may have."""
     return uuid5("event", run_id, case, head_id)

@@ -204,7 +204,7 @@ class AnswerGiven(Event, tag="newsproof.answer_given", kw_only=True, frozen=True
 
 
 class AnswerStopped(Event, tag="newsproof.answer_stopped", kw_only=True, frozen=True):
-    """The end of a turn that its user stopped. The question stays in the history; there is no answer."""
+    """The end of a turn, or of an investigation, that its user stopped. The question stays; there is no answer to it."""
 
     requested_by: str
     reason: str

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.core.step import StepFailure
 from agents.prompts import render
 from schemas.config import Prompt
@@ -33,7 +34,7 @@ EVENT_TYPES = ", ".join(get_args(EventType))
 
 
 def ask_model(
-    case: Case,
+    case: Inquiry,
     prompt_name: str,
     parts: Iterable[Part],
     *,
@@ -99,15 +100,14 @@ def keyword_parts(case: Case) -> tuple[Part, ...]:
     return (Untrusted("keywords_hit", words),) if words else ()
 
 
-def stated_claim(case: Case) -> tuple[Part, ...]:
+def stated_claim(case: Inquiry) -> tuple[Part, ...]:
     """Return the claim as triage read it, part by part, as an untrusted part; empty where triage gave none.
 
     A model that had read outside text wrote it.
     """
-    claim = case.triaged.claim if case.triaged else None
-    if claim is None:
+    if case.stated is None:
         return ()
-    return (Untrusted("claim", bounded(msgspec.json.encode(claim).decode(), 1_000)),)
+    return (Untrusted("claim", bounded(msgspec.json.encode(case.stated).decode(), 1_000)),)
 
 
 def facts(**values: Any) -> Trusted:
@@ -163,7 +163,7 @@ def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:
     )
 
 
-def page_parts(case: Case) -> tuple[Part, ...]:
+def page_parts(case: Inquiry) -> tuple[Part, ...]:
     """Return each opened page as an untrusted part, without the pages that were dropped after their text was read."""
     seen: tuple[PagesScraped | SearchCompleted, ...] = (*case.scrapes, *case.searches)
     dropped = {d.url for s in seen if s.findings for d in s.findings.dropped}

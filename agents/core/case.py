@@ -7,17 +7,16 @@ case view all build the same state from the same log.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Unpack
 
-import msgspec
-
-from agents.core.case_core import Apply, CaseCore, Opening, Replies, denied_kinds, moved, opened
-from agents.core.worked_out import WorkedOut
+from agents.core.case_core import Apply, Opening, Replies, denied_kinds, moved, opened
+from agents.core.inquiry import ROUNDS, Inquiry, done
 from schemas import events as ev
-from schemas.budget import ClaimKind
-from schemas.evidence import Page
+from schemas.budget import MAX_UNITS, ClaimKind
+from schemas.evidence import MemoryEntry
+from schemas.investigation_events import Limits
 from schemas.news import News
-from schemas.signals import Draft
+from schemas.signals import Draft, StatedClaim
 
 __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
 
@@ -27,21 +26,15 @@ ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
 """Event types that take the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
 
 
-class Case(CaseCore, frozen=True, kw_only=True):
+class Case(Inquiry, frozen=True, kw_only=True):
     """The state of the case of one news item."""
 
     received: ev.EventReceived
     triaged: ev.CaseTriaged | None = None
     context: ev.ContextGathered | None = None
-    plans: tuple[ev.ToolPlanned, ...] = ()
-    searches: tuple[ev.SearchCompleted, ...] = ()
-    scrapes: tuple[ev.PagesScraped, ...] = ()
-    expansions: tuple[ev.KeywordsExpanded, ...] = ()
     critique: ev.EvidenceCritiqued | None = None
     degraded: ev.CaseDegraded | None = None
     retractions: tuple[ev.RetractionFound, ...] = ()
-    steps_done: int = 0
-    worked_out: WorkedOut = msgspec.field(default_factory=WorkedOut)
 
     @property
     def news(self) -> News:
@@ -77,9 +70,38 @@ class Case(CaseCore, frozen=True, kw_only=True):
         return (*doubtful, "forced") if self.triaged.draft.event_type in ALWAYS_DEEP else doubtful
 
     @property
-    def opened_pages(self) -> tuple[Page, ...]:
-        """Every page opened for the case: requested by a plan, or found by a search."""
-        return tuple(p for s in self.scrapes for p in s.pages) + tuple(p for s in self.searches for p in s.pages)
+    def about(self) -> Draft:
+        return self.draft
+
+    @property
+    def is_asked(self) -> bool:
+        return self.triaged is not None
+
+    @property
+    def text(self) -> str:
+        return self.news.text
+
+    @property
+    def source_url(self) -> str | None:
+        return self.news.url
+
+    @property
+    def stated(self) -> StatedClaim | None:
+        return self.triaged.claim if self.triaged else None
+
+    @property
+    def memories(self) -> tuple[MemoryEntry, ...]:
+        return self.context.entries if self.context else ()
+
+    @property
+    def has_memory(self) -> bool:
+        return self.context is None or self.context.memory != "unavailable"
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of its configuration; searches are bounded by the day's units alone."""
+        rounds, steps = self.config.deep_analysis_max_tool_calls, self.config.max_steps
+        return Limits(rounds=rounds, steps=steps, searches=MAX_UNITS)
 
     @property
     def has_fallback(self) -> bool:
@@ -99,18 +121,11 @@ def fold(case: Case, event: ev.Event, *, event_id: str, at: datetime) -> Case:
     return moved(case, event, event_id=event_id, at=at, apply=_APPLY)
 
 
-def _done(case: Case, **changes: Any) -> dict[str, Any]:
-    return {"steps_done": case.steps_done + 1, **changes}
-
-
 _APPLY: Apply = {
-    ev.CaseTriaged: lambda c, e: _done(c, triaged=e),
-    ev.ContextGathered: lambda c, e: _done(c, context=e),
-    ev.ToolPlanned: lambda c, e: _done(c, plans=(*c.plans, e)),
-    ev.SearchCompleted: lambda c, e: _done(c, searches=(*c.searches, e)),
-    ev.PagesScraped: lambda c, e: _done(c, scrapes=(*c.scrapes, e)),
-    ev.KeywordsExpanded: lambda c, e: _done(c, expansions=(*c.expansions, e)),
-    ev.EvidenceCritiqued: lambda c, e: _done(c, critique=e),
-    ev.CaseDegraded: lambda c, e: _done(c, degraded=e),
-    ev.RetractionFound: lambda c, e: _done(c, retractions=(*c.retractions, e)),
+    **ROUNDS,
+    ev.CaseTriaged: lambda c, e: done(c, triaged=e),
+    ev.ContextGathered: lambda c, e: done(c, context=e),
+    ev.EvidenceCritiqued: lambda c, e: done(c, critique=e),
+    ev.CaseDegraded: lambda c, e: done(c, degraded=e),
+    ev.RetractionFound: lambda c, e: done(c, retractions=(*c.retractions, e)),
 }

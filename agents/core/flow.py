@@ -1,4 +1,4 @@
-"""A flow: one kind of case and its journal. The runtime runs any flow and depends on none.
+"""A flow: a journal and the kinds of case in it. The runtime runs any flow and depends on none.
 
 Each registry of steps belongs to one flow. :mod:`agents.graphs` defines the flows.
 """
@@ -17,20 +17,17 @@ from schemas.envelope import Envelope
 from schemas.errors import ContractError
 
 
-class Flow(msgspec.Struct, frozen=True, kw_only=True):
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The definition of one kind of case.
 
-    ``opening`` is the event that opens a case; ``events`` are all the events that its journal may hold. ``entries`` are
-    the events that the runtime or a person writes, with the writer's name for the graph; each must lead to a step.
+    ``opening`` is the event that opens a case, ``state`` what its events are folded into. ``entries`` are the events that
+    the runtime or a person writes, with the writer's name for the graph, the opening first; each must lead to a step.
     ``source``, ``sink`` and ``gives`` are labels for the graph: the input, the consumer of finished cases, and the
     result. ``unreadable`` makes a substitute opening event for one that does not decode, sufficient to close the case.
-    ``letter`` returns key and value of the dead letter of a failed case, from which the input can be sent again; None
-    when the case leaves no dead letter.
     """
 
-    name: str
     opening: type[ev.Event]
-    events: frozenset[type[ev.Event]]
+    state: type[CaseCore]
     entries: tuple[tuple[str, type[ev.Event]], ...]
     source: str
     sink: str
@@ -38,7 +35,33 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[..., Any]
     fold: Callable[..., Any]
     unreadable: Callable[[datetime], ev.Event]
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """A journal and the kinds of case that it holds, each with an opening event of its own.
+
+    ``events`` are all the events that the journal may hold. ``letter`` returns key and value of the dead letter of a failed
+    case, from which the input can be sent again; None when the case leaves no dead letter.
+    """
+
+    name: str
+    events: frozenset[type[ev.Event]]
+    kinds: tuple[Kind, ...]
     letter: Callable[[Any], tuple[bytes, bytes] | None]
+
+    def kind_of(self, opening: type[ev.Event]) -> Kind:
+        """Return the kind of case that this event opens.
+
+        Raises:
+            ContractError: the event opens no case of this flow (reason ``bad_event``).
+        """
+        for kind in self.kinds:
+            if kind.opening is opening:
+                return kind
+        raise ContractError(
+            f"{ev.WIRE_NAMES[opening]} opens no case of the {self.name} journal: write it to its own",
+            reason="bad_event",
+        )
 
     def opened(self, event: ev.Event, env: Envelope) -> CaseCore:
         """Return the case that this event opens. Its snapshot is not loaded yet.
@@ -46,11 +69,16 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ContractError: the event opens a case of another flow (reason ``bad_event``).
         """
-        self.refuse_foreign(event)
-        case: CaseCore = self.open(
+        case: CaseCore = self.kind_of(type(event)).open(
             event, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=None
         )
         return case
+
+    def unreadable(self, env: Envelope) -> CaseCore:
+        """Return a case for an opening that does not decode, with enough data to close it."""
+        named = ev.BY_WIRE_NAME.get(env.type)
+        kind = next((k for k in self.kinds if k.opening is named), self.kinds[0])
+        return self.opened(kind.unreadable(env.time), env)
 
     def folded(self, case: CaseCore, event: ev.Event, env: Envelope) -> CaseCore:
         """Return the case after one more accepted event.
@@ -59,7 +87,12 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
             ContractError: the event does not belong to this flow (reason ``bad_event``).
         """
         self.refuse_foreign(event)
-        after: CaseCore = self.fold(case, event, event_id=env.id, at=env.time)
+        return self.fold(case, event, event_id=env.id, at=env.time)
+
+    def fold(self, case: CaseCore, event: ev.Event, *, event_id: str, at: datetime) -> CaseCore:
+        """Return the case after one more accepted event of its journal."""
+        kind = next(k for k in self.kinds if isinstance(case, k.state))
+        after: CaseCore = kind.fold(case, event, event_id=event_id, at=at)
         return after
 
     def refuse_foreign(self, event: ev.Event) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from agents.core.inquiry import About
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.text.injection import strip_invisible
 from agents.text.matching import fold, has_cjk, words_pattern
 from agents.text.segment import zh_keywords
 from schemas.config import Tables
-from schemas.signals import Draft
 
 MAX_QUERY = 400
 """Characters; Tavily refuses longer queries."""
@@ -101,7 +101,7 @@ def _vague(tables: Tables) -> frozenset[str]:
     return frozenset(w.casefold() for t in tables.lexicon.get("official_query_en", ()) for w in t.split())
 
 
-def fallback_query(draft: Draft) -> str:
+def fallback_query(draft: About) -> str:
     """Return ``asset event_type``, with ``news official`` for hack and regulation."""
     tail = " news official" if draft.event_type in _NEWS_EVENTS else ""
     return f"{draft.asset} {draft.event_type}{tail}".strip()[:MAX_QUERY]

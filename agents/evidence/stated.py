@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.evidence.amounts import stated as plain_amount
 from agents.evidence.claim import PREDICATES, Claim
 from agents.evidence.compiled import Compiled, compiled
@@ -16,20 +16,20 @@ _TAKEN_FROM = frozenset({"hack"})
 """Types whose amount is what was taken: the subject's own token follows its fate, the taken coin does not."""
 
 
-def claim_of(case: Case) -> Claim:
-    """Return the claim of a triaged case. What triage did not state comes from its draft and from the text's grammar.
+def claim_of(case: Inquiry) -> Claim:
+    """Return the claim that is looked into. What nobody stated comes from the draft, or the subject, and from the text's grammar.
 
     Raises:
-        LookupError: before triage.
+        LookupError: a news case before triage.
     """
-    draft = case.draft
-    stated = case.triaged.claim if case.triaged else None
+    draft = case.about
+    stated = case.stated
     if stated is None:
         modality = telling_of(case).modality
         stated = StatedClaim(subject=draft.entity or "", modality=modality)
     amount = stated.amount
     return Claim(
-        text=case.news.text,
+        text=case.text,
         language=case.language,
         event_type=draft.event_type,
         asset=draft.asset,
@@ -40,13 +40,13 @@ def claim_of(case: Case) -> Claim:
         modality=stated.modality,
         entity=draft.entity or stated.subject or None,
         as_of=case.as_of,
-        source_url=case.news.url,
+        source_url=case.source_url,
     )
 
 
-def telling_of(case: Case) -> Telling:
+def telling_of(case: Inquiry) -> Telling:
     """Return how the case's news puts what it tells."""
-    return case.worked_out.once(Telling, compiled(case.config.tables), case.news.text)
+    return case.worked_out.once(Telling, compiled(case.config.tables), case.text)
 
 
 def in_closed_words(stated: StatedClaim, event_type: EventType) -> StatedClaim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.core.asking import bounded
-from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.evidence.compiled import entities_in
 from agents.text.matching import units
 from schemas.config import Tables
@@ -30,12 +30,12 @@ def claims_in(text: str, tables: Tables) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:MAX_CLAIMS]
 
 
-def claim_count(case: Case) -> int:
+def claim_count(case: Inquiry) -> int:
     """Return the number of claims in the case's news, at least 1."""
-    return max(1, len(claims_in(case.news.text, case.config.tables)))
+    return max(1, len(claims_in(case.text, case.config.tables)))
 
 
-def is_complex(case: Case) -> bool:
+def is_complex(case: Inquiry) -> bool:
     """Whether a plan may search claim by claim."""
     return claim_count(case) >= COMPLEX_FROM
 

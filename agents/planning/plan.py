@@ -8,18 +8,21 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.core.answers import checked, clean_keywords, one_line
-from agents.core.case import Case, Replies
+from agents.core.case import Case
+from agents.core.case_core import Replies
 from agents.core.failures import failed
+from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
 from agents.planning.plan_tools import decide_next_tools, question, sub_tasks
-from agents.planning.providers import providers_of
+from agents.planning.providers import one_provider, providers_of
 from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
+from schemas.investigation_events import InvestigationFramed, SubQuestion
 
 
 class Decision(msgspec.Struct):
@@ -34,9 +37,11 @@ class Decision(msgspec.Struct):
 class PlanTools:
     """Apply the rules in the order of :mod:`agents.planning.plan_rules`. If they choose no tools, no call is made."""
 
-    name = "plan"
-    takes = (On(ContextGathered), On(KeywordsExpanded, route="plan"))
+    takes = (On(ContextGathered), On(InvestigationFramed), On(KeywordsExpanded, route="plan"))
     emits = (ToolPlanned,)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     @property
     def declares(self) -> tuple[FunctionDeclaration, ...]:
@@ -45,18 +50,20 @@ class PlanTools:
             replace(one, name=f"{one.name}/{tool}") for tool in TOOLS for one in (decide_next_tools((tool,)),)
         )
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Inquiry) -> Asked:
         rule = decided_by(case)
-        return question(case) if rule in ("model", "force_search") else _nothing(case, rule)
+        if rule not in ("model", "force_search"):
+            return _nothing(case, rule)
+        return question(case) if isinstance(case, Case) else _looked_into(case, case.next_questions)
 
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def tell(self, case: Inquiry, replies: Replies) -> Event:
         rule, reply = decided_by(case), only_reply(replies)
         try:
             decision = _decision(needed(reply, ModelReply))
         except StepFailure as stop:
             if rule != "force_search":
                 raise
-            return _without_model(case, replies, stop.failure)
+            return _without_model(case, replies, stop.failure, step=self.name)
         return _planned(case, rule, decision)
 
 
@@ -67,14 +74,14 @@ def _decision(reply: ModelReply) -> Decision:
     return checked(call.args, Decision)
 
 
-def _planned(case: Case, rule: DecidedBy, decision: Decision) -> ToolPlanned:
+def _planned(case: Inquiry, rule: DecidedBy, decision: Decision) -> ToolPlanned:
     wanted = wanted_tasks(decision.tasks)
     named = {*decision.tools, *needed_tools(case), *(w.tool for w in wanted)}
     tools = tuple(t for t in offered_tools(case) if t in named)
     reason, keywords = one_line(decision.reason, 300), _keywords(decision, wanted)
     source: KeywordsFrom = "model" if "search" in tools else "none"
     if source == "model" and not keywords:
-        keywords, source = fallback_query(case.draft), "fallback"
+        keywords, source = fallback_query(case.about), "fallback"
     return _event(case, rule, sub_tasks(case, tools, keywords, wanted), keywords, source, reason=reason)
 
 
@@ -83,23 +90,38 @@ def _keywords(decision: Decision, wanted: tuple[RequestedTask, ...]) -> str:
     return clean_keywords(decision.search_keywords) or first
 
 
-def _without_model(case: Case, replies: Replies, failure: Failure) -> ToolPlanned:
+def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: str) -> ToolPlanned:
     # A forced search needs no model, which could only have improved the keywords.
-    if failed(case, STEP.name, failure, now=replies.at or case.head_at).outcome == "retry":
+    if failed(case, step, failure, now=replies.at or case.head_at).outcome == "retry":
         raise StepFailure(failure)
     keywords = build_query(
-        claim_of(case), provider=providers_of(case.config, case.draft.event_type)[0], tables=case.config.tables
+        claim_of(case), provider=providers_of(case.config, case.about.event_type)[0], tables=case.config.tables
     )
-    why = f"a search is forced for {case.draft.event_type}; no keywords from the model ({failure.kind})"
+    why = f"a search is forced for {case.about.event_type}; no keywords from the model ({failure.kind})"
     return _event(case, "force_search", sub_tasks(case, ("search",), ""), keywords, "query_builder", reason=why)
 
 
-def _nothing(case: Case, rule: DecidedBy) -> ToolPlanned:
+def _looked_into(case: Inquiry, questions: tuple[SubQuestion, ...]) -> ToolPlanned:
+    """Return the plan of sub-questions that a model has asked already: the first goes to every provider, the others to one."""
+    tasks: list[SubTask] = []
+    for one in questions:
+        tool = "platform_search" if one.platforms else "search"
+        wish = RequestedTask(tool=tool, claim=one.question, query=one.query)
+        wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
+        home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
+        tasks += wanted if not tasks else home[:1]
+    asked = {(t.tool, t.query) for plan in case.plans for t in plan.tasks}
+    fresh = tuple(t for t in dict.fromkeys(tasks) if (t.tool, t.query) not in asked)
+    why = "the sub-questions of the frame" if not case.plans else "keywords that the evidence named"
+    return _event(case, "model", fresh, "; ".join(q.query for q in questions), "model", reason=why)
+
+
+def _nothing(case: Inquiry, rule: DecidedBy) -> ToolPlanned:
     return _event(case, rule, (), "", "none", reason=WHY_NOTHING[rule])
 
 
 def _event(
-    case: Case, rule: DecidedBy, tasks: tuple[SubTask, ...], keywords: str, source: KeywordsFrom, *, reason: str
+    case: Inquiry, rule: DecidedBy, tasks: tuple[SubTask, ...], keywords: str, source: KeywordsFrom, *, reason: str
 ) -> ToolPlanned:
     return ToolPlanned(
         round=len(case.plans) + 1,
@@ -113,4 +135,4 @@ def _event(
     )
 
 
-STEP = PlanTools()
+STEP = PlanTools("plan")

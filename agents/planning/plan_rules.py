@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.evidence.stated import claim_of
 from agents.planning.rounds import evidence_is_there, findings_so_far, rounds_left
 from agents.planning.tools import TOOLS, offered_tools
@@ -24,9 +24,9 @@ WHY_NOTHING: dict[DecidedBy, str] = {
 }
 
 
-def decided_by(case: Case) -> DecidedBy:
+def decided_by(case: Inquiry) -> DecidedBy:
     """Return the first rule that applies, or ``model``."""
-    tools, kind = offered_tools(case), case.draft.event_type
+    tools, kind = offered_tools(case), case.about.event_type
     if not any(TOOLS[name].reads in ("evidence", "page", "figures") for name in tools):
         return "disabled"
     if not rounds_left(case):
@@ -35,21 +35,21 @@ def decided_by(case: Case) -> DecidedBy:
         return "never_search"
     if _is_forced(case) and not case.plans and "search" in tools:
         return "force_search"
-    return "evidence_there" if case.searches and evidence_is_there(findings_so_far(case)) else "model"
+    return "evidence_there" if case.searches and evidence_is_there(case, findings_so_far(case)) else "model"
 
 
-def needed_tools(case: Case) -> tuple[str, ...]:
+def needed_tools(case: Inquiry) -> tuple[str, ...]:
     """Return the offered tools that this plan uses whatever a model chooses."""
     first = not case.plans
     forced = ("search",) if first and _is_forced(case) else ()
-    numbers = NUMERIC_TOOLS if first and case.draft.event_type in NUMERIC else ()
+    numbers = NUMERIC_TOOLS if first and case.about.event_type in NUMERIC else ()
     return tuple(name for name in offered_tools(case) if name in forced or name in numbers)
 
 
-def _is_forced(case: Case) -> bool:
-    return case.draft.event_type in FORCE_SEARCH or _denies(case)
+def _is_forced(case: Inquiry) -> bool:
+    return case.about.event_type in FORCE_SEARCH or _denies(case)
 
 
-def _denies(case: Case) -> bool:
+def _denies(case: Inquiry) -> bool:
     """Whether the news denies or corrects, which is searched whatever its type: earlier signals may rest on what it denies."""
     return claim_of(case).modality in {"denied", "corrected"}

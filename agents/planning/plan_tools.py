@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_TASKS, RequestedTask
@@ -23,15 +24,15 @@ _GIVEN_APART = ("query", "asset")
 
 def question(case: Case) -> CallModel:
     """Return the call of the planning model: what is known so far, and the tools that it may choose."""
-    config, findings, tools = case.config, findings_so_far(case), offered_tools(case)
+    findings, tools = findings_so_far(case), offered_tools(case)
     known = facts(
         **findings_facts(findings),
         **tool_facts(case),
         searches=len(case.searches),
-        event_type=case.draft.event_type,
+        event_type=case.about.event_type,
         claims=claim_count(case),
     )
-    memories = memory_parts(case.context.entries if case.context else ())
+    memories = memory_parts(case.memories)
     return ask_model(
         case,
         "plan",
@@ -47,7 +48,7 @@ def question(case: Case) -> CallModel:
         functions=(decide_next_tools(tools),),
         forced_function="decide_next_tools",
         round=str(len(case.plans) + 1),
-        rounds=str(config.deep_analysis_max_tool_calls),
+        rounds=str(case.limits.rounds),
         tools=", ".join(tools),
         queries=str(queries_allowed(case)),
     )
@@ -88,21 +89,21 @@ def decide_next_tools(tools: tuple[str, ...]) -> FunctionDeclaration:
     )
 
 
-def expanded_keywords(case: Case) -> tuple[Part, ...]:
+def expanded_keywords(case: Inquiry) -> tuple[Part, ...]:
     """Return the keywords of the latest expansion as an untrusted part; empty without one."""
     if not isinstance(case.head, KeywordsExpanded) and not case.expansions:
         return ()
     return (Untrusted("expanded_keywords", bounded(", ".join(case.expansions[-1].keywords), 300)),)
 
 
-def unopened_parts(case: Case, tools: tuple[str, ...]) -> tuple[Part, ...]:
+def unopened_parts(case: Inquiry, tools: tuple[str, ...]) -> tuple[Part, ...]:
     """Return title and address of the unopened references as untrusted parts; empty if no offered tool opens pages."""
     urls = unopened(case) if "web_scrape" in tools else ()
     shown = (r for r in references_so_far(case) if r.url in urls)
     return tuple(Untrusted(f"unopened {r.reference_number}", f"{bounded(r.title, 120)}\n{r.url}") for r in shown)
 
 
-def queries_allowed(case: Case) -> int:
+def queries_allowed(case: Inquiry) -> int:
     """Return how many different queries the next plan may search for, at least 1.
 
     The simple path has one. A complex case searches claim by claim: up to ``DEEP_ANALYSIS_MAX_TOOL_CALLS`` (the number
@@ -111,11 +112,11 @@ def queries_allowed(case: Case) -> int:
     if not is_complex(case):
         return 1
     asked = Counter(task.tool for plan in case.plans for task in plan.tasks if task.tool.startswith("search:"))
-    return max(1, min(case.config.deep_analysis_max_tool_calls, MAX_TASKS - max(asked.values(), default=0)))
+    return max(1, min(case.limits.rounds, MAX_TASKS - max(asked.values(), default=0)))
 
 
 def sub_tasks(
-    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...] = ()
+    case: Inquiry, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...] = ()
 ) -> tuple[SubTask, ...]:
     """Return the independent sub-tasks of a round, which run concurrently.
 
@@ -141,7 +142,7 @@ def sub_tasks(
     return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
 
 
-def _claim_by_claim(case: Case, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:
+def _claim_by_claim(case: Inquiry, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:
     # One provider is enough for a side claim: the main one went to all of them.
     other = [w for w in wanted if w.tool == "search" and w.query and w.query != keywords]
     tasks = []
@@ -153,7 +154,7 @@ def _claim_by_claim(case: Case, keywords: str, wanted: tuple[RequestedTask, ...]
 
 
 def _beside(
-    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...]
+    case: Inquiry, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...]
 ) -> tuple[list[SubTask], list[SubTask]]:
     figures: list[SubTask] = []
     others: list[SubTask] = []

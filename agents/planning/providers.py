@@ -7,7 +7,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from agents.core.case import Case, Replies
+from agents.core.case_core import Replies
+from agents.core.inquiry import Inquiry
 from agents.evidence.compiled import compiled
 from agents.evidence.stated import claim_of
 from schemas.config import Snapshot, Tables
@@ -47,15 +48,15 @@ def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
     return tuple(name for name in config.search_providers if name in wanted) or config.search_providers
 
 
-def one_provider(case: Case) -> str | None:
+def one_provider(case: Inquiry) -> str | None:
     """Return the one web search provider to ask: that of the news' language, else the first; None without any."""
-    asked = providers_of(case.config, case.draft.event_type)
+    asked = providers_of(case.config, case.about.event_type)
     web = [name for name in (*asked, *case.config.search_providers) if name not in SITE_BLIND]
     home = AT_HOME.get(case.language)
     return home if home in web else next(iter(web), None)
 
 
-def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
+def search_of(case: Inquiry, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
     """Return the search of one provider, as of the case's own time, at the depth of its event's role.
 
     ``domains`` replace the configured ones. ``days`` is the maximum age of a page at that time; 0 means any age.
@@ -72,13 +73,13 @@ def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...]
     )
 
 
-def _depth(case: Case) -> str:
+def _depth(case: Inquiry) -> str:
     deep = case.config.tables.search_roles.get("depth:advanced", ())
-    searching = case.triaged is not None and role_of(case.config, case.draft.event_type) in deep
+    searching = case.is_asked and role_of(case.config, case.about.event_type) in deep
     return "advanced" if searching else case.config.search_depth
 
 
-def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ...]:
+def searches_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search, ...]:
     """Return the searches of one sub-task that looks for evidence, as far as the replies so far call for them.
 
     Most are one. A provider of ``search_by_topic`` is asked for news, whose results are dated; for the plan's own query
@@ -100,7 +101,7 @@ def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ..
     return (*asked, plain) if answers and few and not awaited else asked
 
 
-def may_ask_again(case: Case) -> bool:
+def may_ask_again(case: Inquiry) -> bool:
     """Whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
     late = sum(1 for f in case.failures if f.step == "search" and f.failure.kind == "timeout")
     return case.config.search_retries is None or late < case.config.search_retries
@@ -110,7 +111,7 @@ def _is_late(reply: Reply | None) -> bool:
     return isinstance(reply, Failure) and reply.kind == "timeout"
 
 
-def topic_of(case: Case, search: Search) -> Literal["", "news", "official", "general"]:
+def topic_of(case: Inquiry, search: Search) -> Literal["", "news", "official", "general"]:
     """Return what a search was made for; empty where its provider is asked in one."""
     if search.provider not in case.config.search_by_topic:
         return ""
@@ -119,7 +120,7 @@ def topic_of(case: Case, search: Search) -> Literal["", "news", "official", "gen
     return "official" if search.include_domains not in ((), case.config.search_include_domains) else "general"
 
 
-def official_domains(case: Case) -> tuple[str, ...]:
+def official_domains(case: Inquiry) -> tuple[str, ...]:
     """Return the domains of those whose word on the claim is official; none where one of their pages is among the evidence."""
     if case.searches and any(r.official for r in case.searches[-1].findings.references):
         return ()

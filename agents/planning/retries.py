@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from agents.core.case import Case
 from agents.core.failures import failed
+from agents.core.inquiry import Inquiry
 from agents.planning.providers import ENOUGH, may_ask_again
 from schemas.effects import Failure
 from schemas.events import ProviderOutcome
@@ -15,7 +15,7 @@ from schemas.events import ProviderOutcome
 SEARCH = "search"
 
 
-def why_ask_again(case: Case, outcomes: tuple[ProviderOutcome, ...], *, now: datetime) -> Failure | None:
+def why_ask_again(case: Inquiry, outcomes: tuple[ProviderOutcome, ...], *, now: datetime) -> Failure | None:
     """Return the failure for which the search step is tried again; None: it goes on with what it has. ``now`` is UTC.
 
     The step asks again only for what failed, and not before the first of the providers is back.
@@ -32,7 +32,7 @@ def why_ask_again(case: Case, outcomes: tuple[ProviderOutcome, ...], *, now: dat
     return replace(soonest, message=f"{why}: {soonest.message}")
 
 
-def _passing(case: Case, outcomes: tuple[ProviderOutcome, ...]) -> tuple[list[Failure], str]:
+def _passing(case: Inquiry, outcomes: tuple[ProviderOutcome, ...]) -> tuple[list[Failure], str]:
     again = may_ask_again(case)
     sought = [o for o in outcomes if o.topic != "official"]
     failures = [o.failure for o in sought if o.failure is not None]

@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.evidence.findings import assess
 from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
@@ -19,7 +20,7 @@ MAX_PAGES = 3
 """Pages opened in one round. The best pages carry nearly all the evidence, and each more costs seconds."""
 
 
-def findings_so_far(case: Case) -> Findings:
+def findings_so_far(case: Inquiry) -> Findings:
     """Return the findings of all rounds, with the texts of opened pages; empty findings before the first search."""
     known = _known(case)
     if known is not None:
@@ -27,13 +28,13 @@ def findings_so_far(case: Case) -> Findings:
     return assess(claim_of(case), (), query="", snapshot=case.config, worked_out=case.worked_out)
 
 
-def references_so_far(case: Case) -> tuple[SearchReference, ...]:
+def references_so_far(case: Inquiry) -> tuple[SearchReference, ...]:
     """Return the references of :func:`findings_so_far`; before the first search none, without judging anything."""
     known = _known(case)
     return () if known is None else known.references
 
 
-def _known(case: Case) -> Findings | None:
+def _known(case: Inquiry) -> Findings | None:
     if not case.searches:
         return None
     last = case.searches[-1]
@@ -42,7 +43,7 @@ def _known(case: Case) -> Findings | None:
 
 
 def judged_again(
-    case: Case,
+    case: Inquiry,
     *,
     query: str,
     answers: Sequence[Sequence[SearchResult]] = (),
@@ -75,28 +76,34 @@ def judged_again(
     return replace(judged, dropped=tuple(dropped.values()), risk_flags=flags)
 
 
-def evidence_is_there(findings: Findings) -> bool:
+def evidence_is_there(case: Inquiry, findings: Findings) -> bool:
     """Whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
-    return findings.multi_source and not findings.conflict
+    return not case.open_ended and findings.multi_source and not findings.conflict
 
 
-def rounds_left(case: Case, *, ahead: int = 0) -> bool:
+def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
     """Whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
-    config = case.config
-    return len(case.plans) < config.deep_analysis_max_tool_calls and case.steps_done + ahead < config.max_steps
+    limits = case.limits
+    return len(case.plans) < limits.rounds and case.steps_done + ahead < limits.steps and searches_left(case) > 0
 
 
-def may_expand(case: Case, findings: Findings) -> bool:
+def searches_left(case: Inquiry) -> int:
+    """Return how many more searches the limits of the case allow, of those that were not denied."""
+    outcomes = (o for s in case.searches for o in s.outcomes)
+    return case.limits.searches - sum(o.failure is None or o.failure.kind != "budget" for o in outcomes)
+
+
+def may_expand(case: Inquiry, findings: Findings) -> bool:
     """Whether to look for new keywords: there are references, open questions, and a round left to use them."""
     return (
         case.config.tool_expand_enabled
         and bool(findings.references)
-        and not evidence_is_there(findings)
+        and not evidence_is_there(case, findings)
         and rounds_left(case, ahead=2)
     )
 
 
-def pages_worth_opening(case: Case, findings: Findings) -> tuple[str, ...]:
+def pages_worth_opening(case: Inquiry, findings: Findings) -> tuple[str, ...]:
     """Return the addresses of the best unopened references, official ones first, and of these the ones without a date.
 
     An undated page cannot confirm alone; the page itself mostly names its date.

@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.core.asking import bounded
 from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.text.injection import steers_model
 from schemas.effects import Failure, Part, RecallReply, Reply, SearchReply, Untrusted
 from schemas.events import SubTask
@@ -23,13 +24,13 @@ _EVEN = (0.33, 0.34, 0.33)
 _SENTENCE = re.compile(r"[。!?!?;;\n]+|\.\s+")
 
 
-def in_time(hits: Iterable[SearchResult], case: Case, task: SubTask) -> tuple[SearchResult, ...]:
+def in_time(hits: Iterable[SearchResult], case: Inquiry, task: SubTask) -> tuple[SearchResult, ...]:
     """Return the results within the sub-task's maximum age. A result without a date is always kept."""
     oldest = case.as_of - timedelta(days=task.days) if task.days else None
     return tuple(h for h in hits if oldest is None or h.published_at is None or h.published_at >= oldest)
 
 
-def observed(case: Case, task: SubTask, reply: Reply | None) -> Observation:
+def observed(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
     """Return the answer of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
     tool = task.tool.partition(":")[0]
     match reply:
@@ -46,10 +47,10 @@ def observed(case: Case, task: SubTask, reply: Reply | None) -> Observation:
             return _observation(tool, task, unavailable="internal")
 
 
-def sentiment(case: Case, task: SubTask, findings: Findings, pages: Iterable[Page]) -> Observation:
+def sentiment(case: Inquiry, task: SubTask, findings: Findings, pages: Iterable[Page]) -> Observation:
     """Return the share of each mood over the texts that the sub-task names, with opinions if requested."""
     read, texts = task.query.split(), list[str]()
-    texts += [case.news.text] if "news" in read else []
+    texts += [case.text] if "news" in read else []
     texts += [f"{r.title} {r.snippet}" for r in findings.references] if "references" in read else []
     texts += [p.text for p in pages] if "pages" in read else []
     words = {mood: tuple(w.casefold() for w in case.config.tables.lexicon.get(mood, ())) for mood in MOODS}
@@ -64,7 +65,7 @@ def sentiment(case: Case, task: SubTask, findings: Findings, pages: Iterable[Pag
     return _observation("analyze_sentiment", task, figures=shares | {"texts": float(len(texts))}, texts=opinions)
 
 
-def tool_facts(case: Case) -> dict[str, Any]:
+def tool_facts(case: Inquiry) -> dict[str, Any]:
     """Return the figures that tools read or computed, for :func:`~agents.core.asking.facts`; empty without any."""
     market = [
         {"name": v.name, "value": v.value, "unit": v.unit, "source": v.source, "observed_at": v.observed_at.isoformat()}
@@ -79,7 +80,7 @@ def tool_facts(case: Case) -> dict[str, Any]:
     return {**({"market": market} if market else {}), **({"tools": tools} if tools else {})}
 
 
-def tool_parts(case: Case) -> tuple[Part, ...]:
+def tool_parts(case: Inquiry) -> tuple[Part, ...]:
     """Return the text of tool answers as untrusted parts: pages, and summaries by models that read outside text."""
     seen = [o for s in case.searches for o in s.observations]
     texts = [(o.tool, text) for o in seen for text in (*o.texts, *map(_told, o.entries))]
@@ -97,13 +98,18 @@ def _size(seen: Observation) -> int:
     return len(seen.texts) + len(seen.entries)
 
 
-def _changes(case: Case, entries: tuple[MemoryEntry, ...]) -> dict[str, float]:
+def _changes(case: Inquiry, entries: tuple[MemoryEntry, ...]) -> dict[str, float]:
     if not entries:
         return {}
     latest = max(entries, key=lambda e: (e.decided_at, e.case_id))
+    drafted = (
+        {"confidence_change_since_latest": round(case.draft.confidence - latest.confidence, 4)}
+        if isinstance(case, Case)
+        else {}
+    )
     return {
-        "same_event_type": float(sum(e.event_type == case.draft.event_type for e in entries)),
-        "confidence_change_since_latest": round(case.draft.confidence - latest.confidence, 4),
+        "same_event_type": float(sum(e.event_type == case.about.event_type for e in entries)),
+        **drafted,
         "days_since_latest": round((case.as_of - latest.decided_at).total_seconds() / 86_400, 1),
         "confidence_lowest": min(e.confidence for e in entries),
         "confidence_highest": max(e.confidence for e in entries),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from agents.core.answers import ticker
-from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.evidence.compiled import compiled
 from agents.evidence.query_builder import build_query, fit_query
 from agents.evidence.stated import claim_of
@@ -24,22 +24,22 @@ _HOME_PLATFORMS = {"zh": ("wechat", "zhihu")}
 _ABROAD = ("x", "reddit")
 
 
-def searched(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def searched(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one search per provider of the event's role, in the provider's form; a built query without keywords."""
     claim, tables = claim_of(case), case.config.tables
     tasks = []
-    for provider in providers_of(case.config, case.draft.event_type):
+    for provider in providers_of(case.config, case.about.event_type):
         query = fit_query(wanted.query, claim, provider=provider, tables=tables) if wanted.query else ""
         query = query or build_query(claim, provider=provider, tables=tables)
         tasks.append(SubTask(tool=f"search:{provider}", query=query, claim=_claim(case, wanted)))
     return tuple(tasks)
 
 
-def search_effect(case: Case, task: SubTask) -> Search:
+def search_effect(case: Inquiry, task: SubTask) -> Search:
     return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains, days=task.days)
 
 
-def platforms(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def platforms(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one search limited to the platforms' sites; empty if no provider supports that."""
     provider = one_provider(case)
     query = wanted.query or build_query(claim_of(case), provider=provider or "", tables=case.config.tables)
@@ -55,7 +55,7 @@ def platforms(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     return (task,) if provider else ()
 
 
-def competitors(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def competitors(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one search for the peers of the named party, with names only from the table; at most one per case."""
     index = compiled(case.config.tables).entities
     claim, provider = claim_of(case), one_provider(case)
@@ -68,22 +68,22 @@ def competitors(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     return (SubTask(tool=f"competitor_lookup:{provider}", query=query, claim=_claim(case, wanted)),)
 
 
-def _peers(case: Case, entity: Entity) -> list[Entity]:
+def _peers(case: Inquiry, entity: Entity) -> list[Entity]:
     known = case.config.tables.entities
     same = [e for e in known if e.kind == entity.kind and e.name != entity.name and e.synthetic == entity.synthetic]
     return same[:MAX_PEERS]
 
 
-def recalled(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def recalled(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one memory query in other words than the news."""
-    query = wanted.query or case.draft.summary
-    subject = _asset(case, wanted.subject) or case.draft.asset
+    query = wanted.query or case.about.summary
+    subject = _asset(case, wanted.subject) or case.about.asset
     return (
         SubTask(tool="memory_search", query=query, claim=_claim(case, wanted), subject=subject, detail=wanted.detail),
     )
 
 
-def recall_effect(case: Case, task: SubTask) -> Recall:
+def recall_effect(case: Inquiry, task: SubTask) -> Recall:
     timeline = task.tool == "timeline_query"
     return Recall(
         text=task.query,
@@ -95,15 +95,15 @@ def recall_effect(case: Case, task: SubTask) -> Recall:
     )
 
 
-def timeline(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def timeline(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one query for a subject's past cases. The default subject is the claim's own party or asset."""
-    named = wanted.subject or case.draft.entity or case.draft.asset
-    asset = _asset(case, wanted.subject) if wanted.subject else case.draft.asset
+    named = wanted.subject or case.about.entity or case.about.asset
+    asset = _asset(case, wanted.subject) if wanted.subject else case.about.asset
     days = min(wanted.days or TIMELINE_DAYS, MAX_DAYS)
     return (SubTask(tool="timeline_query", query=named, claim=_claim(case, wanted), subject=asset, days=days),)
 
 
-def _asset(case: Case, subject: str) -> str:
+def _asset(case: Inquiry, subject: str) -> str:
     # A subject may be a ticker, or a party with its own token. Otherwise it is a name to find in summaries, or nothing.
     known = compiled(case.config.tables).entities.named(subject) if subject else ()
     tokens = [asset for entity in known for asset in entity.assets]
@@ -111,27 +111,27 @@ def _asset(case: Case, subject: str) -> str:
     return tokens[0] if tokens else ticker(written) if written.isupper() and " " not in written else ""
 
 
-def scraped(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def scraped(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one page to open. The address must be that of an unopened reference of this case."""
     known = wanted.url if wanted.url in unopened(case) else ""
     return (SubTask(tool="web_scrape", query=known, claim=_claim(case, wanted)),) if known else ()
 
 
-def scrape_effect(_case: Case, task: SubTask) -> Scrape:
+def scrape_effect(_case: Inquiry, task: SubTask) -> Scrape:
     return Scrape(url=task.query)
 
 
-def unopened(case: Case) -> tuple[str, ...]:
+def unopened(case: Inquiry) -> tuple[str, ...]:
     """Return the addresses of the references whose pages were not opened yet."""
     opened = {p.url for p in case.opened_pages}
     return tuple(r.url for r in references_so_far(case) if r.url not in opened)
 
 
-def mood(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
+def mood(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one sentiment analysis of the evidence. ``query`` lists the texts to read."""
     read = wanted.texts or ("references", "pages")
     return (SubTask(tool="analyze_sentiment", query=" ".join(read), claim=_claim(case, wanted), detail=wanted.detail),)
 
 
-def _claim(case: Case, wanted: RequestedTask) -> str:
-    return wanted.claim or case.draft.summary
+def _claim(case: Inquiry, wanted: RequestedTask) -> str:
+    return wanted.claim or case.about.summary

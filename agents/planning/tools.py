@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.core.case import Case
+from agents.core.inquiry import Inquiry
 from agents.planning import tool_tasks as of
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_DAYS, PLATFORMS, TIME_RANGES, RequestedTask
@@ -19,7 +19,7 @@ from schemas.effects import Effect, FetchMarket, FunctionDeclaration
 from schemas.events import SubTask
 
 Reads = Literal["evidence", "page", "figures", "memory", "context", "mood"]
-Tasks = Callable[[Case, RequestedTask], tuple[SubTask, ...]]
+Tasks = Callable[[Inquiry, RequestedTask], tuple[SubTask, ...]]
 _STRING: dict[str, Any] = {"type": "string"}
 _FLAG: dict[str, Any] = {"type": "boolean"}
 
@@ -35,11 +35,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     reads: Reads
     tasks: Tasks
-    effect: Callable[[Case, SubTask], Effect | None]
+    effect: Callable[[Inquiry, SubTask], Effect | None]
     setting: str | None = None
     parameters: dict[str, Any] = {}
     required: tuple[str, ...] = ()
-    makes_sense: Callable[[Case], bool] = lambda _case: True
+    makes_sense: Callable[[Inquiry], bool] = lambda _case: True
 
     @property
     def declaration(self) -> FunctionDeclaration:
@@ -49,17 +49,17 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 def _market(kind: Literal["price", "macro", "onchain"], name: str) -> dict[str, Any]:
     # The asset is always the case's own: another asset's figure would become this signal's reference price.
-    def tasks(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-        return (SubTask(tool=name, query=case.draft.asset, claim=wanted.claim or case.draft.summary),)
+    def tasks(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+        return (SubTask(tool=name, query=case.about.asset, claim=wanted.claim or case.about.summary),)
 
-    def effect(case: Case, _task: SubTask) -> Effect:
-        return FetchMarket(kind=kind, asset=case.draft.asset, as_of=case.as_of)
+    def effect(case: Inquiry, _task: SubTask) -> Effect:
+        return FetchMarket(kind=kind, asset=case.about.asset, as_of=case.as_of)
 
     return {"name": name, "reads": "figures", "tasks": tasks, "effect": effect, "setting": f"tool_{kind}_enabled"}
 
 
-def _remembers(case: Case) -> bool:
-    return case.context is None or case.context.memory != "unavailable"
+def _remembers(case: Inquiry) -> bool:
+    return case.has_memory
 
 
 _ROWS = (
@@ -157,7 +157,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ROWS}
 """Every tool by name, in the order in which they are offered."""
 
 
-def offered_tools(case: Case) -> tuple[str, ...]:
+def offered_tools(case: Inquiry) -> tuple[str, ...]:
     """Return the tools that are switched on and make sense for the case in its present state."""
     on = (t for t in _ROWS if t.setting is None or getattr(case.config, t.setting))
     return tuple(tool.name for tool in on if tool.makes_sense(case))
@@ -168,7 +168,7 @@ def tool_of(task: SubTask) -> Tool | None:
     return TOOLS.get(task.tool.partition(":")[0])
 
 
-def effect_of(case: Case, task: SubTask) -> Effect | None:
+def effect_of(case: Inquiry, task: SubTask) -> Effect | None:
     """Return the effect of a sub-task, or None if the case itself holds the answer."""
     tool = tool_of(task)
     return tool.effect(case, task) if tool else None

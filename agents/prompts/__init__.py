@@ -2,8 +2,8 @@
 
 A file is named ``<name>.v<version>.md``. A changed prompt is a new file, so that a case decided under the old version
 can be decided under it again. The front matter names the JSON schema file of a structured reply. This folder holds the
-prompts of the news pipeline; those of the research chat are in ``research``, so that a change of one leaves the
-configuration hash of the other unchanged.
+prompts of the news pipeline; those of the research chat are in ``research`` and those of investigations in
+``investigation``, so that a change of one leaves the configuration hash of the others unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIELD = re.compile(r"\{\{(\w+)\}\}")
 _REQUIRED = ("name", "version", "tier")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def all_prompts(folder: str = "") -> tuple[Prompt, ...]:
     """Return every version of every prompt, sorted by name and version: the news pipeline's, or those of ``folder``.
 
@@ -41,7 +41,7 @@ def all_prompts(folder: str = "") -> tuple[Prompt, ...]:
 def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
     """Return the newest version of each prompt by name. ``versions`` selects another one, such as ``triage="1"``.
 
-    ``folder``: "" for the news pipeline, ``research`` for the research chat.
+    ``folder``: "" for the news pipeline, ``research`` for the research chat, ``investigation`` for investigations.
 
     Raises:
         ConfigError: a requested version does not exist.
@@ -57,8 +57,8 @@ def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
 
 
 def every_task() -> frozenset[str]:
-    """Return the names of all model tasks: all prompts of the news pipeline and of the chat."""
-    return frozenset(p.name for folder in ("", "research") for p in all_prompts(folder))
+    """Return the names of all model tasks: all prompts of the news pipeline, of the chat and of investigations."""
+    return frozenset(p.name for folder in ("", "research", "investigation") for p in all_prompts(folder))
 
 
 def tuned(

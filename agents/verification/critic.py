@@ -10,19 +10,19 @@ from agents.core.asking import (
     memory_parts,
     news_parts,
     reference_facts,
-    reference_parts,
     stated_claim,
 )
 from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
 from agents.evidence.witnesses import shown_to_critic, too_many_unquoted
 from agents.judging import heard_in
+from agents.planning.reading import pages_to_judge, stances_of, unquoted_in
 from agents.planning.rounds import references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.retraction import Candidate, candidates
-from schemas.effects import CallModel, ConcernedReply, ModelReply, Part, Trusted
+from schemas.effects import CallModel, ConcernedReply, ModelReply, Part
 from schemas.events import ClaimVerdict
-from schemas.evidence import PageStance, SearchReference
+from schemas.evidence import SearchReference
 
 
 def shown(case: Case) -> tuple[SearchReference, ...]:
@@ -45,17 +45,8 @@ def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple
         *claim_parts(c.claim for c in earlier),
         *memory_parts(case.context.entries if case.context else ()),
         *tool_parts(case),
-        *reference_parts(pages, passages=True),
+        *pages_to_judge(pages, unquoted),
     ]
-    if unquoted:
-        numbers = ", ".join(map(str, unquoted))
-        parts.append(
-            Trusted(
-                f"These quotes do not stand in their references: {numbers}. Give the exact words of the title or the "
-                "passage, or answer unrelated."
-            )
-        )
-    parts.append(Trusted(f"Judge the claim above by references {', '.join(str(r.reference_number) for r in pages)}."))
     return ask_model(case, "critique", parts)
 
 
@@ -68,20 +59,10 @@ def asked_again(case: Case, earlier: tuple[Candidate, ...], first: CallModel, re
         said = answer(reply, CritiqueAnswer)
     except StepFailure:
         return None  # tell says what is wrong with it.
-    heard = heard_in(case, references_so_far(case), stances_of(case, said))
+    heard = heard_in(case, references_so_far(case), stances_of(said, shown(case)))
     if not too_many_unquoted(heard):
         return None
-    return critique_call(case, earlier, unquoted=tuple(h.reference.reference_number for h in heard if h.dropped_quote))
-
-
-def stances_of(case: Case, said: CritiqueAnswer) -> tuple[PageStance, ...] | None:
-    """Return what the critic read on each page that it was shown, its first word on each; None if it read none."""
-    # Offline rules read none, nor do prompts before version 3: then the word rules read alone.
-    if said.references is None:
-        return None
-    numbers = {r.reference_number for r in shown(case)}
-    first = {r.number: r for r in reversed(said.references)}
-    return tuple(first[n].page_stance() for n in sorted(first) if n in numbers)
+    return critique_call(case, earlier, unquoted=unquoted_in(heard))
 
 
 def candidates_of(case: Case, replies: Replies) -> tuple[Candidate, ...]:

@@ -8,6 +8,7 @@ from agents.core.answers import CritiqueAnswer, answer, one_line
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
 from agents.judging import Judged, judged_case
+from agents.planning.reading import stances_of, unquoted_in
 from agents.planning.rounds import references_so_far
 from agents.retraction import chosen, question
 from agents.verification.critic import (
@@ -16,7 +17,6 @@ from agents.verification.critic import (
     claim_verdict,
     critique_call,
     shown,
-    stances_of,
 )
 from schemas.effects import ModelReply
 from schemas.events import (
@@ -67,7 +67,7 @@ class CritiqueEvidence:
         # A second reading that was not answered leaves the first, whose failed quotes count against it.
         reply = better if isinstance(better, ModelReply) else replies.of(first)
         said = answer(reply, CritiqueAnswer)
-        stances = stances_of(case, said)
+        stances = stances_of(said, shown(case))
         numbers = {r.reference_number for r in references_so_far(case)}
         claims = tuple(claim_verdict(c, numbers) for c in said.claims[:MAX_CLAIMS])
         critique = EvidenceCritiqued(
@@ -81,7 +81,7 @@ class CritiqueEvidence:
         concerned = chosen(case, earlier, said.concerned) if is_believed(judged) else ()
         return msgspec.structs.replace(
             critique,
-            unquoted=tuple(h.reference.reference_number for h in judged.heard if h.dropped_quote),
+            unquoted=unquoted_in(judged.heard),
             concerned=concerned,
             route="retract" if concerned else "synthesize",
         )

@@ -11,9 +11,9 @@ from agents.core.step import Asked, On, StepFailure, needed
 from agents.evidence.claim import PREDICATE_WORDS
 from agents.evidence.stated import in_closed_words
 from agents.planning.rounds import judged_as, skipped_flags
+from agents.planning.search import outcome
 from agents.signal import judged_signal
 from agents.text.injection import steers_model
-from agents.verification.search import outcome
 from agents.verification.single_pass_ends import evidence_of_pass, unpaid
 from agents.verification.single_pass_tools import FETCH_MEMORIES, SEARCH_NEWS, chosen_effects, functions
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply

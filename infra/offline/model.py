@@ -13,6 +13,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from infra.offline.investigating import INVESTIGATION_RULES
 from infra.offline.planning import plan_of
 from infra.offline.research import RESEARCH_RULES
 from infra.offline.rules import draft_of, entity_of, event_type_of, is_zh, keywords_of, new_names
@@ -196,4 +197,5 @@ _RULES: dict[str, Callable[[CallModel], ModelReply]] = {
     "single_pass": _choose_functions,
     "single_pass_final": _judge,
     **RESEARCH_RULES,
+    **INVESTIGATION_RULES,
 }

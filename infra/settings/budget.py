@@ -40,4 +40,10 @@ class BudgetSettings(BaseSettings):
         le=100,
         description="Percent of a day's metered tool calls that are kept for hacks, depegs and liquidations",
     )
+    investigation_max_percent: int = Field(
+        40,
+        ge=0,
+        le=100,
+        description="Most of a day's metered tool calls, in percent, that go to investigations",
+    )
     allow_unpriced: bool = Field(False, description="Grant calls whose price is unknown; they count as 0 in the budget")

@@ -7,11 +7,19 @@ from pydantic_settings import BaseSettings
 
 
 class ResearchSettings(BaseSettings):
-    """Settings that only the research chat reads."""
+    """Settings that only the research chat and investigations read."""
 
     research_deadline_seconds: float = Field(
         240.0, gt=0, description="A question has an answer by then; after 80 % of it, one from what is there"
     )
+
+    investigation_deadline_seconds: float = Field(
+        900.0, gt=0, description="An investigation has a brief by then; after 80 % of it, one of what is there"
+    )
+    investigation_max_rounds: int = Field(
+        3, ge=1, le=5, description="Rounds of searches that one investigation may make"
+    )
+    investigation_max_searches: int = Field(12, ge=1, le=50, description="Searches that one investigation may make")
 
     # Data of the research chat: nothing here needs a key
     coingecko_base_url: str = Field(

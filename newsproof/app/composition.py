@@ -351,6 +351,7 @@ def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
         daily_units=settings.deep_analysis_tool_daily_limit,
         doubtful_percent=settings.search_doubtful_max_percent,
         forced_percent=settings.search_forced_reserve_percent,
+        investigation_percent=settings.investigation_max_percent,
         allow_unpriced=settings.allow_unpriced,
         by=settings.worker_slot,
     )

@@ -1,22 +1,29 @@
-"""Composition of the research chat: what its turns pin, and its adapters.
+"""Composition of the research chat and of investigations: what they pin, and their adapters.
 
 Web page and ``up`` use it without the runtime.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from infra.clickhouse.client import ClickHouse, connect
+from infra.clickhouse.found_briefs import FoundBriefs
 from infra.clickhouse.found_signals import FoundSignals
 from infra.ports import Port, Ports
 from infra.settings import Settings
-from newsproof.app.composition import live_models
+from newsproof.app.composition import live_models, live_pages, live_search, snapshot_of
 from newsproof.app.model_options import tuned_prompts
 from newsproof.app.version import code_version
 from schemas.calls import ProviderMode
 from schemas.config import Snapshot
+from schemas.investigation_events import Limits
 
+KEPT_PAGES = 20
+"""References that an investigation keeps: of several stories, each with a few."""
 WITH_A_FALLBACK = "research_macro"
 """The task that has the light model as fallback even if no fallback is configured."""
 
@@ -38,6 +45,42 @@ def research_snapshot_of(settings: Settings) -> Snapshot:
     )
 
 
+def investigation_snapshot_of(settings: Settings) -> Snapshot:
+    """Return the configuration that an investigation pins: the pipeline's rules of evidence, and prompts of its own.
+
+    Pages are opened and social platforms are searched in every mode that has them: the subject decides what is asked, and the
+    limits of the investigation how much.
+
+    Raises:
+        ConfigError: as for :func:`newsproof.app.composition.snapshot_of`.
+    """
+    from agents.prompts import load_prompts
+
+    prompts = load_prompts("investigation") | {"critique": load_prompts()["critique"]}
+    return replace(
+        snapshot_of(settings),
+        case_deadline_seconds=settings.investigation_deadline_seconds,
+        tool_scrape_enabled=settings.mode != "simulated",
+        tool_platform_search_enabled=True,
+        quality_keep=KEPT_PAGES,
+        prompts=tuned_prompts(settings, prompts),
+    )
+
+
+def investigation_limits(settings: Settings) -> Limits:
+    """Return what an investigation may take where nobody asks for less."""
+    return Limits(rounds=settings.investigation_max_rounds, searches=settings.investigation_max_searches)
+
+
+def investigated_as_of(settings: Settings, now: datetime) -> datetime:
+    """Return the time that an investigation looks from where none is given: now, or the last day of the bundled corpus."""
+    if settings.mode == "live":
+        return now
+    from infra.offline.investigating import LAST_DAY
+
+    return LAST_DAY
+
+
 def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
     """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
@@ -51,11 +94,38 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
         if WITH_A_FALLBACK not in models:
             models = models | {WITH_A_FALLBACK: models["heavy"]}
             fallbacks = fallbacks | {WITH_A_FALLBACK: fallbacks.get("heavy") or (models["light"],)}
-        live: dict[str, Any] = {**live_research(settings)}
-        return Ports(models=models, fallbacks=fallbacks, signals=FoundSignals(clickhouse, mode="live"), **live)
-    invented: dict[str, Any] = {**offline_research(settings)}
-    signals = FoundSignals(clickhouse, mode=_invented_mode(settings))
-    return Ports(models=_offline_models(settings), signals=signals, **invented)
+        live: dict[str, Any] = {**live_research(settings), **_tables(settings, clickhouse)}
+        live |= {"search": live_search(settings), "scrape": live_pages(settings)}
+        return Ports(models=models, fallbacks=fallbacks, **live)
+    invented: dict[str, Any] = {
+        **offline_research(settings),
+        **_tables(settings, clickhouse),
+        **_offline_pages(settings),
+    }
+    return Ports(models=_offline_models(settings), **invented)
+
+
+def _tables(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
+    """Return the adapters that read what this installation knows itself."""
+    from infra.clickhouse.memory import ClickHouseMemory
+    from infra.models.embeddings import embedder_of
+
+    mode: ProviderMode = "live" if settings.mode == "live" else _invented_mode(settings)
+    return {
+        "signals": FoundSignals(clickhouse, mode=mode),
+        "briefs": FoundBriefs(clickhouse, mode=mode),
+        "recall": ClickHouseMemory(clickhouse, mode=mode, embedder=embedder_of(settings)),
+    }
+
+
+def _offline_pages(settings: Settings) -> dict[str, Any]:
+    from infra.offline.pages import OfflinePages
+    from infra.offline.search import OfflineSearch
+
+    latency_s = settings.offline_latency_seconds
+    search = OfflineSearch(latency_s=latency_s)
+    # Simulated searches have a provider of their own name; here they are asked of the bundled corpus, as offline ones.
+    return {"search": {settings.mode: search}, "scrape": OfflinePages(search.documents, latency_s=latency_s)}
 
 
 def offline_research(settings: Settings) -> dict[str, Port]:
@@ -83,6 +153,7 @@ def refuse_unusable_research(settings: Settings) -> None:
         ConfigError: a key is missing, or an address or a prompt is invalid.
     """
     research_snapshot_of(settings)
+    investigation_snapshot_of(settings)
     research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # created as a check
 
 

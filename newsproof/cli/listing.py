@@ -18,9 +18,10 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "up": ("process", "Run everything until Ctrl-C: servers, workers, the page."),
         "demo": ("process", "Send 42 real news items through the pipeline, and report."),
         "publish": ("publishing", "Put news in: JSON objects or lines of text."),
+        "investigate": ("investigate", "Have a subject looked into, and get a brief."),
         "web": ("web", "Serve the page and the HTTP API by themselves."),
         "worker": ("process", "One worker, against configured servers."),
-        "research-worker": ("process", "One worker of the research chat."),
+        "research-worker": ("process", "One worker of the research chat and of investigations."),
         "sink": ("process", "Fill ClickHouse from the log."),
     },
     "Read": {

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 from newsproof.app.version import VERSION
 from newsproof.web import pages
 from newsproof.web.api import analytics as analytics_api
+from newsproof.web.api import investigations as investigations_api
 from newsproof.web.api import live as live_api
 from newsproof.web.api import research as research_api
 from newsproof.web.backend import Backend
@@ -23,12 +24,12 @@ def application(backend: Backend, token: str) -> ASGIApp:
     app = FastAPI(
         title="Newsproof",
         version=VERSION,
-        description="Search-verified signals from raw crypto news: what is published, the cases behind it, and a research chat.",
+        description="Search-verified signals from raw crypto news: what is published, the cases behind it, a research chat, and investigations.",
         docs_url=None,
         redoc_url=None,
     )
     app.state.backend, app.state.tokens = backend, tokens
     answer_errors(app)
-    for part in (live_api, research_api, analytics_api, pages):
+    for part in (live_api, research_api, investigations_api, analytics_api, pages):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

@@ -16,7 +16,7 @@ from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
-from newsproof.app.research_composition import research_snapshot_of
+from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.evaluation.profit.study_report import StudyReport
@@ -61,7 +61,9 @@ class Backend:
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=is_embedded_here(settings)) if settings.clickhouse_url else None
-        self.questions = Questions(self.address, self.topics, research_snapshot_of(settings))
+        self.questions = Questions(
+            self.address, self.topics, research_snapshot_of(settings), investigation_snapshot_of(settings)
+        )
         self.turns = TurnFeed(
             self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
         )

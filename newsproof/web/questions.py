@@ -1,4 +1,4 @@
-"""Questions and commands for the journal ``research``: created once, here, and appended."""
+"""Questions, investigations and commands for the journal ``research``: created once, here, and appended."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from datetime import datetime
 from typing import TypeVar
 
 from aiokafka.errors import KafkaError
+from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, offsets_of
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.events import CancelRequested, Event
-from schemas.ids import RESEARCH_RUN, uuid5
+from schemas.ids import RESEARCH_RUN, investigation_id, uuid5
+from schemas.investigation_events import InvestigationAsked
 from schemas.news import News, language_of
 from schemas.research_events import ChatMessage, FinishRequested, QuestionAsked
 from schemas.topics import Topics, partition_of
-from streams.feed.turns import TurnItem
+from streams.feed.turns import TurnItem, investigation_item
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from streams.journal.configs import ConfigStore
@@ -40,10 +42,14 @@ class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
 
 
 class Questions:
-    """Writer of ``research``. Before any question, :meth:`run` connects and publishes the snapshot that turns pin."""
+    """Writer of ``research``. Before any question, :meth:`run` connects and publishes the snapshots that are pinned.
 
-    def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot) -> None:
+    ``snapshot`` is that of turns, ``investigating`` that of investigations.
+    """
+
+    def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot, investigating: Snapshot) -> None:
         self._address, self._topic, self._snapshot = address, topics.research, snapshot
+        self._investigating = investigating
         self._partitions = 0
         self._clients: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
             Appender(address, client_id="newsproof-web"),
@@ -63,7 +69,8 @@ class Questions:
             await appender.start()
             await configs.start()
             self._configs = configs
-            await configs.publish(self._snapshot, appender)
+            for snapshot in (self._snapshot, self._investigating):
+                await configs.publish(snapshot, appender)
             # The topics may be still to be made, and nothing tells when they are.
             while not (partitions := len(await offsets_of(self._address, self._topic))):  # noqa: ASYNC110
                 await asyncio.sleep(_AGAIN_S)
@@ -114,6 +121,26 @@ class Questions:
             first_offset=offset,
             partition=partition,
         )
+
+    async def investigate(self, key: str, event: InvestigationAsked) -> TurnItem:
+        """Append the opening of an investigation; return it once it is on the log. One ``key`` opens one investigation.
+
+        Its configuration is put in here.
+
+        Raises:
+            TransientError: Kafka is unavailable, and nothing was asked.
+            Unconfirmed: it may have been asked.
+        """
+        await _in_time(
+            self._ready.wait(), "Kafka does not answer, so nothing can be looked into now: try again when it is back"
+        )
+        case_id, at = investigation_id(key), utc_now()
+        event = replace(event, config_hash=self._investigating.config_hash)
+        try:
+            partition, offset = await self._append(case_id, event, event_id=uuid5("opened", case_id), at=at)
+        except TransientError as exc:
+            raise Unconfirmed(case_id) from exc
+        return investigation_item(case_id, event, at, offset, partition)
 
     async def stop(self, chat_id: str) -> None:
         """Ask the turn to end. Idempotent.

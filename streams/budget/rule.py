@@ -1,7 +1,7 @@
 """The rule of the budget: a pure fold of the ``budget`` topic. Every worker applies it to the same order of records.
 
 A reservation is granted if its worst case fits into the rest of its day's units and of its month's money. Every earlier
-grant counts at its worst case until it is settled. Of a day's units, doubtful claims get at most their share, and what
+grant counts at its worst case until it is settled. Of a day's units, doubtful claims and investigations get at most their shares, and what
 is kept for forced claims goes to no others; each share is rounded down to whole units. Time is the latest append time seen so far, so a clock that jumps
 back reopens no day. Amounts are billionths of a USD, so sums are exact.
 """
@@ -44,12 +44,14 @@ class Money(msgspec.Struct):
 class DayBook(msgspec.Struct):
     """One UTC day. ``above`` counts settlements above their reservation; ``denied`` counts by reason.
 
-    Of ``units``, ``units_doubtful`` went to doubtful claims and ``units_forced`` to forced ones; some to both.
+    Of ``units``, ``units_doubtful`` went to doubtful claims and ``units_forced`` to forced ones, some to both, and
+    ``units_investigation`` to investigations.
     """
 
     units: int = 0
     units_doubtful: int = 0
     units_forced: int = 0
+    units_investigation: int = 0
     granted: int = 0
     held: int = 0
     paid: int = 0
@@ -61,6 +63,7 @@ class DayBook(msgspec.Struct):
         self.units += units
         self.units_doubtful += units if "doubtful" in claim_kinds else 0
         self.units_forced += units if "forced" in claim_kinds else 0
+        self.units_investigation += units if "investigation" in claim_kinds else 0
 
 
 class MonthBook(msgspec.Struct):
@@ -212,6 +215,11 @@ class BudgetState:
             return "units_doubtful", (
                 f"rumoured and planned claims have used their {limits.doubtful_units} {of_day}: "
                 "wait for the next day, or raise SEARCH_DOUBTFUL_MAX_PERCENT or DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
+            )
+        if "investigation" in asked.claim_kinds and day.units_investigation + asked.units > limits.investigation_units:
+            return "units_investigation", (
+                f"investigations have used their {limits.investigation_units} {of_day}: "
+                "wait for the next day, or raise INVESTIGATION_MAX_PERCENT or DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
             )
         others = day.units - day.units_forced + asked.units
         if "forced" not in asked.claim_kinds and others > limits.daily_units - limits.forced_units:

@@ -18,6 +18,7 @@ from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.config import Snapshot
 from schemas.effects import Failure
+from schemas.investigation_events import BriefWritten
 
 Said = tuple[str, dict[str, Any]]
 """Name and data of an SSE event."""
@@ -161,8 +162,13 @@ def _ending(event: Any) -> list[Said]:
 
 
 def state_of(event: Any) -> str:
-    """Return the state of a turn from its newest accepted event: running, answered, stopped or failed."""
+    """Return the state of a turn or an investigation from its newest accepted event.
+
+    running, answered, stopped or failed; an investigation with a brief is finished.
+    """
     match event:
+        case BriefWritten():
+            return "finished"
         case rev.AnswerGiven():
             return "answered"
         case rev.AnswerStopped():

@@ -1,4 +1,4 @@
-"""Turns of research chats: an index of their offsets, and their records as they come, for any number of readers."""
+"""Turns of research chats, and investigations: an index of their offsets, and their records as they come, for any number of readers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.errors import ContractError, TransientError
+from schemas.investigation_events import InvestigationAsked
 from schemas.research_events import QuestionAsked
 from schemas.topics import Topics, partition_of
 from streams.feed.follower import Follower
 from streams.feed.history import CaseRecords
+from streams.feed.investigation_events import InvestigationTeller
 from streams.feed.sse import RETRY_MS, frame, heartbeat
 from streams.feed.turn_events import TurnTeller, state_of
 from streams.feed.turn_reader import TurnReader
@@ -43,9 +45,10 @@ CONFIG_WITHIN_S = 20
 
 
 class TurnItem(msgspec.Struct, kw_only=True):
-    """One turn of a list. ``state``: running, answered, stopped or failed. ``met``: wire names of its accepted events.
+    """One turn of a list, or one investigation. ``state``: running, answered (finished), stopped or failed.
 
-    Offsets are of its partition.
+    ``met``: wire names of its accepted events. ``subject`` and ``as_of`` are those of an investigation, ``watch`` the watch
+    that asked for it; a turn has none. Offsets are of its partition.
     """
 
     chat_id: str
@@ -60,6 +63,9 @@ class TurnItem(msgspec.Struct, kw_only=True):
     last_offset: int | None = None
     partition: int = 0
     met: set[str] = msgspec.field(default_factory=set)
+    subject: str | None = None
+    as_of: datetime | None = None
+    watch: str | None = None
 
     def meet(self, kind: type[ev.Event]) -> None:
         """Add an event type to the turn's accepted events."""
@@ -93,7 +99,13 @@ class TurnFeed:
 
     def recent(self, limit: int, *, conversation: str | None = None) -> list[TurnItem]:
         """Return the turns that this process knows, of one conversation or of all, newest question first."""
-        known = [turn for turn in self._turns.values() if conversation in (None, turn.conversation)]
+        turns = (turn for turn in self._turns.values() if turn.subject is None)
+        known = [turn for turn in turns if conversation in (None, turn.conversation)]
+        return sorted(known, key=lambda turn: turn.asked_at, reverse=True)[:limit]
+
+    def investigations(self, limit: int) -> list[TurnItem]:
+        """Return the investigations that this process knows, newest first."""
+        known = [turn for turn in self._turns.values() if turn.subject is not None]
         return sorted(known, key=lambda turn: turn.asked_at, reverse=True)[:limit]
 
     def known(self, chat_id: str) -> TurnItem | None:
@@ -116,7 +128,7 @@ class TurnFeed:
             return turn
         async with self._looking:  # an old one: search its partition by headers
             records = await self._records.read(chat_id, read=_event_of)
-        opening = next((r for r in records if r.accepted and isinstance(r.event, QuestionAsked)), None)
+        opening = next((r for r in records if r.accepted and isinstance(r.event, _OPENINGS)), None)
         if opening is None:
             return None
         turn = _turn_of(opening, tp.partition)
@@ -165,7 +177,7 @@ class TurnFeed:
                 continue
             if (read := _read(env, record)) is None:
                 continue
-            if isinstance(read.event, QuestionAsked):
+            if isinstance(read.event, _OPENINGS):
                 self._keep(_turn_of(read, tp.partition))
             elif isinstance(read.event, ev.TERMINAL) and (turn := self._turns.get(env.case_id)) is not None:
                 turn.state, turn.last_offset = state_of(read.event), record.offset
@@ -227,7 +239,7 @@ class TurnFeed:
                 break
             await asyncio.sleep(1)
             yield heartbeat()
-        teller = TurnTeller(config, candles=candles)
+        teller = TurnTeller(config, candles=candles) if turn.subject is None else InvestigationTeller()
         async for record in self.records(turn):
             if record is None:
                 yield heartbeat()
@@ -241,6 +253,7 @@ class TurnFeed:
                 yield b"".join(_frames(said, record.offset))
 
 
+_OPENINGS = (QuestionAsked, InvestigationAsked)
 _INDEXED = ev.OPENING_NAMES | ev.TERMINAL_NAMES
 _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
 
@@ -269,7 +282,9 @@ def _read(env: wire.Envelope, record: Any) -> JournalRecord | None:
 
 
 def _turn_of(record: JournalRecord, partition: int) -> TurnItem:
-    asked: QuestionAsked = record.event  # type: ignore[assignment]
+    asked: QuestionAsked | InvestigationAsked = record.event  # type: ignore[assignment]
+    if isinstance(asked, InvestigationAsked):
+        return investigation_item(record.envelope.case_id, asked, record.envelope.time, record.offset, partition)
     return TurnItem(
         chat_id=record.envelope.case_id,
         conversation=asked.chat_id,
@@ -280,4 +295,21 @@ def _turn_of(record: JournalRecord, partition: int) -> TurnItem:
         config_hash=asked.config_hash,
         first_offset=record.offset,
         partition=partition,
+    )
+
+
+def investigation_item(case_id: str, asked: InvestigationAsked, at: datetime, offset: int, partition: int) -> TurnItem:
+    """Return the item of an investigation whose opening stands at this offset."""
+    return TurnItem(
+        chat_id=case_id,
+        conversation="",
+        message=asked.question[:MESSAGE_CHARS],
+        asked_at=at,
+        language=asked.language,
+        config_hash=asked.config_hash,
+        first_offset=offset,
+        partition=partition,
+        subject=asked.subject,
+        as_of=asked.as_of,
+        watch=asked.watch,
     )

@@ -7,8 +7,6 @@ from collections import deque
 from typing import Any, NamedTuple, Protocol
 
 from agents.core.case_core import CaseCore
-from agents.core.flow import Flow
-from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 
 Record = Any
@@ -71,8 +69,3 @@ class Partitions(dict[int, Partition]):
     def position_of(self, partition: int) -> int:
         """Return the offset after the last record folded; 0 for a partition of another worker."""
         return self[partition].accepted.position if partition in self else 0
-
-
-def unreadable_case(flow: Flow, env: wire.Envelope) -> CaseCore:
-    """Return a case for an opening record that does not decode, with enough data to close it."""
-    return flow.opened(flow.unreadable(env.time), env)

@@ -31,7 +31,7 @@ from streams.journal.fold import parse_record
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
-from streams.runtime.partition import NEVER, Listener, Partition, Partitions, Quarantined, Record, unreadable_case
+from streams.runtime.partition import NEVER, Listener, Partition, Partitions, Quarantined, Record
 from streams.runtime.pending_configs import PendingConfigs
 
 log = structlog.get_logger(__name__)
@@ -274,7 +274,7 @@ class Projector:
 
     def _quarantine(self, number: int, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
         # The record moved the head (the rule reads headers only), so a regular event can close the case there.
-        before = p.cases.pop(env.case_id, None) or unreadable_case(self._flow, env)
+        before = p.cases.pop(env.case_id, None) or self._flow.unreadable(env)
         reason, why = (exc.reason, str(exc)) if isinstance(exc, ContractError) else ("bad_event", repr(exc))
         if env.type in TERMINAL_NAMES:
             self._listener.on_poison(record, None, reason, why)  # the end closed the case, although it is unreadable

@@ -15,7 +15,7 @@ from infra.clickhouse.vectors import Vectors
 from schemas import envelope as wire
 from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError
-from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, QuestionAsked
+from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, InvestigationAsked, QuestionAsked
 from schemas.ids import content_hash
 from schemas.news import knowable_at
 from streams.journal.fold import JournalFold
@@ -25,7 +25,10 @@ Bad = tuple[Any, ContractError]
 
 
 class Head(msgspec.Struct):
-    """State of a case that the rows of its next event need. ``step`` is the one that its head leads to."""
+    """State of a case that the rows of its next event need. ``step`` is the one that its head leads to.
+
+    ``opening``: the event that opened it, which says by which graph.
+    """
 
     step: str | None
     at: datetime
@@ -33,6 +36,7 @@ class Head(msgspec.Struct):
     knowable_at: datetime
     keywords: tuple[str, ...] = ()
     embedding: TextEmbedding | None = None
+    opening: type[Event] | None = None
 
 
 class Progress(msgspec.Struct):
@@ -122,6 +126,9 @@ class SinkJournal:
     def _move(self, env: wire.Envelope, event: Event, appended_ms: int) -> None:
         if isinstance(event, QuestionAsked):
             self._heads[env.case_id] = Head(self._after(event), env.time, event.message, env.time)
+        elif isinstance(event, InvestigationAsked):
+            step, at = self._after(event, InvestigationAsked), event.as_of
+            self._heads[env.case_id] = Head(step, env.time, event.subject, at, opening=InvestigationAsked)
         elif isinstance(event, EventReceived):
             news = event.news
             keywords = tuple(dict.fromkeys(word.lower() for word in news.keywords_hit))
@@ -132,11 +139,11 @@ class SinkJournal:
         elif (head := self._heads.get(env.case_id)) is not None:
             head.embedding = _embedding(event, head.news_text) or head.embedding
             if not isinstance(event, EffectCompleted):
-                head.step, head.at = self._after(event), env.time
+                head.step, head.at = self._after(event, head.opening), env.time
 
-    def _after(self, head: Event) -> str | None:
+    def _after(self, head: Event, opening: type[Event] | None = None) -> str | None:
         try:
-            step = self._registry.step_after(head)
+            step = self._registry.step_after(head, opening)
         except ContractError:  # any writer can name a step that does not exist
             return None
         return None if step is None else step.name

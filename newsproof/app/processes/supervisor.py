@@ -130,13 +130,15 @@ async def pipeline(
     *,
     workers: int = 1,
     page: socket.socket | None = None,
+    research: bool = False,
     say: Say = say_on_stderr,
     phase: Say = lambda _text: None,
 ) -> AsyncIterator[Pipeline]:
     """Start servers, topics, tables, workers and sink; stop all of them in reverse order.
 
     The children get exactly these settings, whatever the environment or a ``.env`` file holds. ``page``: a listening
-    socket, which remains the caller's, for the web service; then the worker of its research chat starts too.
+    socket, which remains the caller's, for the web service; then the worker of its research chat starts too, as with
+    ``research``.
     ``phase`` is told how the start and the end get on.
 
     Raises:
@@ -147,7 +149,7 @@ async def pipeline(
     async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
         phase("topics and tables are there")
-        services = _services(at, workers, page)
+        services = _services(at, workers, page, research=research or page is not None)
         others = [one for one in services if one.name != "sink"]
         try:
             for service in services:
@@ -209,7 +211,7 @@ async def prepare_tables(settings: Settings) -> None:
         await migrate(client)
 
 
-def _services(settings: Settings, workers: int, page: socket.socket | None) -> list[Service]:
+def _services(settings: Settings, workers: int, page: socket.socket | None, *, research: bool) -> list[Service]:
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
@@ -219,8 +221,9 @@ def _services(settings: Settings, workers: int, page: socket.socket | None) -> l
     make_owner_only(logs)
     made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]
     fds = () if page is None else (page.fileno(),)
-    if page is not None:
+    if research:
         made.append(("research", "research-worker", _port(settings, workers + 1)))
+    if page is not None:
         made.append(("web", f"web --listening {page.fileno()}", {"METRICS_PORT": "", "WEB_TOKEN": token}))
     made.append(("sink", "sink", _port(settings, workers)))
     return [

@@ -59,7 +59,7 @@ async def ask(request: Request, question: Question, candles: Candles = False) ->
     Closing the stream does not stop the turn: GET with its chat_id resumes it.
     """
     backend = backend_of(request)
-    _refuse_hurry(request, backend)
+    refuse_hurry(request, backend)
     message = question.message.strip()
     if not message:
         raise Refused(400, "the message is empty", "write a question")
@@ -165,12 +165,12 @@ def _stream(
 
 async def _found(backend: Backend, chat_id: str) -> TurnItem:
     turn = await backend.turns.find(chat_id)
-    if turn is None:
+    if turn is None or turn.subject is not None:
         raise Refused(404, f"there is no chat {chat_id}", "ask a question with POST /api/v1/research/chat")
     return turn
 
 
-def _refuse_hurry(request: Request, backend: Backend) -> None:
+def refuse_hurry(request: Request, backend: Backend) -> None:
     if waits := backend.question_rates.take(client_of(request.scope), asyncio.get_running_loop().time()):
         raise Refused(
             429,

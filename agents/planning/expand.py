@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from agents.core.answers import ExpandAnswer, answer, clean_keywords, one_line
 from agents.core.asking import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
-from agents.core.case import Case, Replies
+from agents.core.case_core import Replies
+from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure, only_reply
 from agents.planning.rounds import findings_so_far
-from schemas.effects import Untrusted
+from schemas.effects import Part, Untrusted
 from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted
 
 MAX_KEYWORDS = 3
 
 
 class ExpandKeywords:
-    """Optional: if the model does not answer, the case continues to the critique with the evidence it has."""
+    """Optional: if the model does not answer, the case continues to the critique with the evidence it has.
+
+    ``prompt``: what is asked; ``parts``: those that say what about.
+    """
 
     name = "expand"
     takes = (On(SearchCompleted, route="expand"), On(PagesScraped, route="expand"))
     emits = (KeywordsExpanded,)
 
-    def ask(self, case: Case) -> Asked:
+    def __init__(self, prompt: str, parts: Callable[[Any], tuple[Part, ...]]) -> None:
+        self._prompt, self._parts = prompt, parts
+
+    def ask(self, case: Inquiry) -> Asked:
         findings = findings_so_far(case)
         # A model that had read outside text wrote these keywords, so they are untrusted.
         asked = [Untrusted("searched", p.search_keywords) for p in case.plans if p.search_keywords]
         known = facts(**findings_facts(findings), searches=len(asked))
         return ask_model(
-            case, "expand", (*news_parts(case), known, *asked, *reference_parts(findings.references), *page_parts(case))
+            case,
+            self._prompt,
+            (*self._parts(case), known, *asked, *reference_parts(findings.references), *page_parts(case)),
         )
 
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def tell(self, case: Inquiry, replies: Replies) -> Event:
         number = case.searches[-1].round
         try:
             said = answer(only_reply(replies), ExpandAnswer)
@@ -43,11 +55,11 @@ class ExpandKeywords:
         )
 
 
-def new_keywords(case: Case, wanted: list[str]) -> tuple[str, ...]:
+def new_keywords(case: Inquiry, wanted: list[str]) -> tuple[str, ...]:
     """Return the cleaned keywords that no search of this case has used, at most ``MAX_KEYWORDS``."""
     asked = " ".join(p.search_keywords for p in case.plans).casefold()
     cleaned = (clean_keywords(k[:60]) for k in wanted)
     return tuple(dict.fromkeys(k for k in cleaned if k and k.casefold() not in asked))[:MAX_KEYWORDS]
 
 
-STEP = ExpandKeywords()
+STEP = ExpandKeywords("expand", news_parts)

@@ -5,7 +5,8 @@ A page that cannot be opened is recorded as a failure and does not end the case.
 
 from __future__ import annotations
 
-from agents.core.case import Case, Replies
+from agents.core.case_core import Replies
+from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On
 from agents.planning.rounds import findings_so_far, judged_again, may_expand, pages_worth_opening
 from schemas.effects import Failure, PageReply, Scrape
@@ -19,11 +20,11 @@ class ScrapePages:
     takes = (On(SearchCompleted, route="scrape"),)
     emits = (PagesScraped,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Inquiry) -> Asked:
         pages = tuple(Scrape(url=u) for u in pages_worth_opening(case, findings_so_far(case)))
         return pages[0] if len(pages) == 1 else pages
 
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def tell(self, case: Inquiry, replies: Replies) -> Event:
         pages = tuple(reply.page for reply in replies.all(PageReply))
         before = findings_so_far(case)
         after = judged_again(case, query=before.precise_query, opened=pages) if pages else None

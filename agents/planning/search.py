@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from msgspec.structs import replace
 
-from agents.core.case import Case, Replies, denied_kinds
+from agents.core.case_core import Replies, denied_kinds
+from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure
 from agents.planning.providers import searches_of, topic_of
 from agents.planning.retries import why_ask_again
-from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
+from agents.planning.rounds import judged_again, may_expand, pages_worth_opening, searches_left
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
 from agents.planning.turns import asks_in_turn, tasks_due
@@ -27,16 +28,16 @@ class SearchEvidence:
     takes = (On(ToolPlanned, route="search"),)
     emits = (SearchCompleted,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Inquiry) -> Asked:
         asked = (e for task in tasks_due(case, case.replies) for e in _effects_of(case, task, case.replies))
-        effects = tuple(dict.fromkeys(asked))
+        effects = within_limit(case, dict.fromkeys(asked), case.replies)
         if not effects:
             return self.tell(case, Replies())
         # Where another search may follow, which depends on the answers, the step is asked again.
         alone = len(effects) == 1 and not case.config.search_by_topic and not asks_in_turn(case)
         return effects[0] if alone else effects
 
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def tell(self, case: Inquiry, replies: Replies) -> Event:
         searches = _answered(case, replies, "evidence")
         outcomes = tuple(
             replace(outcome(asked, reply), topic=topic_of(case, asked))
@@ -63,20 +64,33 @@ class SearchEvidence:
         )
 
 
-def _effects_of(case: Case, task: SubTask, replies: Replies) -> tuple[Effect, ...]:
+def _effects_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Effect, ...]:
     if (tool := tool_of(task)) and tool.reads == "evidence":
         return searches_of(case, task, replies)
     effect = effect_of(case, task)
     return () if effect is None else (effect,)
 
 
-def _answered(case: Case, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:
+def within_limit(case: Inquiry, effects: Iterable[Effect], replies: Replies) -> tuple[Effect, ...]:
+    """Return the effects without the searches that are beyond the limit of the case: of one round after the other."""
+    left = searches_left(case)
+    kept: list[Effect] = []
+    for effect in sorted(effects, key=lambda e: replies.of(e) is None):  # what was asked already has its place
+        left -= isinstance(effect, Search)
+        if left >= 0 or not isinstance(effect, Search):
+            kept.append(effect)
+    return tuple(e for e in effects if e in kept)
+
+
+def _answered(case: Inquiry, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:
     tasks = (task for task in tasks_due(case, replies) if (tool := tool_of(task)) and tool.reads == reads)
     asked = ((task, effect) for task in tasks for effect in _effects_of(case, task, replies) or (None,))
     return [(task, effect, replies.of(effect) if effect else None) for task, effect in asked]
 
 
-def _observations(case: Case, replies: Replies, findings: Findings, pages: tuple[Page, ...]) -> Iterator[Observation]:
+def _observations(
+    case: Inquiry, replies: Replies, findings: Findings, pages: tuple[Page, ...]
+) -> Iterator[Observation]:
     # Figures have their own field in the event. Here are only the failures to read figures or a page.
     for task, _, reply in (*_answered(case, replies, "figures"), *_answered(case, replies, "page")):
         if not isinstance(reply, MarketReply | PageReply):
@@ -93,12 +107,13 @@ def outcome(search: Search, reply: object) -> ProviderOutcome:
     if isinstance(reply, SearchReply):
         hits, cached, cut = len(reply.results), reply.cached, reply.truncated
         return ProviderOutcome(provider=search.provider, query=search.query, hits=hits, cached=cached, truncated=cut)
-    lost = Failure(kind="internal", message="the search was not answered", retryable=False)
+    # Whatever is asked for is answered, so that it was left out: beyond the limit of the case.
+    lost = Failure(kind="budget", message="the searches of this case are used up", retryable=False)
     failure = reply if isinstance(reply, Failure) else lost
     return ProviderOutcome(provider=search.provider, query=search.query, hits=0, failure=failure)
 
 
-def route_after(case: Case, findings: Findings) -> Literal["scrape", "expand", "critique"]:
+def route_after(case: Inquiry, findings: Findings) -> Literal["scrape", "expand", "critique"]:
     """Return the route for the case after these findings."""
     if case.config.tool_scrape_enabled and pages_worth_opening(case, findings):
         return "scrape"

@@ -1,0 +1,26 @@
+"""The stop step: ends a turn of the chat or an investigation that its user stopped. The question stays, without an answer."""
+
+from __future__ import annotations
+
+from agents.core.case_core import CaseCore, Replies
+from agents.core.step import Asked, On
+from schemas.events import CancelRequested, Event
+from schemas.research_events import AnswerStopped
+
+
+class Stop:
+    """End the case; needs no effect."""
+
+    name = "stop"
+    takes = (On(CancelRequested),)
+    emits = (AnswerStopped,)
+
+    def ask(self, case: CaseCore) -> Asked:
+        return self.tell(case, case.replies)
+
+    def tell(self, case: CaseCore, replies: Replies) -> Event:
+        asked: CancelRequested = case.head
+        return AnswerStopped(requested_by=asked.requested_by, reason=asked.reason)
+
+
+STEP = Stop()

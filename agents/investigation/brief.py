@@ -1,0 +1,87 @@
+"""The brief step: the judged claims in sentences with their references. A model chooses the words; code does the rest."""
+
+from __future__ import annotations
+
+from agents.core.answers import answer
+from agents.core.asking import ask_model, bounded, facts
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.investigation.answers import BriefAnswer
+from agents.investigation.asking import subject_parts
+from agents.investigation.investigation import BRIEF, Investigation
+from agents.investigation.writing import Draft, draft_of, written
+from schemas.effects import CallModel, Untrusted
+from schemas.events import CaseFailed, Event, StepFailed
+from schemas.investigation_events import BriefWritten, ClaimsCritiqued
+from schemas.research_events import AnswerStopped, FinishRequested
+
+MAX_QUOTED = 400
+
+
+class WriteBrief:
+    """The last resort of an investigation. Where the model fails, the claims stand in the brief as they were stated."""
+
+    name = BRIEF
+    takes = (On(ClaimsCritiqued), On(FinishRequested), On(StepFailed, outcome="degrade"))
+    emits = (BriefWritten, AnswerStopped)
+
+    def ask(self, case: Investigation) -> Asked:
+        if case.stopped is not None:  # stopped, then asked to finish: the stop wins
+            return AnswerStopped(requested_by=case.stopped.requested_by, reason=case.stopped.reason)
+        draft = draft_of(case)
+        return _call(case, draft) if draft.claims else written(case, draft, ())
+
+    def tell(self, case: Investigation, replies: Replies) -> Event:
+        draft = draft_of(case)
+        try:
+            said = answer(only_reply(replies), BriefAnswer)
+        except StepFailure as stop:
+            if failed(case, BRIEF, stop.failure, now=replies.at or case.head_at).outcome == "retry":
+                raise
+            return written(case, draft, (), unwritten=stop.failure.kind)
+        return written(case, draft, tuple((s.claim, s.text) for s in said.sentences))
+
+
+class GiveUp:
+    """The time is up: code writes the brief of what there is. Without any page the investigation fails with the reason."""
+
+    name = "give_up_brief"
+    takes = (On(StepFailed, outcome="give_up"),)
+    emits = (BriefWritten, CaseFailed)
+
+    def ask(self, case: Investigation) -> Asked:
+        last: StepFailed = case.head
+        draft = draft_of(case)
+        if draft.claims:
+            return written(case, draft, (), unwritten=last.failure.kind)
+        reason = f"{last.failure.kind}: {last.failure.message}"
+        return CaseFailed(reason=reason, failed_step=last.step, attempts=last.attempt)
+
+    def tell(self, case: Investigation, replies: Replies) -> Event:
+        raise NotImplementedError("it asks for nothing")
+
+
+def _call(case: Investigation, draft: Draft) -> CallModel:
+    known = facts(
+        claims=[
+            {
+                "number": n,
+                "verdict": c.verdict,
+                "supporting_sources": c.supporting_sources,
+                "references": [e.number for e in c.evidence],
+            }
+            for n, c in enumerate(draft.claims, start=1)
+        ]
+    )
+    claims = [Untrusted(f"claim {n}", bounded(c.claim, 300)) for n, c in enumerate(draft.claims, start=1)]
+    told = {r.number: r for r in draft.references}
+    quotes = [
+        Untrusted(f"quote {e.number}, {e.stance}", bounded(e.quote or told[e.number].title, MAX_QUOTED))
+        for c in draft.claims
+        for e in c.evidence
+    ]
+    return ask_model(case, "investigate_brief", (*subject_parts(case), known, *claims, *quotes))
+
+
+STEPS = (WriteBrief(), GiveUp())

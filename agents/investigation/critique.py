@@ -1,0 +1,89 @@
+"""The critique step: of each claim, what each page says of it, in words that the page holds. All claims side by side."""
+
+from __future__ import annotations
+
+from agents.core.answers import CritiqueAnswer, answer
+from agents.core.asking import ask_model, facts, reference_facts
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure
+from agents.evidence.witnesses import too_many_unquoted
+from agents.investigation.asking import claim_parts
+from agents.investigation.investigation import Investigation
+from agents.investigation.judging import heard_of, shown
+from agents.planning.reading import pages_to_judge, stances_of, unquoted_in
+from schemas.effects import CallModel, Failure, ModelReply, Reply
+from schemas.events import Event
+from schemas.investigation_events import ClaimReading, ClaimsCritiqued, ClaimsStated, FoundClaim
+
+
+class CritiqueClaims:
+    """One heavy call for each claim, and a second where a third of its quotes fail.
+
+    A claim that no critic read is judged without one, and the event says why; the others keep what was read of them.
+    """
+
+    name = "critique"
+    takes = (On(ClaimsStated),)
+    emits = (ClaimsCritiqued,)
+
+    def ask(self, case: Investigation) -> Asked:
+        calls = tuple(call for found in _claims(case) for call in _calls(case, found, case.replies))
+        return calls or ClaimsCritiqued(readings=())
+
+    def tell(self, case: Investigation, replies: Replies) -> Event:
+        last = [_reply(case, found, replies) for found in _claims(case)]
+        worth = [reply for reply in last if isinstance(reply, Failure) and reply.retryable]
+        if worth:
+            failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
+            if failed(case, self.name, failure, now=replies.at or case.head_at).outcome == "retry":
+                raise StepFailure(failure)
+        readings = zip(_claims(case), last, strict=True)
+        return ClaimsCritiqued(readings=tuple(_reading(case, found, reply) for found, reply in readings))
+
+
+def _claims(case: Investigation) -> tuple[FoundClaim, ...]:
+    return case.found.claims if case.found else ()
+
+
+def _call(case: Investigation, found: FoundClaim, unquoted: tuple[int, ...] = ()) -> CallModel:
+    pages = shown(case, found)
+    known = facts(references=reference_facts(pages))
+    return ask_model(case, "critique", (*claim_parts(case, found), known, *pages_to_judge(pages, unquoted)))
+
+
+def _calls(case: Investigation, found: FoundClaim, replies: Replies) -> tuple[CallModel, ...]:
+    first = _call(case, found)
+    said = _answer(replies.of(first))
+    stances = None if said is None else stances_of(said, shown(case, found))
+    heard = () if stances is None else heard_of(case, found, stances)
+    return (first, _call(case, found, unquoted_in(heard))) if too_many_unquoted(heard) else (first,)
+
+
+def _reply(case: Investigation, found: FoundClaim, replies: Replies) -> Reply | None:
+    answered = [replies.of(call) for call in _calls(case, found, replies)]
+    # A second reading that was not answered leaves the first, whose failed quotes count against it.
+    return answered[-1] if isinstance(answered[-1], ModelReply) else answered[0]
+
+
+def _answer(reply: Reply | None) -> CritiqueAnswer | None:
+    try:
+        return answer(reply, CritiqueAnswer)
+    except StepFailure:
+        return None
+
+
+def _reading(case: Investigation, found: FoundClaim, reply: Reply | None) -> ClaimReading:
+    said = _answer(reply)
+    if said is None:
+        return ClaimReading(claim=found, unread=reply.kind if isinstance(reply, Failure) else "invalid_output")
+    stances = stances_of(said, shown(case, found))
+    return ClaimReading(
+        claim=found,
+        stances=stances,
+        critic=said.verdict if stances is not None else None,
+        unquoted=unquoted_in(heard_of(case, found, stances)) if stances is not None else (),
+    )
+
+
+STEP = CritiqueClaims()

@@ -1,0 +1,113 @@
+"""The judgement of each claim of an investigation, by the rules that judge a claim of news."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from agents.evidence.claim import Claim
+from agents.evidence.compiled import compiled
+from agents.evidence.findings import assess
+from agents.evidence.hosts import host_of
+from agents.evidence.verdict import Judgement
+from agents.evidence.witnesses import MAX_SHOWN, Heard, Reader, heard_by, judgement_by
+from agents.investigation.investigation import Investigation
+from agents.planning.rounds import references_so_far
+from agents.text.matching import fold_han, units
+from schemas.config import Snapshot
+from schemas.evidence import PageStance, SearchReference, SearchResult
+from schemas.investigation_events import ClaimReading, FoundClaim
+from schemas.news import News, language_of
+
+
+class JudgedClaim(msgspec.Struct, frozen=True):
+    """A claim with its judgement, and what each page says of it."""
+
+    found: FoundClaim
+    judgement: Judgement
+    heard: tuple[Heard, ...]
+
+
+def claim_as(case: Investigation, found: FoundClaim) -> Claim:
+    """Return the claim as the rules of evidence judge it: about the subject, as of the investigation's time."""
+    about = case.about
+    return Claim(
+        text=found.claim,
+        language=language_of(News(source="", text=found.claim, published_at=case.as_of)),
+        event_type=found.event_type,
+        asset=about.asset,
+        asset_name=about.asset_name,
+        subject=case.asked.subject,
+        venue="",
+        amount=None,
+        modality=found.modality,
+        entity=about.entity,
+        as_of=case.as_of,
+        source_url=None,
+    )
+
+
+def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]:
+    """Return the references that the critic reads of one claim: those that tell it, then those that share its words."""
+    wanted = frozenset(units(fold_han(found.claim)))
+
+    def order(r: SearchReference) -> tuple[bool, int, int]:
+        shared = len(wanted.intersection(units(fold_han(f"{r.title} {r.passage or r.snippet}"))))
+        return r.reference_number not in found.told_by, -shared, r.reference_number
+
+    best = sorted(references_so_far(case), key=order)[:MAX_SHOWN]
+    return tuple(sorted(best, key=lambda r: r.reference_number))
+
+
+def heard_of(case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None) -> tuple[Heard, ...]:
+    """Return each reference with the stance that stands towards a claim. ``said``: the critic's, None where none read them."""
+    claim = claim_as(case, found)
+    if said is None:
+        # Word rules know a denial by its words, not which of a subject's stories it denies: they read what tells this one.
+        telling = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
+        pages = _read_by_words(claim, telling, case.config)
+        return tuple(Heard(reference=r, stance=r.stance) for r in pages)
+    return tuple(case.worked_out.once(heard_by, compiled(case.config.tables), claim, shown(case, found), said))
+
+
+def judged_claim(case: Investigation, reading: ClaimReading) -> JudgedClaim:
+    """Judge one claim. Where a critic should have read the pages and did not, it is at most likely."""
+    heard = heard_of(case, reading.claim, reading.stances)
+    reader = Reader(
+        by_words=reading.stances is None,
+        critic=reading.critic if reading.stances is not None else None,
+        measured=None,
+        partly_refuted=False,
+        unread=reading.stances is None and bool(reading.unread),
+        threshold=case.config.search_multi_source_threshold,
+    )
+    judgement = judgement_by(compiled(case.config.tables), claim_as(case, reading.claim), heard, reader)
+    return JudgedClaim(reading.claim, judgement, heard)
+
+
+def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
+    """Return what the best pages are called, as claims: where nobody read what they claim."""
+    best = sorted(references_so_far(case), key=lambda r: (not r.official, not r.independent, r.reference_number))
+    return tuple(FoundClaim(claim=r.title[:300], told_by=(r.reference_number,)) for r in best[:MAX_SHOWN] if r.title)
+
+
+def _read_by_words(
+    claim: Claim, references: tuple[SearchReference, ...], snapshot: Snapshot
+) -> tuple[SearchReference, ...]:
+    # The references were read towards the subject; towards each claim they are read anew, from what was kept of them.
+    results = [
+        SearchResult(
+            title=r.title,
+            url=r.url,
+            domain=host_of(r.url) or r.registrable_domain,
+            snippet=r.passage or r.snippet,
+            score=r.relevance_score,
+            published_at=r.published_at,
+            provider=r.source_tool,
+            content_complete=r.content_complete,
+        )
+        for r in references
+    ]
+    numbers = {r.url: r.reference_number for r in references}
+    judged = assess(claim, results, query="", snapshot=snapshot)
+    return tuple(replace(r, reference_number=numbers[r.url]) for r in judged.references)

@@ -1,0 +1,67 @@
+"""The state_claims step: what the pages found claim of the subject, in sentences that can be true or false on their own."""
+
+from __future__ import annotations
+
+from agents.core.answers import answer, cite_only, one_line
+from agents.core.asking import ask_model, facts, reference_facts, reference_parts
+from agents.core.case_core import Replies
+from agents.core.step import Asked, On, only_reply
+from agents.investigation.answers import ClaimsAnswer
+from agents.investigation.asking import previous_parts, subject_parts
+from agents.investigation.investigation import Investigation
+from agents.planning.rounds import references_so_far
+from schemas.effects import Untrusted
+from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted, ToolPlanned
+from schemas.investigation_events import ClaimsStated, FoundClaim
+
+MAX_CLAIMS = 6
+
+
+class StateClaims:
+    """Without a page there is nothing to claim, and no call. A claim that no page tells is left out."""
+
+    name = "state_claims"
+    takes = (
+        On(ToolPlanned, route="critique"),
+        On(SearchCompleted, route="critique"),
+        On(PagesScraped, route="critique"),
+        On(KeywordsExpanded, route="critique"),
+    )
+    emits = (ClaimsStated,)
+
+    def ask(self, case: Investigation) -> Asked:
+        pages = references_so_far(case)
+        if not pages:
+            return ClaimsStated(claims=())
+        asked = tuple(Untrusted(f"sub-question {n}", q) for n, q in enumerate(_questions(case), start=1))
+        parts = (
+            *subject_parts(case),
+            *asked,
+            *previous_parts(case.framed.previous if case.framed else None),
+            facts(references=reference_facts(pages)),
+            *reference_parts(pages, passages=True),
+        )
+        return ask_model(case, "investigate_claims", parts, claims=str(MAX_CLAIMS))
+
+    def tell(self, case: Investigation, replies: Replies) -> Event:
+        said = answer(only_reply(replies), ClaimsAnswer)
+        numbers = {r.reference_number for r in references_so_far(case)}
+        found = (
+            FoundClaim(
+                claim=cite_only(one_line(c.claim, 300), None),
+                event_type=c.event_type,
+                modality=c.modality,
+                told_by=tuple(n for n in dict.fromkeys(c.told_by) if n in numbers),
+                question=c.question if c.question in range(1, len(_questions(case)) + 1) else None,
+            )
+            for c in said.claims
+        )
+        kept = {c.claim.casefold(): c for c in found if c.claim and c.told_by}
+        return ClaimsStated(claims=tuple(kept.values())[:MAX_CLAIMS])
+
+
+def _questions(case: Investigation) -> tuple[str, ...]:
+    return tuple(q.question for q in case.framed.questions) if case.framed else ()
+
+
+STEP = StateClaims()

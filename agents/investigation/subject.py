@@ -1,0 +1,92 @@
+"""What is looked into: the subject of a question, the key that it is found again by, and the event that opens a case of it.
+
+Rules alone, so that the same question has the same subject whoever asks it, and whatever model is at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from agents.text.matching import fold_han
+from schemas.ids import normalise_text
+from schemas.investigation_events import InvestigationAsked, Limits
+from schemas.news import News, language_of
+
+MAX_QUESTION = 500
+"""Characters of a question."""
+MAX_SUBJECT = 120
+_ENDS = " ?.!\uff1f\u3002\uff01"
+_AROUND = " ,\uff0c\u3001\u7684\u201c\u201d\"\u2019'"
+"""Marks, and the Chinese particle, that are left around a name."""
+_ASKS_EN = re.compile(
+    r"^(?:please\s+|can you\s+|could you\s+)*(?:monitor|follow|watch|track|investigate|research|check|examine"
+    r"|look into|keep an eye on|find out(?: more)?(?: about)?|tell me(?: more)? about"
+    r"|what(?:'s|’s| is| are)(?: (?:new|happening))?)\s+(?:(?:with|on|about|at|around|in)\s+)?",
+    re.IGNORECASE,
+)
+_LATEST_EN = re.compile(
+    r"^(?:the\s+)?(?:latest|recent|newest|new)?\s*(?:news|developments?|updates?|progress)\s+(?:on|about|of|from|around|with)\s+",
+    re.IGNORECASE,
+)
+_TAIL_EN = re.compile(
+    r"(?:['’]s)?\s+(?:(?:latest|recent|newest|new|current)\s+)*"
+    r"(?:developments?|news|updates?|progress|situation|moves?|doings)$",
+    re.IGNORECASE,
+)
+_ASKS_ZH = re.compile(
+    r"^(?:请|麻烦|帮我|帮忙|持续|继续)*(?:关注|监控|监测|跟踪|追踪|跟进|调查|研究|查一下|查查|看看|了解|盯)(?:一下|下|着|住)?"
+)
+_TAIL_ZH = re.compile(
+    r"(?:的|有关|相关|最新|近期|最近|目前|现在|当前|有什么|有哪些)*(?:进展|动态|消息|情况|新闻|动向|发展|动作|近况)[??。.]*$"
+)
+
+
+def subject_of(question: str) -> str:
+    """Return what a question is about: “DeepSeek” of “Monitor DeepSeek's latest developments” and of “关注DeepSeek的最新进展”.
+
+    The question itself, on one line and bounded, where no rule finds less.
+    """
+    written = " ".join(question.split()).strip(_ENDS)
+    named = _TAIL_EN.sub("", _LATEST_EN.sub("", _ASKS_EN.sub("", written)))
+    named = _TAIL_ZH.sub("", _ASKS_ZH.sub("", named))
+    return (named.strip(_AROUND) or written)[:MAX_SUBJECT]
+
+
+def subject_key(subject: str) -> str:
+    """Return what equal subjects have in common: without case, white space, punctuation and Chinese variants."""
+    return normalise_text(fold_han(subject))
+
+
+def asked(
+    question: str,
+    *,
+    as_of: datetime,
+    config_hash: str,
+    limits: Limits | None = None,
+    previous: str | None = None,
+    watch: str | None = None,
+) -> InvestigationAsked:
+    """Return the event that opens an investigation. Pure: equal arguments give equal events.
+
+    The id of its case is :func:`schemas.ids.investigation_id`; so one key opens one investigation, however often it is sent.
+
+    Raises:
+        ValueError: the question holds no word, or more than :data:`MAX_QUESTION` characters; the text says what to do.
+    """
+    if not normalise_text(question):
+        raise ValueError(
+            "the subject holds no word: write what is to be looked into, such as “DeepSeek's latest developments”"
+        )
+    if len(question) > MAX_QUESTION:
+        raise ValueError(f"the subject has {len(question)} characters: write it in at most {MAX_QUESTION}")
+    return InvestigationAsked(
+        question=question,
+        subject=subject_of(question),
+        as_of=as_of,
+        config_hash=config_hash,
+        language=language_of(News(source="", text=question, published_at=as_of)),
+        limits=limits or Limits(),
+        previous=previous,
+        watch=watch,
+    )

@@ -1,0 +1,146 @@
+"""What a brief is made of: numbered references, judged claims, what is new, and what was not done. Pure."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from agents.core.answers import one_line
+from agents.evidence.witnesses import Heard
+from agents.investigation import words
+from agents.investigation.changes import detect_changes
+from agents.investigation.investigation import Investigation
+from agents.investigation.judging import JudgedClaim, judged_claim, titles_as_claims
+from agents.investigation.subject import subject_key
+from schemas.investigation_events import (
+    BriefClaim,
+    BriefReference,
+    BriefSentence,
+    BriefWritten,
+    ClaimEvidence,
+    ClaimReading,
+)
+
+ESTABLISHED = frozenset({"confirmed", "likely"})
+DISPUTED = frozenset({"disputed", "refuted"})
+_ORDER = ("confirmed", "likely", "disputed", "refuted", "unconfirmed", "stale", "unchecked")
+_CITED = re.compile(r"\s?[\[【]\s?(\d{1,4}(?:\s?[,，、]\s?\d{1,4})*)\s?[\]】]")
+_NUMBER = re.compile(r"\d+")
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """The claims in the order of a brief, and the references that they rest on, numbered from 1 in the order of use."""
+
+    claims: tuple[BriefClaim, ...]
+    references: tuple[BriefReference, ...]
+
+
+def draft_of(case: Investigation) -> Draft:
+    """Return what is to be written, of whatever was found so far."""
+    judged = sorted((judged_claim(case, r) for r in _readings(case)), key=lambda j: _ORDER.index(j.judgement.verdict))
+    number: dict[str, int] = {}
+    references: list[BriefReference] = []
+    known = frozenset(case.framed.previous.urls if case.framed and case.framed.previous else ())
+    claims = []
+    for one in judged:
+        evidence = []
+        for heard in _told(one):
+            page = heard.reference
+            if page.url not in number:
+                number[page.url] = len(number) + 1
+                references.append(
+                    BriefReference(
+                        number=number[page.url],
+                        title=page.title,
+                        url=page.url,
+                        passage=page.passage or page.snippet,
+                        credibility=page.source_credibility,
+                        official=page.official,
+                        published_at=page.published_at,
+                        first_seen=page.url not in known,
+                    )
+                )
+            quote = heard.said.quote if heard.quoted and heard.said else None
+            evidence.append(ClaimEvidence(number=number[page.url], stance=heard.stance, quote=quote))
+        if evidence:
+            verdict, sources = one.judgement.verdict, one.judgement.supporting_sources
+            claims.append(
+                BriefClaim(claim=one.found.claim, verdict=verdict, supporting_sources=sources, evidence=tuple(evidence))
+            )
+    return Draft(tuple(claims), tuple(references))
+
+
+def written(
+    case: Investigation, draft: Draft, said: tuple[tuple[int, str], ...], *, unwritten: str = ""
+) -> BriefWritten:
+    """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
+
+    A citation of a page that says nothing of the claim, or that does not exist, is removed, and so is a sentence that is left
+    without one; both are counted. A claim without a sentence stands as it was stated. ``unwritten``: why no model wrote.
+    """
+    sentences: dict[int, list[BriefSentence]] = {}
+    citations_removed = sentences_removed = 0
+    for number, text in said:
+        claim = draft.claims[number - 1] if 0 < number <= len(draft.claims) else None
+        cited = [int(n) for found in _CITED.findall(text) for n in _NUMBER.findall(found)]
+        known = {e.number for e in claim.evidence} if claim else set[int]()
+        kept = tuple(dict.fromkeys(n for n in cited if n in known))
+        citations_removed += sum(n not in known for n in cited)
+        plain = one_line(_CITED.sub("", text), 400)
+        if kept and plain:
+            sentences.setdefault(number, []).append(BriefSentence(text=plain, references=kept))
+        else:
+            sentences_removed += 1
+    by_section: dict[str, list[BriefSentence]] = {"established": [], "disputed": [], "unsettled": []}
+    for number, claim in enumerate(draft.claims, start=1):
+        own = BriefSentence(text=claim.claim, references=tuple(e.number for e in claim.evidence))
+        by_section[_section(claim)] += sentences.get(number, [own])
+    previous = case.framed.previous if case.framed else None
+    return BriefWritten(
+        subject=case.asked.subject,
+        subject_key=subject_key(case.asked.subject),
+        as_of=case.as_of,
+        language=case.language,
+        established=tuple(by_section["established"]),
+        disputed=tuple(by_section["disputed"]),
+        unsettled=tuple(by_section["unsettled"]),
+        claims=draft.claims,
+        references=draft.references,
+        new_since=detect_changes(draft.claims, draft.references, previous),
+        previous=previous.investigation_id if previous else None,
+        previous_as_of=previous.as_of if previous else None,
+        questions=tuple(q.question for q in case.framed.questions) if case.framed else (),
+        not_found=_not_found(case),
+        not_done=tuple(words.not_done(case, unwritten)),
+        citations_removed=citations_removed,
+        sentences_removed=sentences_removed,
+        rounds=len(case.searches),
+        searches=sum(len(s.outcomes) for s in case.searches),
+        provider_mode=case.config.provider_mode,
+        path="partial" if case.finishing or unwritten else "complete",
+    )
+
+
+def _readings(case: Investigation) -> tuple[ClaimReading, ...]:
+    if case.critiqued is not None:
+        return case.critiqued.readings
+    # Cut short before the critique: what was stated, or what the pages are called, and nobody has read.
+    claims = case.found.claims if case.found is not None else titles_as_claims(case)
+    return tuple(ClaimReading(claim=c, unread="not_reached") for c in claims)
+
+
+def _told(one: JudgedClaim) -> list[Heard]:
+    """Return the pages that say anything of a claim; where none does, those that it was taken from."""
+    told = [h for h in one.heard if h.stance != "unrelated"]
+    return told or [h for h in one.heard if h.reference.reference_number in one.found.told_by]
+
+
+def _section(claim: BriefClaim) -> str:
+    return "established" if claim.verdict in ESTABLISHED else "disputed" if claim.verdict in DISPUTED else "unsettled"
+
+
+def _not_found(case: Investigation) -> tuple[str, ...]:
+    answered = {reading.claim.question for reading in _readings(case)}
+    questions = enumerate(case.framed.questions, start=1) if case.framed else ()
+    return tuple(q.question for number, q in questions if number not in answered)

@@ -1,0 +1,177 @@
+"""Routes of investigations: have a subject looked into, follow it, resume, stop."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from agents.investigation.subject import MAX_QUESTION, asked
+from newsproof.app.research_composition import investigated_as_of, investigation_limits
+from newsproof.web.api.live import CASE_ID, backend_of
+from newsproof.web.api.research import EVENTS, refuse_hurry
+from newsproof.web.backend import Backend
+from newsproof.web.guard import client_of
+from newsproof.web.questions import Unconfirmed
+from newsproof.web.responses import Events, Refused, as_json
+from schemas.events import CancelRequested
+from schemas.investigation_events import ClaimsCritiqued, Limits
+from schemas.research_events import FinishRequested
+from streams.feed.turns import TurnItem
+
+router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
+
+InvestigationId = Annotated[str, Path(pattern=CASE_ID, description="The investigation's id, as POST returned it.")]
+
+
+class WantedLimits(BaseModel):
+    """What the investigation may take; what is left out, or above the settings, is as the settings say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rounds: int | None = Field(None, ge=1, le=5)
+    searches: int | None = Field(None, ge=1, le=50)
+
+
+class Subject(BaseModel):
+    """A subject to look into, such as “Monitor DeepSeek's latest developments”. `as_of`: nothing later is used; now without it.
+
+    `previous`: the investigation to compare with, else the newest of the same subject. Other fields are ignored.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    subject: str = Field(min_length=1, max_length=MAX_QUESTION)
+    as_of: AwareDatetime | None = None
+    limits: WantedLimits | None = None
+    previous: str | None = Field(None, pattern=CASE_ID)
+
+
+@router.post("", status_code=202)
+async def investigate(
+    request: Request,
+    wanted: Subject,
+    idempotency_key: Annotated[
+        str | None, Header(max_length=200, description="One key opens one investigation, however often it is sent.")
+    ] = None,
+) -> Response:
+    """Have a subject looked into. Returns its id at once; GET with it streams what happens."""
+    backend = backend_of(request)
+    refuse_hurry(request, backend)
+    now = datetime.now(UTC)
+    as_of = wanted.as_of or investigated_as_of(backend.settings, now)
+    if as_of > now:
+        raise Refused(400, "`as_of` is in the future", "leave it out for now, or give a time that has passed")
+    try:
+        event = asked(
+            wanted.subject.strip(),
+            as_of=as_of,
+            config_hash="",
+            limits=limits_of(backend, wanted.limits),
+            previous=wanted.previous,
+        )
+    except ValueError as exc:
+        raise Refused(400, str(exc).partition(": ")[0], str(exc).partition(": ")[2]) from exc
+    key = f"asked {idempotency_key}" if idempotency_key else str(uuid.uuid4())
+    try:
+        item = await backend.questions.investigate(key, event)
+    except Unconfirmed as exc:
+        do = f"look for it with GET /api/v1/investigations/{exc.chat_id} before you ask again: asked twice, it is paid twice"
+        said = {"error": str(exc), "do": do, "investigation_id": exc.chat_id}
+        return as_json(said, 503, {"retry-after": "5"})
+    return as_json(_listed(item), 202, {"location": f"/api/v1/investigations/{item.chat_id}"})
+
+
+@router.get("")
+async def investigations(request: Request, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Response:
+    """Return recent investigations, newest first."""
+    return as_json({"items": [_listed(item) for item in backend_of(request).turns.investigations(limit)]})
+
+
+@router.get(
+    "/{investigation_id}",
+    response_class=Response,
+    responses={**EVENTS, 204: {"description": "Everything was sent."}},
+)
+async def follow(
+    request: Request,
+    investigation_id: InvestigationId,
+    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
+    after: Annotated[str | None, Query(max_length=40, description="Same as Last-Event-ID.")] = None,
+) -> Response:
+    """Stream `status`, `thought_step`, `brief`, `error` and `done`, from the start or after Last-Event-ID."""
+    backend = backend_of(request)
+    given = last_event_id or after
+    if given and not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise Refused(
+            400, "the Last-Event-ID is none of this investigation's", "send the id of the last event that came"
+        )
+    item, at = await _found(backend, investigation_id), int(given) if given else None
+    if at is not None and item.last_offset is not None and at >= item.last_offset:
+        return Response(None, 204)  # otherwise a browser would reconnect for ever
+    ended: Callable[[], None] = backend.places.take(client_of(request.scope))
+    return Events(backend.turns.events(item, after=at), ending=backend.ending, ended=ended)
+
+
+@router.post("/{investigation_id}/stop", status_code=202)
+async def stop(
+    request: Request,
+    investigation_id: InvestigationId,
+    finish: Annotated[
+        bool, Query(description="Write the brief of what was found, instead of ending without one.")
+    ] = False,
+) -> Response:
+    """Stop an investigation on the server. Idempotent. With `finish`, the brief is written of what there is."""
+    backend = backend_of(request)
+    item = await _found(backend, investigation_id)
+    if item.state != "running":
+        raise Refused(
+            409, f"this investigation has ended already ({item.state})", "read its brief, or start another one"
+        )
+    if finish and item.has_met(CancelRequested):
+        raise Refused(409, "this investigation was asked to stop", "wait for its `done`, then start another one")
+    if finish and not item.has_met(FinishRequested, ClaimsCritiqued):
+        await backend.questions.finish(investigation_id)
+        item.meet(FinishRequested)
+    if not finish and not item.has_met(CancelRequested):
+        await backend.questions.stop(investigation_id)
+        item.meet(CancelRequested)
+    return as_json({"investigation_id": investigation_id, "finishing" if finish else "stopping": True}, 202)
+
+
+def limits_of(backend: Backend, wanted: WantedLimits | None) -> Limits:
+    """Return the limits asked for, within those of the settings."""
+    most = investigation_limits(backend.settings)
+    if wanted is None:
+        return most
+    return Limits(
+        rounds=min(wanted.rounds or most.rounds, most.rounds),
+        searches=min(wanted.searches or most.searches, most.searches),
+    )
+
+
+def _listed(item: TurnItem) -> dict[str, Any]:
+    return {
+        "investigation_id": item.chat_id,
+        "subject": item.subject,
+        "question": item.message,
+        "language": item.language,
+        "as_of": item.as_of,
+        "asked_at": item.asked_at,
+        "watch": item.watch,
+        "state": item.state,
+    }
+
+
+async def _found(backend: Backend, investigation_id: str) -> TurnItem:
+    item = await backend.turns.find(investigation_id)
+    if item is None or item.subject is None:
+        raise Refused(
+            404, f"there is no investigation {investigation_id}", "start one with POST /api/v1/investigations"
+        )
+    return item
