@@ -22,6 +22,7 @@ from schemas.effects import (
     FindConcerned,
     FindEarlier,
     FindSignals,
+    PublishNews,
     Recall,
     Reply,
     Scrape,
@@ -129,6 +130,7 @@ class Ports:
         candles: Port | None = None,
         signals: Port | None = None,
         briefs: Port | None = None,
+        news: Port | None = None,
         fallbacks: dict[str, tuple[Port, ...]] | None = None,
     ) -> None:
         self.models = models
@@ -144,6 +146,7 @@ class Ports:
             FetchCandles: candles,
             FindSignals: signals,
             FindBrief: briefs,
+            PublishNews: news,
         }
 
     def take_in(self, search: dict[str, Port]) -> None:

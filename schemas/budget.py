@@ -11,12 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from schemas.errors import ContractError
+from schemas.record_codec import RecordCodec
 
 VERSION = 3
 """Version 2 added the shares of the day's units, version 3 that of investigations: code that knows of none would grant what this denies."""
-MAX_VERSION = 1000
-"""A higher number is garbage, not newer code."""
 TAGS = "newsproof.budget_"
 """Every type tag begins so; a tag that does, and is unknown, was written by newer code."""
 MAX_USD = Decimal(1_000_000)
@@ -28,10 +26,6 @@ ClaimKind = Literal["doubtful", "forced", "investigation"]
 ``doubtful``: the news puts its claim as rumoured or planned. ``forced``: its event type always takes the deep path.
 A rumoured hack is both.
 """
-
-
-class NewerBudgetError(ContractError):
-    """The record was written by newer code. The reader stops: it could decide otherwise than the others."""
 
 
 class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_limits_set"):
@@ -126,39 +120,8 @@ class PassedBy(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_
 
 BudgetRecord = LimitsSet | Reserved | Settled | PassedBy
 
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[BudgetRecord] = msgspec.json.Decoder(BudgetRecord)
-
-
-def encode(record: BudgetRecord) -> bytes:
-    """Return the record's value: JSON with a ``type`` field."""
-    return _encoder.encode(record)
-
-
-def decode(value: bytes | None) -> BudgetRecord:
-    """Return the record of this value.
-
-    Raises:
-        NewerBudgetError: a later version of a budget record: deploy this reader before its writers.
-        ContractError: anything else (reason ``bad_budget_record``).
-    """
-    try:
-        record = _decoder.decode(value or b"")
-    except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError) as exc:
-        if _newer(value or b""):
-            raise NewerBudgetError(
-                "the budget topic holds a record of newer code: deploy this version before its writers",
-                reason="newer_budget_record",
-            ) from exc
-        raise ContractError(f"not a budget record: {exc!s:.300}", reason="bad_budget_record") from exc
-    if not 1 <= record.version <= VERSION:
-        if not VERSION < record.version <= MAX_VERSION:
-            raise ContractError(f"no version {record.version} of a budget record can be", reason="bad_budget_record")
-        raise NewerBudgetError(
-            f"a budget record has version {record.version}, this code reads up to {VERSION}: deploy it before its writers",
-            reason="newer_budget_record",
-        )
-    return record
+_codec: RecordCodec[BudgetRecord] = RecordCodec(BudgetRecord, "budget", tags=TAGS, version=VERSION)
+encode, decode = _codec.encode, _codec.decode
 
 
 def nano_usd(usd: Decimal) -> int:
@@ -169,19 +132,6 @@ def nano_usd(usd: Decimal) -> int:
 def usd_of(nano: int) -> Decimal:
     """Return billionths of a USD as USD."""
     return Decimal(nano) / _NANO
-
-
-class _Head(msgspec.Struct):
-    type: str
-    version: int
-
-
-def _newer(value: bytes) -> bool:
-    try:
-        head = msgspec.json.decode(value, type=_Head)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
-    return head.type.startswith(TAGS) and VERSION < head.version <= MAX_VERSION
 
 
 def _check_usd(*amounts: Any) -> None:

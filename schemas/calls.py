@@ -16,6 +16,7 @@ from schemas.effects import (
     FindConcerned,
     FindEarlier,
     FindSignals,
+    PublishNews,
     Recall,
     Reply,
     Scrape,
@@ -24,7 +25,7 @@ from schemas.effects import (
 from schemas.errors import FailureKind
 
 CallKind = Literal[
-    "model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs"
+    "model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs", "news"
 ]
 ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
@@ -36,6 +37,7 @@ KIND_OF: dict[type, CallKind] = {
     FetchCandles: "market",
     FindSignals: "signals",
     FindBrief: "briefs",
+    PublishNews: "news",
     FindEarlier: "duplicate_check",
     FindConcerned: "earlier_claims",
 }

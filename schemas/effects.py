@@ -15,6 +15,7 @@ import msgspec
 from schemas.errors import FailureKind
 from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page, PreviousBrief, SearchResult
 from schemas.ids import content_hash
+from schemas.news import News
 
 Tier = Literal["light", "heavy"]
 Thinking = Literal["off", "low", "medium", "high"]
@@ -187,6 +188,12 @@ class FindBrief(msgspec.Struct, frozen=True, kw_only=True, tag="find_brief", omi
     investigation: str | None = None
 
 
+class PublishNews(msgspec.Struct, frozen=True, kw_only=True, tag="publish_news"):
+    """Put a news item in, as a listener does. Twice is harmless: the item's ids are made of what it says."""
+
+    news: News
+
+
 Effect = (
     CallModel
     | Search
@@ -198,6 +205,7 @@ Effect = (
     | FetchCandles
     | FindSignals
     | FindBrief
+    | PublishNews
 )
 
 
@@ -324,6 +332,12 @@ class BriefReply(msgspec.Struct, frozen=True, kw_only=True, tag="brief"):
     brief: PreviousBrief | None
 
 
+class PublishedReply(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
+    """The item is on the log; ``case_id`` is the case that it opens."""
+
+    case_id: str
+
+
 Reply = (
     ModelReply
     | SearchReply
@@ -335,5 +349,6 @@ Reply = (
     | CandlesReply
     | SignalsReply
     | BriefReply
+    | PublishedReply
     | Failure
 )

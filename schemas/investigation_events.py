@@ -164,7 +164,8 @@ class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=Tr
     ``unsettled``: what is said and not borne out. ``new_since``: what of all this changed since ``previous``, the
     investigation that it was compared with; empty without one. ``not_found``: sub-questions that no claim answers.
     ``not_done``: what was not done, and why. ``removed``: citations of references that do not exist, and sentences that
-    were left without one. ``path``: partial where a step failed or somebody asked to finish.
+    were left without one. ``path``: partial where a step failed or somebody asked to finish. ``published``: the cases of the
+    news that it opened, for a watch.
     """
 
     subject: str
@@ -187,6 +188,7 @@ class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=Tr
     rounds: int = 0
     searches: int = 0
     provider_mode: str = "offline"
+    published: tuple[str, ...] = ()
     path: Literal["complete", "partial"] = "complete"
 
 

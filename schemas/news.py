@@ -25,13 +25,16 @@ MAX_DEPTH = 64
 """Deepest nesting of a record. The JSON standard leaves this to the reader; real news needs about 3."""
 MAX_FUTURE = timedelta(minutes=10)
 """How far ahead of the reader's clock ``published_at`` may be: clocks differ, the future does not publish."""
+MAX_ORIGINS = 50
+"""Addresses that a news item may name as its origins."""
 EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 """The Bitcoin paper. Anything dated before it is a broken date, not news of this field."""
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it,
-    ``flags`` alone is read (:func:`is_live`).
+    ``flags`` alone is read (:func:`is_live`). ``origins``: addresses of the pages that the item was made of, as a watch makes
+    one; neither they nor other pages of their owners bear it out.
 
     What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
     """
@@ -46,6 +49,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     received_at: datetime | None = None
     media: tuple[Any, ...] = ()
     keywords_hit: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
     extra: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
 
@@ -176,6 +180,10 @@ def _checked(news: News, now: datetime) -> News:
         # Ids are made of these two, joined by a control character: nothing in them may look like the seam.
         raise ContractError(
             "source and external_id must not hold control characters: leave them out", reason="bad_value"
+        )
+    if len(news.origins) > MAX_ORIGINS:
+        raise ContractError(
+            f"origins has {len(news.origins)} addresses, at most {MAX_ORIGINS} are read: leave some out", reason="bad_value"
         )
     if not news.text.strip():
         raise ContractError("text is empty: there is nothing to judge", reason="empty")

@@ -47,6 +47,10 @@ class Topics(msgspec.Struct, frozen=True):
     def research(self) -> str:
         return self.prefix + RESEARCH_TOPIC
 
+    @property
+    def watches(self) -> str:
+        return self.prefix + "watches"
+
     def journal(self, name: str) -> str:
         """The journal of a flow, such as cases or research."""
         return self.prefix + name

@@ -86,6 +86,10 @@ class Case(Inquiry, frozen=True, kw_only=True):
         return self.news.url
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        return self.news.origins
+
+    @property
     def stated(self) -> StatedClaim | None:
         return self.triaged.claim if self.triaged else None
 

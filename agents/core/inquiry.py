@@ -84,6 +84,11 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
         return None
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        """Addresses of pages that the text was made of: no witnesses for it either, nor are their owners' other pages."""
+        return ()
+
+    @property
     def memories(self) -> tuple[MemoryEntry, ...]:
         return ()
 

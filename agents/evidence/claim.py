@@ -51,6 +51,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``subject`` and ``venue`` are as triage wrote them; :meth:`EntityIndex.parties` resolves them by the table. ``amount`` is
     the claimed figure as one plain number, None without one and for a share in percent.
     ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is not evidence for it.
+    ``origins`` are pages that the news was made of: neither they nor other pages of their owners bear it out.
     """
 
     text: str
@@ -65,3 +66,4 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     modality: Modality = "asserted"
     entity: str | None = None
     source_url: str | None = None
+    origins: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
-from agents.evidence.owners import owner_of
+from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.passages import passage_of
 from agents.evidence.stance import READ_LIMIT
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
@@ -98,7 +98,7 @@ class Judge:
     def __init__(self, claim: Claim, tables: Compiled) -> None:
         self._claim, self._tables = claim, tables
         self._as_of = utc(claim.as_of)
-        self.source_address = canonical_url(claim.source_url) if claim.source_url else None
+        self.source_addresses, self.source_owners = addresses_of(claim), owners_of(claim, tables.directory)
         speaking = tables.entities.speaking(claim)
         self._speaking = {id(e) for e in speaking}
         self._speakers = frozenset(d.lower() for e in speaking for d in e.domains)

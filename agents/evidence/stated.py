@@ -41,6 +41,7 @@ def claim_of(case: Inquiry) -> Claim:
         entity=draft.entity or stated.subject or None,
         as_of=case.as_of,
         source_url=case.source_url,
+        origins=case.origins,
     )
 
 

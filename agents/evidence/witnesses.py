@@ -16,6 +16,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
 from agents.evidence.hosts import canonical_url, host_of, registrable_domain
+from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.pages import utc
 from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
@@ -85,8 +86,13 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reader: Reader) -> Judgement:
     """Return what :func:`judge_evidence` does, of arguments that can be compared by value."""
     sources = _sources(heard, tables)
-    origin = canonical_url(claim.source_url) if claim.source_url else None
-    usable = [h for h in heard if canonical_url(h.reference.url) != origin]
+    addresses, owners = addresses_of(claim), owners_of(claim, tables.directory)
+    usable = [
+        h
+        for h in heard
+        if canonical_url(h.reference.url) not in addresses
+        and not (h.stance == "supports" and owner_of(h.reference.url, tables.directory) in owners)
+    ]
     # Where anybody may write, a party's host is heard only while nobody supports: it lowers, and raises nothing.
     forums = all(h.stance != "supports" for h in usable)
     witnesses = [_witness(claim, h, sources[h.reference.reference_number], tables, forums=forums) for h in usable]
@@ -257,7 +263,7 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     speaker, official = reference.speaker or owner, reference.official or owner is not None
     # Who repeats the news with its own origin as the source is no more a witness than that origin.
     outlet = None if said is None or not said.cites or not claim.source_url else _domain_of(said.cites, tables)
-    retells = outlet is not None and outlet == registrable_domain(host_of(claim.source_url or ""))
+    retells = outlet is not None and outlet in {registrable_domain(host_of(a)) for a in addresses_of(claim)}
     if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
     return Witness(

@@ -6,12 +6,13 @@ from agents.core.answers import answer
 from agents.core.asking import ask_model, bounded, facts
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.core.step import Asked, On, StepFailure, needed
+from agents.investigation.announcing import announced
 from agents.investigation.answers import BriefAnswer
 from agents.investigation.asking import subject_parts
 from agents.investigation.investigation import BRIEF, Investigation
 from agents.investigation.writing import Draft, draft_of, written
-from schemas.effects import CallModel, Untrusted
+from schemas.effects import CallModel, PublishedReply, Untrusted
 from schemas.events import CaseFailed, Event, StepFailed
 from schemas.investigation_events import BriefWritten, ClaimsCritiqued
 from schemas.research_events import AnswerStopped, FinishRequested
@@ -30,17 +31,21 @@ class WriteBrief:
         if case.stopped is not None:  # stopped, then asked to finish: the stop wins
             return AnswerStopped(requested_by=case.stopped.requested_by, reason=case.stopped.reason)
         draft = draft_of(case)
-        return _call(case, draft) if draft.claims else written(case, draft, ())
+        if not draft.claims:
+            return written(case, draft, ())
+        news = announced(case, draft)
+        return (_call(case, draft), *news) if news else _call(case, draft)
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
         draft = draft_of(case)
         try:
-            said = answer(only_reply(replies), BriefAnswer)
+            published = tuple(needed(replies.of(news), PublishedReply).case_id for news in announced(case, draft))
+            said = answer(replies.of(_call(case, draft)), BriefAnswer)
         except StepFailure as stop:
             if failed(case, BRIEF, stop.failure, now=replies.at or case.head_at).outcome == "retry":
                 raise
             return written(case, draft, (), unwritten=stop.failure.kind)
-        return written(case, draft, tuple((s.claim, s.text) for s in said.sentences))
+        return written(case, draft, tuple((s.claim, s.text) for s in said.sentences), published=published)
 
 
 class GiveUp:

@@ -72,7 +72,7 @@ def draft_of(case: Investigation) -> Draft:
 
 
 def written(
-    case: Investigation, draft: Draft, said: tuple[tuple[int, str], ...], *, unwritten: str = ""
+    case: Investigation, draft: Draft, said: tuple[tuple[int, str], ...], *, unwritten: str = "", published: tuple[str, ...] = ()
 ) -> BriefWritten:
     """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
 
@@ -118,6 +118,7 @@ def written(
         rounds=len(case.searches),
         searches=sum(len(s.outcomes) for s in case.searches),
         provider_mode=case.config.provider_mode,
+        published=published,
         path="partial" if case.finishing or unwritten else "complete",
     )
 

@@ -60,6 +60,7 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
         topics.configs: (ONE_PARTITION, {"cleanup.policy": "compact"}),
         topics.dead_letters: (partitions, journal),
         topics.research: (partitions, journal),
+        topics.watches: (ONE_PARTITION, journal),
         topics.publisher_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
     }
 

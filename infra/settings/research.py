@@ -20,6 +20,9 @@ class ResearchSettings(BaseSettings):
         3, ge=1, le=5, description="Rounds of searches that one investigation may make"
     )
     investigation_max_searches: int = Field(12, ge=1, le=50, description="Searches that one investigation may make")
+    watch_daily_limit: int = Field(
+        12, ge=1, le=48, description="How often one watch may fire on one UTC day; each firing is an investigation"
+    )
 
     # Data of the research chat: nothing here needs a key
     coingecko_base_url: str = Field(

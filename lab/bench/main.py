@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from lab.bench import auditing, installation, measures, memory, nulls, queue, replay, sink, streams
+from lab.bench import auditing, installation, measures, memory, nulls, queue, replay, sink, streams, watches
 from lab.bench.measures import Figure
 from newsproof.app.invocation import json_line, table
 
@@ -26,6 +26,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "replay": replay.replayed,
     "streams": streams.streams,
     "nulls": nulls.nulls,
+    "watches": watches.watches,
     "rest": installation.rest,
     "burst": installation.burst,
 }
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, rest, burst",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, watches, rest, burst",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -53,6 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
     )
+    parser.add_argument("--seed", type=int, default=1, help="of the kills (watches)")
     args = parser.parse_args(argv)
     sized = {
         "queue": args.news,
@@ -62,6 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         "replay": args.cases,
         "streams": args.seconds,
         "nulls": args.repetitions,
+        "watches": args.seed,
     }
     figures: list[Figure] = []
     for name in args.measure or MEASURES:

@@ -6,7 +6,7 @@ Web page and ``up`` use it without the runtime.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,12 +15,17 @@ from infra.clickhouse.found_briefs import FoundBriefs
 from infra.clickhouse.found_signals import FoundSignals
 from infra.ports import Port, Ports
 from infra.settings import Settings
-from newsproof.app.composition import live_models, live_pages, live_search, snapshot_of
+from newsproof.app.composition import address_of, live_models, live_pages, live_search, snapshot_of, topics_of
 from newsproof.app.model_options import tuned_prompts
 from newsproof.app.version import code_version
 from schemas.calls import ProviderMode
 from schemas.config import Snapshot
-from schemas.investigation_events import Limits
+from schemas.investigation_events import InvestigationAsked, Limits
+from schemas.watches import WatchSet
+
+if TYPE_CHECKING:
+    from streams.watches.watcher import Watcher
+    from streams.worker import Worker
 
 KEPT_PAGES = 20
 """References that an investigation keeps: of several stories, each with a few."""
@@ -95,12 +100,13 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
             models = models | {WITH_A_FALLBACK: models["heavy"]}
             fallbacks = fallbacks | {WITH_A_FALLBACK: fallbacks.get("heavy") or (models["light"],)}
         live: dict[str, Any] = {**live_research(settings), **_tables(settings, clickhouse)}
-        live |= {"search": live_search(settings), "scrape": live_pages(settings)}
+        live |= {"news": _news(settings), "search": live_search(settings), "scrape": live_pages(settings)}
         return Ports(models=models, fallbacks=fallbacks, **live)
     invented: dict[str, Any] = {
         **offline_research(settings),
         **_tables(settings, clickhouse),
         **_offline_pages(settings),
+        "news": _news(settings),
     }
     return Ports(models=_offline_models(settings), **invented)
 
@@ -142,8 +148,44 @@ def offline_research(settings: Settings) -> dict[str, Port]:
     }
 
 
+def _news(settings: Settings) -> Port | None:
+    """Return what puts in the news of watches; None where no Kafka is known, as when settings are only checked."""
+    from infra.kafka.news import NewsPublisher
+
+    mode: ProviderMode = "live" if settings.mode == "live" else _invented_mode(settings)
+    known = settings.kafka_bootstrap_servers
+    return NewsPublisher(address_of(settings), topics_of(settings), mode=mode) if known else None
+
+
 def _invented_mode(settings: Settings) -> ProviderMode:
     return "simulated" if settings.mode == "simulated" else "offline"
+
+
+def watcher_of(settings: Settings, worker: Worker) -> Watcher:
+    """Return the watcher beside this worker of the research flow, not started. It pins what investigations pin."""
+    from agents.investigation.subject import asked
+    from agents.tables import load_tables
+    from streams.journal.appender import Appender
+    from streams.journal.clock import utc_now
+    from streams.journal.log import KafkaLog
+    from streams.watches.matching import NewsMatches
+    from streams.watches.watcher import Watcher
+    from streams.watches.writer import WatchWriter
+
+    address, topics = address_of(settings), topics_of(settings)
+    snapshot, limits = investigation_snapshot_of(settings), investigation_limits(settings)
+
+    def ask(watch: WatchSet, at: datetime) -> InvestigationAsked:
+        as_of = investigated_as_of(settings, at)
+        return asked(watch.subject, as_of=as_of, config_hash="", limits=limits, watch=watch.id)
+
+    writer = WatchWriter(
+        Appender(address, client_id="newsproof-watches"), topics, partitions=settings.topic_partitions,
+        ask=ask, pin=lambda appender: worker.configs.publish(snapshot, appender),
+    )  # fmt: skip
+    log = KafkaLog(address, client_id="newsproof-watches")
+    matches = NewsMatches(log, topics.cases, load_tables(demo=settings.mode != "live"))
+    return Watcher(log, topics.watches, writer, matches, utc_now, settings.watch_daily_limit)
 
 
 def refuse_unusable_research(settings: Settings) -> None:

@@ -19,6 +19,8 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("process", "Send 42 real news items through the pipeline, and report."),
         "publish": ("publishing", "Put news in: JSON objects or lines of text."),
         "investigate": ("investigate", "Have a subject looked into, and get a brief."),
+        "watch": ("watches", "Have a subject looked into again and again."),
+        "watches": ("watches", "The watches: list, pause, resume, end."),
         "web": ("web", "Serve the page and the HTTP API by themselves."),
         "worker": ("process", "One worker, against configured servers."),
         "research-worker": ("process", "One worker of the research chat and of investigations."),

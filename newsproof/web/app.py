@@ -11,6 +11,7 @@ from newsproof.web.api import analytics as analytics_api
 from newsproof.web.api import investigations as investigations_api
 from newsproof.web.api import live as live_api
 from newsproof.web.api import research as research_api
+from newsproof.web.api import watches as watches_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
 from newsproof.web.rates import Rates
@@ -30,6 +31,6 @@ def application(backend: Backend, token: str) -> ASGIApp:
     )
     app.state.backend, app.state.tokens = backend, tokens
     answer_errors(app)
-    for part in (live_api, research_api, investigations_api, analytics_api, pages):
+    for part in (live_api, research_api, investigations_api, watches_api, analytics_api, pages):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

@@ -19,6 +19,7 @@ from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
+from newsproof.app.watches import WatchBook
 from newsproof.evaluation.profit.study_report import StudyReport
 from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
@@ -67,6 +68,7 @@ class Backend:
         self.turns = TurnFeed(
             self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
         )
+        self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)

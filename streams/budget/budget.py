@@ -24,6 +24,7 @@ from schemas.budget import MAX_USD, BudgetRecord, ClaimKind, LimitsSet, PassedBy
 from schemas.calls import Call
 from schemas.effects import CallModel, Effect, Failure
 from schemas.errors import ContractError
+from schemas.record_codec import NewerRecordError
 from schemas.topics import Topics
 from streams.budget.rule import BudgetState, Decision
 from streams.effects.spending import Budget, Grant
@@ -85,7 +86,7 @@ class BudgetLedger(Budget):
         """Read the topic to its end and publish this worker's limits if needed. Ready when it returns.
 
         Raises:
-            NewerBudgetError: the topic holds a record of newer code.
+            NewerRecordError: the topic holds a record of newer code.
         """
         try:
             await self._start()
@@ -229,7 +230,7 @@ class BudgetLedger(Budget):
         try:
             said = decode(record.value)
         except ContractError as exc:
-            if exc.reason == "newer_budget_record":
+            if isinstance(exc, NewerRecordError):
                 raise
             self.state.ignore(record.offset, record.timestamp, str(exc))
             log.warning("passed by: not a budget record", offset=record.offset, why=str(exc))

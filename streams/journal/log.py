@@ -122,6 +122,13 @@ class _KafkaCursor:
         return dict(await self._consumer.end_offsets(list(tps)))
 
 
+async def starts_since(log: Log, topic: str, ms: int) -> dict[TopicPartition, int]:
+    """Return the first offset of each partition appended at or after a time (ms since 1970); its end if there is none."""
+    bounds = await log.bounds(topic)
+    found = await log.offsets_at(bounds, ms)
+    return {tp: end if (at := found[tp]) is None else at for tp, (_, end) in bounds.items()}
+
+
 async def record_ends(log: Log, spans: Bounds) -> dict[TopicPartition, int]:
     """Return the offset after the last record of each range; the range's start if there is none.
 

@@ -15,7 +15,7 @@ from newsproof.app.composition import address_of, clickhouse_of, topics_of, work
 from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import research_unready, serve_health
 from newsproof.app.processes.metrics import WorkerMetrics
-from newsproof.app.research_composition import research_ports_of, research_snapshot_of
+from newsproof.app.research_composition import research_ports_of, research_snapshot_of, watcher_of
 from streams.runtime.worker_slot import refuse_taken_slot
 
 log = structlog.get_logger(__name__)
@@ -52,5 +52,6 @@ async def serve_research(
         await refuse_taken_slot(address, worker.group, options.slot)
     serve_health(settings, WorkerMetrics(worker, None, budget), lambda: research_unready(worker, budget))
     log.info("research worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    await run_until(ending, (worker.run, worker.stop))
+    watcher = watcher_of(settings, worker)
+    await run_until(ending, (watcher.run, watcher.stop), (worker.run, worker.stop))
     log.info("research worker ended in order", slot=options.slot)

@@ -507,3 +507,16 @@ def test_one_more_page_that_denies_never_raises(
     before = read(references, said)
     after = read([*references, last], [*said, says(last, "denies")])
     assert not is_raised(after, before)
+
+
+def test_the_pages_that_a_watch_made_its_news_of_do_not_bear_it_out_nor_do_their_owners() -> None:
+    claim = replace(HACK, source_url=None, origins=("https://site1.example/1", "https://kraken.com/blog?utm_source=x"))
+    own, another, third = press(1), press(2, domain="site1.example"), press(3)
+    assert supported(own, another, third) == 2
+    assert judge(*((p, says(p)) for p in (own, another, third)), claim=claim).supporting_sources == 1
+    theirs = official(4)
+    assert judge((theirs, says(theirs))).verdict == "confirmed"
+    assert judge((theirs, says(theirs)), claim=claim).verdict == "unconfirmed"
+    # What they deny still counts, and who repeats them with their name is no witness either.
+    denial = official(5, "We have not been hacked and lost no customer money.")
+    assert judge((denial, says(denial, "denies")), claim=claim).verdict == "refuted"

@@ -1,0 +1,50 @@
+"""Routes of watches: investigations that come again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from newsproof.app.watches import watch_of
+from newsproof.web.api.live import CASE_ID, backend_of
+from newsproof.web.responses import Refused, as_json
+from schemas.watches import MAX_SUBJECT
+
+router = APIRouter(prefix="/api/v1/watches", tags=["watches"])
+
+
+class WatchAsked(BaseModel):
+    """A watch to set: `every` such as 6h (30m to 30d), or `on_news`."""
+
+    subject: str = Field(min_length=1, max_length=MAX_SUBJECT)
+    every: str | None = Field(None, max_length=20)
+    on_news: bool = False
+
+
+@router.get("")
+async def watches(request: Request) -> Response:
+    """Return every watch, newest first, those that have ended last."""
+    return as_json({"items": await backend_of(request).watches.views()})
+
+
+@router.post("", status_code=201)
+async def set_watch(request: Request, asked: WatchAsked) -> Response:
+    """Set a watch. It fires at once, then by the clock or on news that concern the subject."""
+    watch = watch_of(asked.subject, asked.every, on_news=asked.on_news, by="web")
+    return as_json(await backend_of(request).watches.set(watch), 201)
+
+
+@router.post("/{watch_id}/{command}")
+async def change(
+    request: Request,
+    watch_id: Annotated[str, Path(pattern=CASE_ID)],
+    command: Literal["pause", "resume", "end"],
+) -> Response:
+    """Pause, resume or end a watch; return it as it is then."""
+    book = backend_of(request).watches
+    if watch_id not in (await book.state()).watches:
+        raise Refused(404, f"there is no watch {watch_id}", "GET /api/v1/watches lists them")
+    return as_json(await book.change(watch_id, command, by="web"))

@@ -1,0 +1,129 @@
+"""The records of the ``watches`` topic: investigations that come again. One partition, so one order for everyone.
+
+    WatchSet ─► WatchFired(n) ─► WatchOpened(n) ─► WatchFired(n + 1) ─► …      WatchPaused, WatchResumed, WatchEnded at any time
+
+A firing and its opening name the watch's last accepted record as their ``cause`` and have an id made of it, as the events of
+a case do. What is accepted stands in no record: every reader folds them by one rule (``streams.watches.rule``). Times of
+records are those of their append at the broker.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from schemas.ids import event_id, investigation_id, normalise_text
+from schemas.record_codec import RecordCodec
+
+VERSION = 1
+MIN_EVERY_S = 1800
+"""The shortest interval: an investigation may take 15 minutes, and what it found must be published before the next begins."""
+MAX_EVERY_S = 30 * 24 * 3600
+MAX_SUBJECT = 500
+"""Characters."""
+SOURCE_PREFIX = "watch:"
+"""The source of news that a watch published begins so. No watch fires on it."""
+_NAME_CHARACTERS = 60
+_RUN = "watches"
+
+
+class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_set"):
+    """A watch begins. It fires at once, then every ``every_s`` seconds; None: when news come in that concern the subject.
+
+    ``id`` is the watch's. ``subject`` is the question as it was asked, ``language`` (zh, en or other) its own. ``by`` says
+    where it was set.
+    """
+
+    id: str
+    subject: str
+    every_s: int | None
+    language: str
+    by: str
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if not (self.subject.strip() and len(self.subject) <= MAX_SUBJECT):
+            raise ValueError(f"a subject must have 1 to {MAX_SUBJECT} characters")
+        if self.every_s is not None and not MIN_EVERY_S <= self.every_s <= MAX_EVERY_S:
+            raise ValueError(f"an interval must be within {MIN_EVERY_S} and {MAX_EVERY_S} s")
+
+    @property
+    def watch(self) -> str:
+        """The id of the watch."""
+        return self.id
+
+
+class WatchFired(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_fired"):
+    """The watch is due for the ``n``-th time, from 1. ``news``: the case that it fires on.
+
+    ``due_at`` (UTC) is when it was due, of several missed times the latest; on news, when that case was triaged.
+    """
+
+    id: str
+    watch: str
+    cause: str
+    n: int
+    due_at: datetime
+    news: str | None = None
+    version: int = VERSION
+
+    @property
+    def investigation(self) -> str:
+        """The id of the investigation that it opens: the same, whoever opens it."""
+        return investigation_id("watch", self.watch, self.news or str(self.n))
+
+
+class WatchOpened(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_opened"):
+    """The investigation of the ``n``-th firing is on the log, so nobody opens it again."""
+
+    id: str
+    watch: str
+    cause: str
+    n: int
+    investigation: str
+    version: int = VERSION
+
+
+class WatchPaused(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_paused"):
+    """The watch does not fire until it is resumed."""
+
+    id: str
+    watch: str
+    by: str
+    version: int = VERSION
+
+
+class WatchResumed(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_resumed"):
+    """The watch fires again at its next time. What it missed meanwhile is not made up for."""
+
+    id: str
+    watch: str
+    by: str
+    version: int = VERSION
+
+
+class WatchEnded(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_ended"):
+    """The watch never fires again."""
+
+    id: str
+    watch: str
+    by: str
+    version: int = VERSION
+
+
+WatchCommand = WatchPaused | WatchResumed | WatchEnded
+WatchRecord = WatchSet | WatchFired | WatchOpened | WatchCommand
+
+_codec: RecordCodec[WatchRecord] = RecordCodec(WatchRecord, "watches", tags="newsproof.watch_", version=VERSION)
+encode, decode = _codec.encode, _codec.decode
+
+
+def successor_id(watch: str, head: str) -> str:
+    """Return the id of the one firing or opening that may follow this record of a watch."""
+    return event_id(_RUN, watch, head)
+
+
+def source_of(subject: str) -> str:
+    """Return the source of the news that a watch of this subject publishes, such as ``watch:deepseek``."""
+    return SOURCE_PREFIX + normalise_text(subject).replace(" ", "-")[:_NAME_CHARACTERS]

@@ -1,0 +1,69 @@
+"""The watches as read from their topic, and what came of their last investigations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import TERMINAL_NAMES, BriefWritten, CaseFailed
+from schemas.record_codec import NewerRecordError
+from schemas.topics import Topics
+from schemas.watches import decode
+from streams.journal.clock import append_ms, appended_at
+from streams.journal.log import Log, starts_since
+from streams.journal.reader import JournalReader
+from streams.watches.rule import Watch, WatchState
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How an investigation stands. ``new``: how many changes its brief has since the one before; None without a brief."""
+
+    investigation_id: str
+    state: str
+    ended_at: datetime | None = None
+    new: int | None = None
+
+
+async def read_watches(log: Log, topics: Topics) -> WatchState:
+    """Return the fold of the whole topic up to its present end.
+
+    Raises:
+        NewerRecordError: the topic holds a record of newer code.
+    """
+    state = WatchState()
+    async for _, records in log.replay(await log.bounds(topics.watches)):
+        for record in records:
+            try:
+                state.fold(int(append_ms(record)), decode(record.value))
+            except NewerRecordError:
+                raise
+            except ContractError:
+                continue  # the watchers have logged it
+    return state
+
+
+async def last_results(log: Log, topics: Topics, watches: Iterable[Watch]) -> dict[str, Result]:
+    """Return watch → how its last opened investigation stands: ``running``, ``brief``, ``stopped`` or ``failed``."""
+    opened = {w.investigation: w for w in watches if w.investigation is not None}
+    if not opened:
+        return {}
+    found = {w.set.id: Result(investigation_id=id, state="running") for id, w in opened.items()}
+    reader = JournalReader(log, topics.research)
+    # None of them was opened before its watch fired, so every opening lies behind these offsets.
+    folds = await reader.begin(await starts_since(log, topics.research, min(w.fired_at_ms for w in opened.values())))
+    async for tp, records in reader.replay(folds):
+        for env, record in folds[tp].accept(records):
+            if env.type in TERMINAL_NAMES and (watch := opened.get(env.case_id)) is not None:
+                event = wire.decode(env.type, env.version, record.value)
+                brief = isinstance(event, BriefWritten)
+                found[watch.set.id] = Result(
+                    investigation_id=env.case_id,
+                    state="brief" if brief else "failed" if isinstance(event, CaseFailed) else "stopped",
+                    ended_at=appended_at(record),
+                    new=len(event.new_since) if isinstance(event, BriefWritten) else None,
+                )
+    return found

@@ -1,0 +1,159 @@
+"""The watcher: fires what is due and opens its investigations. Every worker of the research flow has one, and none leads.
+
+    watches ─► fold ─► due? ─► WatchFired ─► watches ─► fold ─► accepted? ─► InvestigationAsked ─► research
+                                                                       └─► WatchOpened ─► watches
+
+Whoever is killed at any point is followed by any other: a firing has one id for one head, its investigation one id for ever,
+and the journal opens a case once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import structlog
+from aiokafka import TopicPartition
+
+from schemas.errors import ContractError
+from schemas.record_codec import NewerRecordError
+from schemas.watches import WatchFired, WatchRecord, WatchSet, decode
+from streams.journal.clock import append_ms
+from streams.journal.log import Log
+from streams.journal.retry import is_away, retry_while_unavailable
+from streams.watches.rule import Watch, WatchState, ms_of
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 5.0
+"""New records of the topic are read at once; this bounds how late a clock or a news item is noticed."""
+HELP_AFTER_MS = 10_000
+"""A firing that another worker had accepted is opened by this one after so long: the other one has ended, or is away."""
+
+
+class Writer(Protocol):
+    """Where a watcher writes to (:class:`streams.watches.writer.WatchWriter`)."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def append(self, record: WatchRecord) -> int:
+        """Append to ``watches``; return the offset once the record is durable."""
+        ...
+
+    async def open(self, watch: WatchSet, fired: WatchFired, at: datetime) -> None:
+        """Append the opening of the firing's investigation to the journal. ``at`` (UTC): when it fired, by the log."""
+        ...
+
+
+class Matches(Protocol):
+    """Which news match which watch (:class:`streams.watches.matching.NewsMatches`)."""
+
+    async def newest(self, watches: Sequence[Watch], now_ms: int) -> Mapping[str, tuple[int, str]]: ...
+
+    async def close(self) -> None: ...
+
+
+class Watcher:
+    """One worker's part in the watches. ``state`` is the fold so far; ``clock`` gives the time (UTC).
+
+    ``daily_limit``: how often one watch may fire on one UTC day.
+    """
+
+    def __init__(
+        self, log: Log, topic: str, writer: Writer, matches: Matches, clock: Callable[[], datetime], daily_limit: int
+    ) -> None:
+        self.state = WatchState()
+        self._log, self._tp = log, TopicPartition(topic, 0)
+        self._writer, self._matches, self._clock, self._limit = writer, matches, clock, daily_limit
+        self._until = 0
+        self._written: set[int] = set()
+        self._won: set[str] = set()
+        self._told: dict[str, int] = {}
+        self._running: asyncio.Task[Any] | None = None
+        self._ending = False
+
+    async def run(self) -> None:
+        """Watch until :meth:`stop`, also through times when Kafka is away.
+
+        Raises:
+            NewerRecordError: the topic holds a record of newer code.
+        """
+        self._running = asyncio.current_task()
+        if self._ending:
+            return
+        await self._writer.start()
+        try:
+            await retry_while_unavailable(self._follow, "the watches", unavailable=is_away)
+        finally:
+            await self._matches.close()
+            await self._writer.stop()
+
+    def stop(self) -> None:
+        """End at once: whatever is half done, the next worker goes on with."""
+        self._ending = True
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _follow(self) -> None:
+        self.state, self._written, self._won = WatchState(), set(), set()
+        first, self._until = (await self._log.bounds(self._tp.topic))[self._tp]
+        async with self._log.follow({self._tp: first}, wait_ms=500) as cursor:
+            while True:
+                for records in (await cursor.next(LOOK_EVERY_S)).values():
+                    for record in records:
+                        self._fold(record)
+                # What was just written may change what is due: it is read back before anything else is done.
+                if await cursor.position(self._tp) >= self._until:
+                    await self.act()
+
+    def _fold(self, record: Any) -> None:
+        try:
+            said = decode(record.value)
+        except NewerRecordError:
+            raise
+        except ContractError as exc:
+            log.warning("passed by: not a record of watches", offset=record.offset, why=str(exc))
+            return
+        accepted = self.state.fold(int(append_ms(record)), said)
+        if accepted and isinstance(said, WatchFired) and record.offset in self._written:
+            self._won.add(said.id)
+
+    async def act(self) -> None:
+        """Fire what is due, and open what has fired."""
+        now_ms = ms_of(self._clock())
+        self._written.clear()
+        watches = [w for w in self.state.watches.values() if w.state == "active" or w.pending]
+        news = await self._matches.newest([w for w in watches if w.set.every_s is None], now_ms)
+        for watch in watches:
+            if watch.pending is not None:
+                await self._open(watch, watch.pending, now_ms)
+            elif (fired := watch.due(now_ms, news.get(watch.set.id))) is not None:
+                if watch.fired_on(now_ms) < self._limit:
+                    await self._append(fired)
+                else:
+                    self._tell_limit(watch, now_ms)
+
+    async def _open(self, watch: Watch, fired: WatchFired, now_ms: int) -> None:
+        if fired.id not in self._won and now_ms < watch.fired_at_ms + HELP_AFTER_MS:
+            return
+        await self._writer.open(watch.set, fired, datetime.fromtimestamp(watch.fired_at_ms / 1000, UTC))
+        self._won.discard(fired.id)
+        await self._append(watch.opening())
+
+    async def _append(self, record: WatchRecord) -> None:
+        offset = await self._writer.append(record)
+        self._written.add(offset)
+        self._until = max(self._until, offset + 1)
+
+    def _tell_limit(self, watch: Watch, now_ms: int) -> None:
+        day = now_ms // (24 * 3600 * 1000)
+        if self._told.get(watch.set.id) != day:
+            self._told[watch.set.id] = day
+            log.warning(
+                "a watch has fired as often as it may today (UTC): it fires again tomorrow, or raise WATCH_DAILY_LIMIT",
+                watch=watch.set.id, subject=watch.set.subject, fired=watch.fired_on(now_ms),
+            )  # fmt: skip

@@ -1,0 +1,36 @@
+"""Which news concern the subject of a watch."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from agents.investigation.concern import Concern
+from agents.tables import load_tables
+from lab.bench.graph import DRAFT
+
+TABLES = load_tables(demo=False)
+NOBODYS = replace(DRAFT, asset="UNKNOWN", entity=None)
+
+
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("Monitor Binance's latest developments", "币安将暂停提币"),
+        ("Ethereum upgrade", "以太坊基金会推迟升级"),
+        ("关注DeepSeek的最新进展", "DeepSeek denies a new model"),
+        ("deepseek", "传DEEPSEEK将发币"),
+        ("稳定币监管", "香港金管局就穩定幣的監管发布条例"),
+    ],
+)
+def test_news_that_name_its_entity_its_asset_or_its_words_concern_a_subject(subject: str, text: str) -> None:
+    assert Concern(subject, TABLES).is_met(text, NOBODYS)
+
+
+def test_what_triage_found_counts_and_other_news_do_not() -> None:
+    watched = Concern("Ethereum upgrade", TABLES)
+    assert watched.is_met("The merge is near", replace(NOBODYS, asset="ETH"))
+    assert not watched.is_met("Binance lists ZK", NOBODYS)
+    assert Concern("Binance", TABLES).is_met("It lists ZK", replace(NOBODYS, entity="Binance"))
+    assert not Concern("稳定币监管", TABLES).is_met("监管机构起诉一家交易所", NOBODYS)
+    assert not Concern("DeepSeek listing", TABLES).is_met("DeepSeek has a new model", NOBODYS)

@@ -1,0 +1,170 @@
+"""Watchers at work: on a log in memory with a clock that skips every wait, and on Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from agents.tables import load_tables
+from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
+from lab.outage.clock import run_virtually, virtual_now
+from newsproof.app.watches import WatchBook, found, view_of, watch_of
+from schemas.errors import ConfigError, ContractError
+from schemas.events import InvestigationAsked
+from schemas.topics import partition_of
+from schemas.watches import WatchSet
+from streams.journal.appender import Appender
+from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
+from streams.journal.memory_log import MemoryLog
+from streams.watches.matching import NewsMatches
+from streams.watches.reading import read_watches
+from streams.watches.rule import ms_of
+from streams.watches.watcher import Watcher
+from streams.watches.writer import WatchWriter, append_record
+from tests.streams.records import TRIAGED, after, opening
+from tests.streams.world import World
+
+TABLES = load_tables(demo=False)
+HOURLY = WatchSet(id="clock", subject="DeepSeek", every_s=3600, language="en", by="test")
+ON_NEWS = replace(HOURLY, id="news", subject="DeepSeek launches", every_s=None)
+PARTITIONS = 2
+
+
+class InMemory:
+    """A log in memory with one watcher, which runs while a test goes on."""
+
+    def __init__(self, daily_limit: int) -> None:
+        self.log = MemoryLog({TOPICS.watches: 1, TOPICS.research: 1, TOPICS.cases: PARTITIONS})
+        writer = WatchWriter(MemoryAppender(self.log), TOPICS, partitions=1, ask=asked_by, pin=pinned)
+        matches = NewsMatches(self.log, TOPICS.cases, TABLES)
+        self.watcher = Watcher(self.log, TOPICS.watches, writer, matches, virtual_now, daily_limit)
+
+    async def set(self, watch: WatchSet) -> None:
+        await append_record(MemoryAppender(self.log), TOPICS, watch)
+
+    async def judged(self, number: int, **changes: str) -> str:
+        """Write a case that was opened and triaged; return its id."""
+        case, head, value, headers = opening(number, **changes)
+        _, triaged, more = after(case, head, TRIAGED)
+        for said, with_ in ((value, headers), (triaged, more)):
+            where = partition_of(case, PARTITIONS)
+            self.log.append(TOPICS.cases, where, value=said, headers=with_, timestamp=ms_of(virtual_now()))
+        return case
+
+    async def fired(self, id: str) -> int:
+        return (await read_watches(self.log, TOPICS)).watches[id].n
+
+
+def run_in_memory(story: Callable[[InMemory], Awaitable[None]], daily_limit: int = 12) -> None:
+    async def run() -> None:
+        there = InMemory(daily_limit)
+        watching = asyncio.create_task(there.watcher.run())
+        await story(there)
+        there.watcher.stop()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+    run_virtually(run())
+
+
+def test_a_watch_fires_no_more_often_than_it_may_on_a_day_and_goes_on_the_next() -> None:
+    async def story(there: InMemory) -> None:
+        await there.set(HOURLY)
+        await asyncio.sleep(23 * 3600)
+        assert await there.fired("clock") == 3
+        seen = view_of(there.watcher.state.watches["clock"], virtual_now(), 3, None)
+        assert "has fired 3 times today" in seen.note and seen.next_due_at is not None and seen.next_due_at.hour == 0
+        await asyncio.sleep(3600 + 60)
+        assert await there.fired("clock") == 4
+
+    run_in_memory(story, daily_limit=3)
+
+
+def test_news_that_concern_the_subject_fire_once_triaged_and_a_watchs_own_news_never_do() -> None:
+    async def story(there: InMemory) -> None:
+        await there.judged(1, text="DeepSeek launches before anybody watched")
+        await there.set(ON_NEWS)
+        await asyncio.sleep(3600)
+        assert await there.fired("news") == 1  # to have something to compare with
+        await there.judged(2, text="DeepSeek launches, says its own watch", source="watch:deepseek")
+        await there.judged(3, text="Somebody else launches")
+        await asyncio.sleep(60)
+        assert await there.fired("news") == 1
+        case = await there.judged(4, text="DeepSeek launches a chip")
+        await there.judged(4, text="DeepSeek launches a chip", source="another")
+        await asyncio.sleep(10)
+        last = there.watcher.state.watches["news"].last
+        assert last is not None and (last.n, last.news) in {
+            (2, case),
+            (2, opening(4, text="DeepSeek launches a chip", source="another")[0]),
+        }
+        await asyncio.sleep(3600)
+        assert await there.fired("news") == 2
+
+    run_in_memory(story)
+
+
+async def test_on_kafka_the_watch_that_was_set_is_looked_into_once_and_obeys(world: World) -> None:
+    book = WatchBook(world.address, world.topics, daily_limit=12)
+    watch = await book.set(watch_of("关注DeepSeek的最新进展", "6h", on_news=False, by="test"))
+    with pytest.raises(ConfigError, match="watched already"):
+        await book.set(watch_of("DeepSeek", None, on_news=True, by="test"))
+
+    async def published(_appender: object) -> str:
+        return "config"
+
+    def watcher() -> Watcher:
+        log = KafkaLog(world.address)
+        writer = WatchWriter(
+            Appender(world.address), world.topics, partitions=world.partitions, ask=asked_by, pin=published
+        )
+        return Watcher(log, world.topics.watches, writer, NewsMatches(log, world.topics.cases, TABLES), utc_now, 12)
+
+    both = [watcher(), watcher()]
+    running = [asyncio.create_task(one.run()) for one in both]
+    await world.until(lambda: all(w.state.watches and w.state.watches[watch.id].investigation for w in both))
+    for one in both:
+        one.stop()
+    await asyncio.gather(*running, return_exceptions=True)
+    opened = [f for f in await world.journal(world.topics.research) if f.accepted]
+    assert [(type(f.event), f.envelope.case_id if f.envelope else "") for f in opened] == [
+        (InvestigationAsked, both[0].state.watches[watch.id].investigation)
+    ]
+    event: Any = opened[0].event
+    assert (event.watch, event.subject, event.config_hash, event.language) == (watch.id, "DeepSeek", "config", "zh")
+
+    (listed,) = await book.views()
+    assert (listed.state, listed.fired, listed.source) == ("active", 1, "watch:deepseek")
+    assert listed.last_result is not None and listed.last_result.state == "running"
+    short = watch.id[:8]
+    assert (await book.change(short, "pause", by="test")).state == "paused"
+    with pytest.raises(ConfigError, match="paused already"):
+        await book.change(short, "pause", by="test")
+    assert (await book.change(short, "resume", by="test")).state == "active"
+    assert (await book.change(short, "end", by="test")).next_due_at is None
+    with pytest.raises(ConfigError, match="has ended: set a new watch"):
+        await book.change(short, "resume", by="test")
+    with pytest.raises(ConfigError, match="no watch 'nobody'"):
+        found(await book.state(), "nobody")
+
+
+@pytest.mark.parametrize(
+    ("subject", "every", "on_news", "told"),
+    [
+        ("DeepSeek", None, False, "either by the clock or on news"),
+        ("DeepSeek", "6h", True, "not both"),
+        ("DeepSeek", "29m", False, "too often: an investigation may take 15 minutes.*30m or more"),
+        ("DeepSeek", "31d", False, "30d or less"),
+        ("DeepSeek", "daily", False, "such as 45m, 6h or 1d"),
+        ("?!", "6h", False, "holds no word"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_what_to_write(subject: str, every: str | None, on_news: bool, told: str) -> None:
+    with pytest.raises(ContractError, match=told):
+        watch_of(subject, every, on_news=on_news, by="test")
