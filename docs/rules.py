@@ -35,7 +35,9 @@ def main() -> None:
         truth = labels[name].truth
         change = judged(truth, was, now)
         sums[change] += 1
-        rows.append((name, truth, told(was), was.confidence, told(now), now.confidence, verdict_in_words(now), change))
+        rows.append(
+            (name, truth, told(was), was.confidence, told(now), now.confidence, verdict_in_words(now).en, change)
+        )
     print("| news | label | rules 1 | rules 2 | verdict | was it better |\n|---|---|---|---|---|---|")
     for name, truth, was_told, was_sure, now_told, now_sure, verdict, change in rows:
         print(f"| {name} | {truth} | {was_told} {was_sure:.2f} | {now_told} {now_sure:.2f} | {verdict} | {change} |")
@@ -54,7 +56,7 @@ def newest(log: LogFile) -> dict[str, Signal]:
 
 def told(signal: Signal) -> str:
     """Return the order, and the stage where it is not final."""
-    return action_in_words(signal) + ("" if signal.stage == "final" else f" ({signal.stage})")
+    return action_in_words(signal).en + ("" if signal.stage == "final" else f" ({signal.stage})")
 
 
 def judged(truth: str, was: Signal, now: Signal) -> str:

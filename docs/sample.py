@@ -43,9 +43,17 @@ def main() -> int:
         stage = "" if s.stage == "final" else f"{s.stage}, "
         flags = ", ".join(f for f in s.risk_flags if f != "offline")
         confidence = f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}"
-        verdict = f"{stage}{verdict_in_words(s)}"
+        verdict = f"{stage}{verdict_in_words(s).en}"
         label = labels[str(news.external_id)].truth
-        cells = (news.external_id, label, action_in_words(s), confidence, verdict, flags, news.text.replace("|", "/"))
+        cells = (
+            news.external_id,
+            label,
+            action_in_words(s).en,
+            confidence,
+            verdict,
+            flags,
+            news.text.replace("|", "/"),
+        )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     page = HEAD + "\n".join([*figures(signals), "", *lines]) + "\n"
     (PROJECT / "docs" / "sample.md").write_text(page, "utf-8")

@@ -38,6 +38,7 @@ from lab.chaos.outcome import Outcome as ChaosOutcome
 from lab.hostile.run import Outcome as HostileOutcome
 from newsproof import notebook
 from newsproof.app.composition import worker_options
+from newsproof.app.dead_letters import DeadLetter
 from newsproof.app.processes.health import HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from newsproof.cli.access.kafka import _ways, login_of
@@ -48,7 +49,6 @@ from newsproof.cli.data.outcomes import Changes, ImportReport, Removed, Standing
 from newsproof.cli.data.parquet_export import Export
 from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.log.budget import as_document as budget_document
-from newsproof.cli.log.dead_letters import DeadLetter
 from newsproof.cli.log.dead_letters import _document as letter_document
 from newsproof.cli.log.topics import SHOWN, describe_topics
 from newsproof.cli.main import app

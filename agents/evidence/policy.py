@@ -78,7 +78,7 @@ def _verdict_steps(judgement: Judgement, chosen: float | None) -> Iterator[Adjus
     if judgement.verdict == "unchecked":
         return
     amount = _amount(judgement, chosen)
-    yield Adjustment(rule=judgement.verdict, amount=amount, reason=_EN[judgement.verdict])
+    yield Adjustment(rule=judgement.verdict, amount=amount, reason=VERDICT_EN[judgement.verdict])
     has_width = judgement.low != judgement.high
     if has_width and chosen is not None and (math.isnan(chosen) or abs(amount - chosen) > 10**-DIGITS):
         # The amount above is already the allowed one, so the clamp adds 0 and the list still adds up.
@@ -141,7 +141,7 @@ def notes(
     ``why``: the reason of the verdict ``unchecked``, which has no references to name.
     """
     zh = language == "zh"
-    found = _ZH[judgement.verdict] if zh else _EN[judgement.verdict]
+    found = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
     parts = [f"{found}: {why}" if why else found]
     parts += _evidence_parts(judgement, heard, zh) if judgement.verdict != "unchecked" else []
     if any(a.rule == "memory" for a in conclusion.adjustments):
@@ -150,7 +150,7 @@ def notes(
     return f"初判 {change}, 依据: {'; '.join(parts)}" if zh else f"Preliminary {change}, because: {'; '.join(parts)}"
 
 
-_ZH: dict[Verdict, str] = {
+VERDICT_ZH: dict[Verdict, str] = {
     "confirmed": "已证实: 官方、足够的独立来源或实测数据支持",
     "likely": "可能属实: 有来源支持, 但不足以证实",
     "unconfirmed": "未证实: 已搜索, 支持不足",
@@ -159,7 +159,7 @@ _ZH: dict[Verdict, str] = {
     "refuted": "已被否认: 当事方、主管机构、实测数据或可信来源否认",
     "unchecked": "未核查",
 }
-_EN: dict[Verdict, str] = {
+VERDICT_EN: dict[Verdict, str] = {
     "confirmed": "confirmed by an official page, by enough sources or by a measurement",
     "likely": "supported, but by too little to call it confirmed",
     "unconfirmed": "searched for, and too little supports it",
@@ -168,6 +168,7 @@ _EN: dict[Verdict, str] = {
     "refuted": "the party, an authority, a measurement or an established source says that it is false",
     "unchecked": "not checked",
 }
+"""What a verdict says, for reasons and notes; the log holds these words (``newsproof.report.rule_words``)."""
 
 
 def _evidence_parts(judgement: Judgement, heard: Sequence[Heard], zh: bool) -> list[str]:

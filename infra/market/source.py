@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -45,6 +46,7 @@ class Source(ServiceClient):
         return response
 
 
+@lru_cache(maxsize=4096)  # an event study asks it three times for each of its signals
 def ticker(asset: str) -> str | None:
     """Return the asset as a ticker that is safe in a URL, else None. Untrusted text must pass through here."""
     written = asset.strip().upper().lstrip("$")

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from lab.bench import auditing, installation, measures, memory, nulls, queue, replay, sink, streams, watches
+from lab.bench import analytics, auditing, installation, measures, memory, nulls, queue, replay, sink, streams, watches
 from lab.bench.measures import Figure
 from newsproof.app.invocation import json_line, table
 
@@ -29,6 +29,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "watches": watches.watches,
     "rest": installation.rest,
     "burst": installation.burst,
+    "analytics": analytics.analytics,
 }
 
 
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, watches, rest, burst",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, rest, burst, analytics, watches",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")

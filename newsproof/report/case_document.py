@@ -8,15 +8,18 @@ from typing import Any
 import msgspec
 
 from newsproof.report import narrative
+from newsproof.report.case_sentence import case_sentence
+from newsproof.report.timeline import Line, lines_of
+from newsproof.report.wording import Told
 from schemas.events import EventReceived, EvidenceCritiqued
 from schemas.evidence import Findings
 from schemas.news import News
-from schemas.signals import Signal
+from schemas.signals import Signal, Stage
 from streams.journal.case_reading import JournalRecord
 
 
 class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one case. None: the case did not come to it.
+    """What is told of one case. None: the case did not come to it. ``sentence``: what became of it, in both languages.
 
     ``pages``: the references as they count, in their order. ``confidence``: how the first confidence became the final one. ``revisions``: those of the signal, as published.
     ``passed_by``: records that the rule of acceptance ignored; their calls were paid for, and are among ``calls``.
@@ -25,7 +28,8 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
     case_id: str
     news: News | None
     config_hash: str
-    timeline: list[narrative.Line]
+    sentence: Told
+    timeline: list[Line]
     findings: Findings | None
     critique: EvidenceCritiqued | None
     pages: list[narrative.ReadPage]
@@ -37,7 +41,10 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ()) -> CaseDocument:
-    """Return the document of a case's records, of which there must be one, in log order."""
+    """Return the document of a case's records, of which there must be one, in log order.
+
+    ``revisions``: oldest first, as signals or as rows of theirs.
+    """
     found = narrative.signal_of(records)
     findings, critique = narrative.last_findings(records), narrative.critique_of(records)
     opening = next((r.event for r in records if isinstance(r.event, EventReceived)), None)
@@ -45,7 +52,8 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
         case_id=records[0].envelope.case_id,
         news=None if opening is None else opening.news,
         config_hash="" if opening is None else opening.config_hash,
-        timeline=narrative.lines_of(records),
+        sentence=case_sentence(records, _stage(revisions)),
+        timeline=lines_of(records),
         findings=findings,
         critique=critique,
         pages=narrative.pages_read(findings, critique),
@@ -55,3 +63,9 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
         calls=narrative.calls_of(records),
         passed_by=[r for r in records if not r.accepted],
     )
+
+
+def _stage(revisions: Sequence[Any]) -> Stage | None:
+    newest: Any = revisions[-1] if revisions else {}
+    stage: Stage | None = newest.stage if isinstance(newest, Signal) else newest.get("stage")
+    return stage

@@ -10,6 +10,7 @@ from infra.clickhouse.client import ClickHouse
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line
 from newsproof.app.servers import say_on_stderr
+from newsproof.report.answers import Interval
 from newsproof.report.data import read_report
 from newsproof.report.page import page_of
 from newsproof.report.terminal import print_report_of
@@ -19,7 +20,9 @@ Section = Callable[[ClickHouse, str], Awaitable[str]]
 """Makes a further section of the page, as HTML, from the tables and a run id."""
 
 
-async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool, study: Section) -> None:
+async def report_on(
+    invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool, study: Section, interval: Interval
+) -> None:
     """Print the report on one run; write the page, with its event study, if ``html`` names a file.
 
     Raises:
@@ -27,7 +30,7 @@ async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, a
         PermanentError: ClickHouse refuses a query.
     """
     async with database(invocation, admin=False) as tables:
-        report = await read_report(tables, run_id=run_id)
+        report = await read_report(tables, run_id=run_id, interval=interval)
         more = await study(tables, run_id) if html is not None else ""
     if as_json:
         json_line(report)

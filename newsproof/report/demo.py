@@ -12,12 +12,17 @@ from infra.offline.sample_news import Label
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
-from newsproof.report.data import QUESTIONS, StepFigures, read_steps
+from newsproof.report.data import StepFigures, read_steps
+from newsproof.report.wording import Language
 from schemas.ids import LIVE_RUN
 from schemas.news import News
 from schemas.signals import ACTED_ON, Signal
 from streams.audit.audit import AuditReport
 from streams.audit.signals import FaultySignal
+
+_BY_TYPE = """
+SELECT event_type, signals, mean_preliminary, mean_final, mean_delta, raised, lowered
+FROM v_confidence_delta_by_event_type WHERE run_id = {run:String} ORDER BY signals DESC, event_type LIMIT 20"""
 
 
 class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +70,7 @@ async def print_report(
     report: AuditReport,
     tables: ClickHouse,
     figures: LabelFigures,
-    language: narrative.Language,
+    language: Language,
 ) -> None:
     print_signals(signals, {news.case_id: news.identity for news in items}, language=language)
     print_labels(figures)
@@ -91,7 +96,7 @@ def print_signals(
     ids: dict[str, str] | None = None,
     *,
     title: str = "Signals",
-    language: narrative.Language = "en",
+    language: Language = "en",
 ) -> None:
     """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
     newest = {s.signal_id: s for s in signals}
@@ -101,9 +106,11 @@ def print_signals(
         (
             known.get(s.case_id, s.case_id[:8]),
             s.asset or "–",
-            narrative.action_in_words(s),
+            narrative.action_in_words(s).en,
             f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
-            narrative.verdict_in_words(s) if s.stage == "final" else f"{s.stage}, {narrative.verdict_in_words(s)}",
+            narrative.verdict_in_words(s).en
+            if s.stage == "final"
+            else f"{s.stage}, {narrative.verdict_in_words(s).en}",
             s.supporting_sources,
             s.independent_sources,
             " ".join(s.risk_flags),
@@ -125,7 +132,7 @@ async def print_analytics(tables: ClickHouse) -> None:
     ]  # fmt: skip
     columns = ("step", "results", "p50 ms", "p95 ms", "calls", "failed", "tokens", "cost USD")
     table(columns, rows, title="Latency and cost by step (v_latency_by_step, v_cost_by_step)", right=columns[1:])
-    deltas = await tables.query(QUESTIONS["deltas_by_type"], {"run": LIVE_RUN})
+    deltas = await tables.query(_BY_TYPE, {"run": LIVE_RUN})
     title = "Confidence by event type (v_confidence_delta_by_event_type)"
     table(deltas.columns, deltas.rows, title=title, right=deltas.columns[1:])
 

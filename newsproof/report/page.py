@@ -8,12 +8,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape
 
 from newsproof.report import drawn as charts
-from newsproof.report.charts import STYLE
-from newsproof.report.data import Report, Rows, horizon, milliseconds, usd
+from newsproof.report.answers import VERDICTS, Rows
+from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
+from newsproof.report.data import Report, horizon, milliseconds, usd
 
 _STYLE = (
     STYLE
@@ -24,7 +26,8 @@ figure{margin:0}figcaption{color:var(--faint);font-size:.875rem}svg{display:bloc
 .table{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;margin:.75rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .75rem;text-align:left;border-bottom:1px solid var(--line)}td.n,th.n{text-align:right}
 caption{text-align:left;color:var(--faint);padding:.25rem 0}.note{border-left:4px solid var(--c1);padding-left:1rem}
-summary{cursor:pointer}
+summary{cursor:pointer}.narrow{display:none}
+@media (max-width:40rem){.narrow{display:block}.wide{display:none}}
 """
 )
 _NUMBERS = (int, float)
@@ -37,15 +40,10 @@ def page_of(report: Report, *, written_at: str, more: str = "") -> str:
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     title = f"Newsproof report: {report.name}"
-    body = [
-        _head(report, written_at),
-        _cost(report),
-        _latency(report),
-        _deltas(report),
-        _reliability(report),
-        more,
-        _trust(report),
-    ]
+    sections = (_signals, _precision, _deltas, _reliability, _cost, _latency)
+    body = [_head(report, written_at)]
+    if not report.is_empty:
+        body += [_outcomes_note(report), *(section(report) for section in sections), more, _trust(report)]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -60,9 +58,16 @@ def _head(report: Report, written_at: str) -> str:
     return f"<h1>Newsproof report</h1><p>{escape(summary)}</p>{nothing}"
 
 
-def _section(heading: str, views: str, chart: str, *below: str) -> str:
-    caption = f"<figcaption>From {escape(views)}</figcaption>" if views else ""
-    return f"<section><h2>{escape(heading)}</h2><figure>{chart}{caption}</figure>{''.join(below)}</section>"
+def _section(heading: str, what: str, chart: Callable[[Canvas], str], *below: str) -> str:
+    """``what``: what is counted, in which unit, and from which view."""
+    caption = f"<figcaption>{escape(what)}</figcaption>"
+    return f"<section><h2>{escape(heading)}</h2>{figure(chart, caption)}{''.join(below)}</section>"
+
+
+def figure(chart: Callable[[Canvas], str], caption: str = "") -> str:
+    """Return a chart as HTML, drawn for wide and for narrow screens, of which one is shown."""
+    drawn = "".join(f'<div class="{name}">{chart(on)}</div>' for name, on in (("wide", WIDE), ("narrow", NARROW)))
+    return f"<figure>{drawn}{caption}</figure>"
 
 
 def table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) -> str:
@@ -95,9 +100,9 @@ def _cost(report: Report) -> str:
         *(("cost_usd", "cost USD", usd), ("unpriced", "of unknown price", str)),
     )
     return _section(
-        "Cost by day and step",
-        "v_spend",
-        charts.cost(report),
+        "Cost by step",
+        f"USD per {charts.per(report, 'spend')} of the request (UTC), of executed calls; from v_calls",
+        partial(charts.cost, report),
         f"<p>{escape(cost_note)}</p>",
         table("Cost by day and step", report["spend"], columns),
     )
@@ -116,12 +121,47 @@ def _latency(report: Report) -> str:
         report["to_signal"],
         [("verdict", "verdict", lambda v: v or "of schema 1"), ("signals", "signals", str), *opened],
     )
-    views = "v_latency_by_step, v_latency_to_signal"
-    return _section("Latency by step", views, charts.latency(report), steps, signals)
+    what = "From a step's cause to its result: median, 95th and 99th percentile, on a logarithmic axis; from events, v_judgements"
+    return _section("Latency by step", what, partial(charts.latency, report), steps, signals)
+
+
+def _signals(report: Report) -> str:
+    columns: list[tuple[str, str, Cell]] = [("day", "day (UTC)", str), ("signals", "signals", str)]
+    columns += [(name, name.replace("_", " "), str) for name in (*VERDICTS, "without_verdict")]
+    what = f"Signals per {charts.per(report, 'signals')} of their emission (UTC), each by its last final revision; from v_judgements"
+    days = table("Signals by day and verdict", report["signals"], columns)
+    why: list[tuple[str, str, Cell]] = [
+        ("unchecked_reason", "reason", lambda v: v.replace("_", " ") or "of schema 1"),
+        ("signals", "signals", str),
+    ]
+    unchecked = table("Not verified, by reason", report["unchecked"], why)
+    return _section("Signals by verdict", what, partial(charts.signals, report), days, unchecked)
+
+
+def _precision(report: Report) -> str:
+    if not report["precision"]:
+        return ""
+    share: Cell = lambda v: "too few days" if v is None else f"{v:.3f}"  # noqa: E731 - as the other columns are written
+    columns: list[tuple[str, str, Cell]] = [
+        ("horizon_s", "horizon", horizon),
+        ("by", "by", str),
+        ("group", "group", lambda v: v or "–"),
+        *((name, name, str) for name in ("acted", "counted", "hits")),
+        ("precision", "precision", lambda v: "–" if v is None else f"{v:.3f}"),
+        ("low", "from", share),
+        ("high", "to", share),
+        ("blocks", "blocks of time", str),
+    ]
+    what = (
+        "Of the signals to buy or sell, the share whose asset moved the said way from the first price that one could have had "
+        f"until {horizon(report.horizon_s)} later, before costs, with its 95 % interval over whole blocks of time (a UTC day, or "
+        "twice the horizon): below six of them too few; dashed: one half; from v_judged_outcomes"
+    )
+    rows = table("Precision by horizon", report["precision"], columns)
+    return _section("Precision of signals to buy or sell", what, partial(charts.precision, report), rows)
 
 
 def _deltas(report: Report) -> str:
-    chart = charts.confidence(report)
     changes = table(
         "Change of confidence, in steps of 0.1",
         report["deltas"],
@@ -142,14 +182,22 @@ def _deltas(report: Report) -> str:
             ("lowered", "lowered", str),
         ],
     )
-    return _section("What verification did to confidence", "v_confidence_delta_bins", chart, changes, types)
+    unchecked = sum(row["signals"] for row in report["unchecked"])
+    what = f"Signals by final less first confidence, in steps of 0.1, without the {unchecked:,} that were not verified; from v_judgements"
+    chart = partial(charts.confidence, report)
+    return _section("What verification did to confidence", what, chart, changes, types)
+
+
+def _outcomes_note(report: Report) -> str:
+    notes = (report.without_outcomes, report.synthetic)
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes if note)
 
 
 def _reliability(report: Report) -> str:
-    notes = (report.without_outcomes, report.synthetic)
-    paragraphs = "".join(f'<p class="note">{escape(note)}</p>' for note in notes if note)
-    views = "v_reliability, v_calibration, v_outcome_coverage"
-    return _section("Reliability", views, charts.reliability(report), paragraphs, *_reliability_tables(report))
+    if not report["calibration"]:
+        return f"<section><h2>Outcomes</h2>{_reliability_tables(report)[-1]}</section>"
+    what = "Share of hits by stated confidence of signals to buy or sell, in tenths, by horizon; from v_judged_outcomes"
+    return _section("Reliability", what, partial(charts.reliability, report), *_reliability_tables(report))
 
 
 def _reliability_tables(report: Report) -> list[str]:

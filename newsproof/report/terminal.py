@@ -6,8 +6,9 @@ from math import isfinite
 
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
+from newsproof.report.answers import VERDICTS
 from newsproof.report.charts import bar, sparkline
-from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
+from newsproof.report.data import Report, by_day, horizon, milliseconds, usd
 
 
 def print_report_of(report: Report) -> None:
@@ -17,16 +18,53 @@ def print_report_of(report: Report) -> None:
             as_started("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
         )
         return
-    _cost(report)
-    _latency(report)
+    _signals(report)
     _deltas(report)
     _reliability(report)
+    _cost(report)
+    _latency(report)
     table(
         ("check", "violations"),
         [tuple(r.values()) for r in report["trust"]],
         title="Can these figures be trusted? (v_trust_checks)",
         right=("violations",),
     )
+
+
+def _signals(report: Report) -> None:
+    counts = {name: sum(row[name] for row in report["signals"]) for name in (*VERDICTS, "without_verdict")}
+    top, days = max(counts.values(), default=0), report["signals"][-31:]
+    table(
+        ("verdict", "signals", "", "by day"),
+        [
+            (name.replace("_", " "), count, bar(count, top), sparkline([row[name] for row in days]))
+            for name, count in counts.items()
+            if count
+        ],
+        title="Signals by verdict (v_judgements)",
+        right=("signals",),
+    )
+    if report["unchecked"]:
+        reasons = ", ".join(
+            f"{row['unchecked_reason'] or 'schema 1'} {row['signals']:,}" for row in report["unchecked"]
+        )
+        say_result(f"Not verified, and not in what verification did: {reasons}\n")
+
+
+def _precision(report: Report) -> None:
+    rows = [
+        (
+            horizon(row["horizon_s"]),
+            row["group"].replace("_", " ") or ("all" if row["by"] == "all" else "–"),
+            f"{row['hits']:,} / {row['counted']:,}",
+            f"{row['precision']:.3f}",
+            "too few days" if row["low"] is None else f"{row['low']:.3f} … {row['high']:.3f}",
+        )
+        for row in report["precision"]
+        if row["counted"]
+    ]
+    columns = ("horizon", "group", "hits", "precision", "95 % interval")
+    table(columns, rows, title="Precision of signals to buy or sell (v_judged_outcomes)", right=columns[2:])
 
 
 def _cost(report: Report) -> None:
@@ -39,7 +77,7 @@ def _cost(report: Report) -> None:
         for day, total in zip(days, sums, strict=True)
     ]
     columns = ("day (UTC)", "calls", "cost USD", "of unknown price", "")
-    table(columns, rows[-31:], title="Cost by day (v_spend)", right=columns[1:4])
+    table(columns, rows[-31:], title="Cost by day (v_calls)", right=columns[1:4])
     steps: dict[str, float] = {}
     for parts in days.values():
         for step, cost in parts.items():
@@ -52,7 +90,7 @@ def _cost(report: Report) -> None:
             (step, usd(cost), bar(cost, top), sparkline(over_days[step]))
             for step, cost in sorted(steps.items(), key=lambda s: (-s[1], s[0]))
         ],
-        title="Cost by step (v_spend)",
+        title="Cost by step (v_calls)",
         right=("cost USD",),
     )
     for row in report["cost_per_signal"]:
@@ -78,7 +116,7 @@ def _latency(report: Report) -> None:
         )
         for r in report["to_signal"]
     ]
-    table(columns, rows, title="Latency (v_latency_by_step, v_latency_to_signal)", right=columns[1:5])
+    table(columns, rows, title="Latency (events, v_judgements)", right=columns[1:5])
 
 
 def _deltas(report: Report) -> None:
@@ -90,7 +128,7 @@ def _deltas(report: Report) -> None:
     table(
         ("final − preliminary", "signals", ""),
         rows,
-        title="What verification did to confidence (v_confidence_delta_bins)",
+        title="What verification did to confidence (v_judgements)",
         right=("signals",),
     )
 
@@ -108,7 +146,7 @@ def _reliability(report: Report) -> None:
         }
         rows.append(
             (
-                HORIZONS.get(c["horizon_s"], c["horizon_s"]),
+                horizon(c["horizon_s"]),
                 c["cases"],
                 f"{c['mean_confidence']:.3f}",
                 f"{c['hit_rate']:.3f}",
@@ -117,7 +155,8 @@ def _reliability(report: Report) -> None:
                 sparkline([rates.get(n) for n in range(10)]),
             )
         )
+    _precision(report)
     columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "hits by tenth of confidence")
-    table(columns, rows, title="Reliability (v_calibration, v_reliability)", right=columns[1:6])
+    table(columns, rows, title="Reliability (v_judged_outcomes)", right=columns[1:6])
     if report.synthetic:
         say_result(f"{report.synthetic}\n")

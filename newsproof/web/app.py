@@ -10,6 +10,9 @@ from newsproof.web import pages
 from newsproof.web.api import analytics as analytics_api
 from newsproof.web.api import investigations as investigations_api
 from newsproof.web.api import live as live_api
+from newsproof.web.api import news as news_api
+from newsproof.web.api import operations as operations_api
+from newsproof.web.api import prices as prices_api
 from newsproof.web.api import research as research_api
 from newsproof.web.api import watches as watches_api
 from newsproof.web.backend import Backend
@@ -30,7 +33,17 @@ def application(backend: Backend, token: str) -> ASGIApp:
         redoc_url=None,
     )
     app.state.backend, app.state.tokens = backend, tokens
-    answer_errors(app)
-    for part in (live_api, research_api, investigations_api, watches_api, analytics_api, pages):
+    answer_errors(app, pages.wrong_address)
+    for part in (
+        live_api,
+        news_api,
+        prices_api,
+        research_api,
+        investigations_api,
+        watches_api,
+        analytics_api,
+        operations_api,
+        pages,
+    ):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

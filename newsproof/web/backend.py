@@ -16,31 +16,41 @@ from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
+from newsproof.app.dead_letters import DeadLetter, DeadLetters
+from newsproof.app.hints import command_name
 from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.app.watches import WatchBook
-from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
+from newsproof.web.processes import Processes
 from newsproof.web.progress_text import case_progress
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
+from newsproof.web.readings import Readings
+from newsproof.web.vitals import Vitals, VitalsReader
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
+from streams.feed.providers import ProviderState
 from streams.feed.turns import TurnFeed
 
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 5.0
 ASK_TABLES_S = 3.0
+LOOK_FOR_PROCESSES_S = 15.0
+PREVIEW_BYTES = 400
 SQL_AT_ONCE = 2
 """Statements and comparisons that run at the same time; others wait."""
 
 
-class Status(msgspec.Struct, frozen=True):
-    """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists."""
+class Status(Vitals, frozen=True, kw_only=True):
+    """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists.
+
+    `open_cases` is None until the recent past is read; `providers`: those that cases have called since then. `command`:
+    how the command is called on this data directory.
+    """
 
     mode: str
     label: str
@@ -50,6 +60,9 @@ class Status(msgspec.Struct, frozen=True):
     workers_seen: bool
     research_seen: bool
     live: bool
+    open_cases: int | None
+    providers: tuple[ProviderState, ...]
+    command: str
 
 
 class Backend:
@@ -72,10 +85,12 @@ class Backend:
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
-        self.report: tuple[Report | None, float] = (None, 0.0)
-        self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
-        self.studies: dict[str, tuple[StudyReport | str, float]] = {}
-        self.reading_study = asyncio.Lock()
+        self.processes = Processes(settings.newsproof_data_dir)
+        self.letters = DeadLetters(self.address, self.topics, keep_bytes=PREVIEW_BYTES)
+        self.requeueing = asyncio.Lock()
+        self._reading_letters: asyncio.Task[list[DeadLetter]] | None = None
+        self.readings, self.asking_sql = Readings(), asyncio.Semaphore(SQL_AT_ONCE)
+        self.vitals = VitalsReader(self.address, self.topics)
         self._tables_away = "it was not asked yet"
         self._seen: frozenset[str] = frozenset()
         self._running: asyncio.Task[Any] | None = None
@@ -96,8 +111,12 @@ class Backend:
                     group.create_task(self.questions.run(), name="questions")
                     group.create_task(self.turns.run(), name="turns")
                     group.create_task(self._look(), name="look")
+                    group.create_task(self._look_at_processes(), name="look at processes")
         except BaseExceptionGroup as exc:
             raise _first_of(exc) from exc
+        finally:
+            if self._reading_letters is not None:
+                self._reading_letters.cancel()
 
     def stop(self) -> None:
         if self._running is not None:
@@ -107,6 +126,29 @@ class Backend:
         while True:
             await asyncio.gather(self._look_at_tables(), self._look_for_workers())
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _look_at_processes(self) -> None:
+        """Know when each was there last, also while nobody has the page open."""
+        while True:
+            await self.processes.look()
+            await asyncio.sleep(LOOK_FOR_PROCESSES_S)
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        """Return the dead letters as they are now. Who waits no longer does not stop the reading that others wait for.
+
+        Raises:
+            TransientError: Kafka is away.
+        """
+        if self._reading_letters is not None and not self._reading_letters.done():
+            await asyncio.wait({self._reading_letters})  # it began before now, so another one has to follow
+        if self._reading_letters is None or self._reading_letters.done():
+            self._reading_letters = asyncio.create_task(self.letters.read(), name="dead letters")
+        try:
+            return await asyncio.shield(self._reading_letters)
+        except (KafkaError, OSError) as exc:
+            raise TransientError(
+                "Kafka does not answer, and the dead letters lie there: try again when it is back", kind="unavailable"
+            ) from exc
 
     async def _look_at_tables(self) -> None:
         if self.tables is None:
@@ -131,17 +173,22 @@ class Backend:
                 continue
         self._seen = frozenset(found)
 
-    def status(self) -> Status:
-        mode = self.settings.mode
+    async def status(self) -> Status:
+        mode, away = self.settings.mode, self.feed.away
+        vitals = Vitals() if away else await self.vitals.read()
         return Status(
+            **msgspec.structs.asdict(vitals),
             mode=mode,
             label="" if mode == "live" else mode_in_words(self.settings),
             version=code_version(),
-            kafka="away" if self.feed.away else "ok",
+            kafka="away" if away else "ok",
             clickhouse="away" if self._tables_away else "ok",
             workers_seen="worker" in self._seen,
             research_seen=RESEARCH.name in self._seen,
-            live=self.feed.ready and not self.feed.away,
+            live=self.feed.ready and not away,
+            open_cases=len(self.feed.open_cases()) if self.feed.ready else None,
+            providers=self.feed.providers.all(),
+            command=command_name(),
         )
 
     def unready(self) -> dict[str, str]:

@@ -26,6 +26,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 
 @router.get("/")
 @router.get("/live")
+@router.get("/publish")
 @router.get("/cases")
 @router.get("/case/{_rest:path}")
 @router.get("/analytics")
@@ -33,9 +34,18 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/research/{_rest:path}")
 @router.get("/backtests")
 @router.get("/backtests/{_rest:path}")
+@router.get("/operations")
 async def page(request: Request, _rest: str = "") -> Response:
     """Return the one HTML page of all views."""
     return _file(request, "index.html")
+
+
+def wrong_address(request: Request) -> Response | None:
+    """Return the page with status 404 to a browser, which says there that this address is wrong; None to a program."""
+    if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+        return None
+    body = (STATIC / "index.html").read_bytes()
+    return Response(body, 404, {"cache-control": "no-store"}, "text/html; charset=utf-8")
 
 
 @router.get("/docs")

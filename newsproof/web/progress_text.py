@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.core.registry import Registry
 from agents.graphs import verification
-from newsproof.report.narrative import sentence_of
+from newsproof.report.timeline import sentence_of
 from schemas import envelope as wire
 from schemas.events import EffectCompleted
 from streams.feed.case_items import FeedCase
@@ -22,8 +22,10 @@ def case_progress(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, A
         "status": case.status,
         "step": event.step if isinstance(event, EffectCompleted) else ("" if following is None else following.name),
         "phase": phase,
-        "text": text,
-        "why": why[:500],
+        "text": text.en,
+        "text_zh": text.zh,
+        "why": why.en[:500],
+        "why_zh": why.zh[:500],
         "at": env.time,
     }
     if case.is_whole:

@@ -1,10 +1,10 @@
-"""Questions, investigations and commands for the journal ``research``: created once, here, and appended."""
+"""What the web service appends: questions, investigations and commands for the journal ``research``, and news."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, offsets_of
+from newsproof.sdk.news_item import NewsItem
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import TransientError
@@ -42,7 +43,7 @@ class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
 
 
 class Questions:
-    """Writer of ``research``. Before any question, :meth:`run` connects and publishes the snapshots that are pinned.
+    """Writer of ``research`` and ``news``. Before any question, :meth:`run` connects and publishes the snapshots that are pinned.
 
     ``snapshot`` is that of turns, ``investigating`` that of investigations.
     """
@@ -50,6 +51,7 @@ class Questions:
     def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot, investigating: Snapshot) -> None:
         self._address, self._topic, self._snapshot = address, topics.research, snapshot
         self._investigating = investigating
+        self._news = topics.news
         self._partitions = 0
         self._clients: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
             Appender(address, client_id="newsproof-web"),
@@ -157,6 +159,18 @@ class Questions:
             TransientError: Kafka is unavailable.
         """
         await self._command(chat_id, "finish", FinishRequested(requested_by=_BY))
+
+    async def publish(self, items: Sequence[NewsItem]) -> None:
+        """Append checked news; return once all of it is on the log.
+
+        Raises:
+            TransientError: Kafka has not confirmed it in time.
+        """
+        away = "Kafka has not confirmed the news: publish it again when it is back; an item that is there already counts once"
+        await _in_time(self._ready.wait(), away)
+        assert self._appender is not None
+        append = self._appender.append
+        await _in_time(asyncio.gather(*(append(self._news, i.value, key=i.key, partition=None) for i in items)), away)
 
     async def _command(self, chat_id: str, name: str, event: Event) -> None:
         await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=utc_now())

@@ -50,8 +50,11 @@ def refusal(status: int, error: str, do: str, headers: dict[str, str] | None = N
     return as_json({"error": redacted(error), "do": redacted(do)}, status, headers)
 
 
-def answer_errors(app: FastAPI) -> None:
-    """Register the handlers that answer every error of a request in the same form."""
+def answer_errors(app: FastAPI, page_of_404: Callable[[Request], Response | None]) -> None:
+    """Register the handlers that answer every error of a request in the same form.
+
+    ``page_of_404`` returns what a person is shown at an address that does not exist; None for a program.
+    """
 
     @app.exception_handler(Refused)
     async def _(_request: Request, exc: Refused) -> Response:
@@ -65,7 +68,9 @@ def answer_errors(app: FastAPI) -> None:
         )
 
     @app.exception_handler(HTTPException)
-    async def _(_request: Request, exc: HTTPException) -> Response:
+    async def _(request: Request, exc: HTTPException) -> Response:
+        if exc.status_code == HTTPStatus.NOT_FOUND and (page := page_of_404(request)) is not None:
+            return page
         do = {404: "look at /docs for what there is", 405: "use another method; /docs names it"}
         words = str(exc.detail) if exc.detail else HTTPStatus(exc.status_code).phrase
         return refusal(exc.status_code, words, do.get(exc.status_code, "correct the request"), dict(exc.headers or {}))

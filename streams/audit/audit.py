@@ -79,16 +79,15 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     overstated: tuple[FaultySignal, ...] = ()
 
     @property
+    def broken(self) -> dict[str, int]:
+        """How often each promise was broken: lost, twice, not confirmed by the journal, more than was found out."""
+        names = ("lost", "duplicate_events", "duplicate_signals", "forged_signals", "overstated_signals")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def clean(self) -> bool:
-        """Whether the promises held: nothing lost or duplicated, the journal confirms every signal, none is overstated."""
-        broken = (
-            self.lost,
-            self.duplicate_events,
-            self.duplicate_signals,
-            self.forged_signals,
-            self.overstated_signals,
-        )
-        return not any(broken)
+        """Whether the promises held."""
+        return not any(self.broken.values())
 
 
 class _Call(msgspec.Struct):

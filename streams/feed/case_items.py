@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,34 +49,56 @@ class FeedCase(CaseRow, kw_only=True):
             self.status, self.ended_at = STATUSES[env.type], env.time
 
 
+class Facts(NamedTuple):
+    """The fields that lists and streams are filtered by. A case has the first four; ``confidence`` None: not known yet."""
+
+    asset: str
+    event_type: str
+    confidence: float | None
+    source: str
+    action: str = ""
+    verdict: str | None = None
+    stage: str = ""
+    supporting: int | None = None
+
+
+def facts_of(signal: Signal) -> Facts:
+    """Return the facts of a signal; ``source`` is that of its news."""
+    return Facts(
+        *(signal.asset, signal.event_type, signal.confidence, signal.news_source),
+        *(signal.action, signal.verdict, signal.stage, signal.supporting_sources),
+    )
+
+
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Filter of a list or a stream; an empty field matches everything. Assets and types are case-insensitive."""
+    """Filter of a list or a stream; an empty field matches everything. Assets, types and sources are case-insensitive.
+
+    ``min_sources``: least supporting sources. It, ``action``, ``verdict`` and ``stage`` filter signals alone.
+    """
 
     asset: str = ""
     event_type: str = ""
     min_confidence: float = 0.0
-    stage: str = ""
+    source: str = ""
+    action: str = ""
     verdict: str = ""
+    stage: str = ""
+    min_sources: int = 0
     state: str = ""
     text: str = ""
 
-    def fits(self, asset: str, event_type: str, confidence: float | None) -> bool:
-        """Return whether this asset, type and confidence match.
-
-        None as confidence (not known yet) matches unless the filter has a minimum.
-        """
-        if self.asset and asset.casefold() != self.asset.casefold():
+    def fits(self, facts: Facts) -> bool:
+        """Return whether these facts match. A confidence that is not known yet matches unless the filter has a minimum."""
+        for wanted, found in zip((self.asset, self.event_type, self.source), (*facts[:2], facts.source), strict=True):
+            if wanted and wanted.casefold() != found.casefold():
+                return False
+        if self.min_confidence > 0 and (facts.confidence is None or facts.confidence < self.min_confidence):
             return False
-        if self.event_type and event_type.casefold() != self.event_type.casefold():
-            return False
-        return self.min_confidence <= 0 or (confidence is not None and confidence >= self.min_confidence)
-
-    def fits_signal(self, signal: Signal) -> bool:
-        """Return whether a signal matches, by its stage and verdict too."""
-        return (
-            self.fits(signal.asset, signal.event_type, signal.confidence)
-            and self.stage in ("", signal.stage)
-            and self.verdict in ("", signal.verdict)
+        return not facts.action or (
+            self.action in ("", facts.action)
+            and self.verdict in ("", facts.verdict)
+            and self.stage in ("", facts.stage)
+            and self.min_sources <= (facts.supporting or 0)
         )
 
     def takes(self, case: FeedCase) -> bool:
@@ -84,7 +107,7 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.text and not self._names(case):
             return False
-        return self.fits(case.asset, case.event_type, case.confidence)
+        return self.fits(Facts(case.asset, case.event_type, case.confidence, case.source))
 
     def _names(self, case: FeedCase) -> bool:
         asked = self.text.casefold()

@@ -16,7 +16,7 @@ from schemas.errors import ContractError, TransientError
 from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
-from streams.feed.case_items import FeedFilter
+from streams.feed.case_items import FeedFilter, facts_of
 from streams.journal.case_reading import JournalRecord, readable_record, record_of
 from streams.journal.fold import JournalFold
 
@@ -81,7 +81,7 @@ class SignalHistory:
                 if seen.get(signal.signal_id, newest.get(signal.signal_id, 0)) > signal.revision:
                     continue
                 seen[signal.signal_id] = signal.revision
-                if wanted.fits_signal(signal):
+                if wanted.fits(facts_of(signal)):
                     items.append(signal)
         more = any(one.end > one.first for one in reach.values())
         return SignalPage(items, _written(reach) if more else None)

@@ -21,9 +21,10 @@ from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
 from schemas.published import read_signal
 from schemas.topics import Topics
-from streams.feed.case_items import FeedCase
+from streams.feed.case_items import Facts, FeedCase, facts_of
 from streams.feed.follower import Follower
-from streams.feed.window import Facts, Item, Window
+from streams.feed.providers import ProviderStates
+from streams.feed.window import Item, Window
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog
 from streams.journal.reader import JournalReader
@@ -53,6 +54,7 @@ class LiveFeed:
         self._offsets: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
+        self.providers = ProviderStates()
         self.ignored = 0
         log = KafkaLog(address, client_id="newsproof-web")
         self._reader = JournalReader(log, topics.cases)
@@ -123,16 +125,14 @@ class LiveFeed:
             self.newest[signal.signal_id] = signal.revision
             self.newest.move_to_end(signal.signal_id)
             earlier = self._shown_by.get(signal.signal_id, ())
-            facts = signal.asset, signal.event_type, signal.confidence
+            facts = facts_of(signal)
             self._shown_by[signal.signal_id] = earlier if facts in earlier else (*earlier, facts)[-_FACTS:]
             items.append(
                 Item(
                     kind="signal",
                     partition=tp.partition,
                     offset=record.offset,
-                    asset=signal.asset,
-                    event_type=signal.event_type,
-                    confidence=signal.confidence,
+                    facts=facts,
                     data=b'{"type":"signal","data":' + msgspec.json.encode(signal) + b"}",
                     earlier=earlier,
                     for_all=signal.revision > 1 and not earlier,
@@ -179,6 +179,7 @@ class LiveFeed:
     def _item(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item:
         event = wire.decode(env.type, env.version, record.value)
         case = self._case(env, event, record.offset)
+        self.providers.take(event.calls)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
         if env.type in TERMINAL_NAMES and env.case_id in self._offsets:
@@ -188,9 +189,7 @@ class LiveFeed:
             kind="case",
             partition=tp.partition,
             offset=record.offset,
-            asset=case.asset,
-            event_type=case.event_type,
-            confidence=case.confidence,
+            facts=Facts(case.asset, case.event_type, case.confidence, case.source),
             data=msgspec.json.encode({"type": "case", "data": said}),
             for_all=env.type in TERMINAL_NAMES,
         )

@@ -107,6 +107,6 @@ class _Reader:
             if item.offset < nexts[item.partition]:
                 continue  # already sent, perhaps by another process
             nexts[item.partition] = item.offset + 1
-            if item.for_all or any(wanted.fits(*facts) for facts in item.shown_by()):
+            if item.for_all or any(map(wanted.fits, item.shown_by())):
                 made.append(frame(item.kind, item.data, id=self.id))
         return made

@@ -16,6 +16,7 @@ import msgspec
 from aiokafka import TopicPartition
 
 from schemas.errors import ContractError
+from streams.feed.case_items import Facts
 
 Kind = Literal["signal", "case"]
 KINDS: tuple[Kind, ...] = ("signal", "case")
@@ -57,10 +58,6 @@ class Place(msgspec.Struct, frozen=True):
         return cls(signal=signal, case=case)
 
 
-Facts = tuple[str, str, float | None]
-"""Asset, event type and confidence: the fields that streams are filtered by."""
-
-
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One item of the stream. ``data`` is the SSE event's JSON, on one line.
 
@@ -71,16 +68,14 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     partition: int
     offset: int
-    asset: str
-    event_type: str
-    confidence: float | None
+    facts: Facts
     data: bytes
     earlier: tuple[Facts, ...] = ()
     for_all: bool = False
 
     def shown_by(self) -> tuple[Facts, ...]:
         """Return its present facts and its earlier ones."""
-        return (self.asset, self.event_type, self.confidence), *self.earlier
+        return self.facts, *self.earlier
 
 
 class Window:

@@ -85,6 +85,8 @@ class Intake:
         self._before = OpenedNewsIndex(address, topics, group, window=self._window)
         self._news: dict[int, NewsPartition] = {}
         self.opened = self.repeated = self.poison = self.forwarded = 0
+        self.newest_ms: float = utc_now().timestamp() * 1000
+        """Append time of the newest news that was taken; until then the start of this process."""
 
     @property
     def loading(self) -> bool:
@@ -105,6 +107,7 @@ class Intake:
         p = self._news.get(record.partition)
         if p is None:
             return
+        self.newest_ms = max(self.newest_ms, record.timestamp)
         p.waiting.append(record)
         p.arrived.set()
         if len(p.waiting) >= HIGH_WATER:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiokafka import TopicPartition
@@ -85,6 +85,9 @@ class CaseRow(msgspec.Struct, kw_only=True):
                 pass
 
 
+_Row = TypeVar("_Row", bound=CaseRow)
+
+
 class CountedCase(CaseRow, kw_only=True):
     """A row made from all events of its case. ``cost_usd`` is None when a price is unknown."""
 
@@ -102,6 +105,13 @@ class CountedCase(CaseRow, kw_only=True):
             self.cost_usd = None if self.cost_usd is None or call.cost_usd is None else self.cost_usd + call.cost_usd
         if isinstance(event, CaseDegraded):
             self.degraded = event.reason
+
+
+def named_by(cases: Sequence[_Row], wanted: str) -> list[_Row]:
+    """Return the cases of this id, else of this external id of the news (also as source:id), else of an id that begins so."""
+    by_id = [c for c in cases if c.case_id == wanted]
+    by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
+    return by_id or by_news or [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]
 
 
 async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecord]:

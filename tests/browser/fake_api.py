@@ -81,7 +81,10 @@ class FakeApi:
     """
 
     def __init__(self) -> None:
-        self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True}  # fmt: skip
+        self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True, "command": "./run --data-dir .data", **recorded.VITALS}  # fmt: skip
+        self.prices: Json = {}
+        self.names: dict[str, str] = {}
+        self.published: list[Json] = []
         self.signals = copy.deepcopy(recorded.newest_signals())
         self.documents = dict(recorded.documents())
         self.report: Json = {"run_id": "live", "answers": recorded.ANSWERS}
@@ -114,7 +117,16 @@ class FakeApi:
         get("/api/v1/status", self._told(lambda _: self.status))
         get("/api/v1/signals", self._told(self._signals))
         get("/api/v1/cases", self._told(self._cases))
-        get("/api/v1/cases/{id}", self._told(lambda r: self.documents[r.match_info["id"]]))
+        get(
+            "/api/v1/cases/{id:.*}",
+            self._told(lambda r: self.documents[self.names.get(r.match_info["id"], r.match_info["id"])]),
+        )
+        get(
+            "/api/v1/prices",
+            self._told(lambda r: {"prices": {c: p for c in r.query.getall("case") if (p := self.prices.get(c))}}),
+        )
+        post("/api/v1/news", self._publish)
+        post("/api/v1/news/sample", self._sample)
         get("/api/v1/stream", self._stream)
         get("/api/v1/report", self._told(lambda _: self.report))
         get("/api/v1/report/study", self._study)
@@ -196,7 +208,10 @@ class FakeApi:
             and asked.get("event_type", one["event_type"]) == one["event_type"]
             and asked.get("verdict", one["verdict"]) == one["verdict"]
             and asked.get("stage", one["stage"]) == one["stage"]
+            and asked.get("action", one["action"]) == one["action"]
+            and asked.get("source", one["news_source"]) == one["news_source"]
             and one["confidence"] >= float(asked.get("min_confidence", 0))
+            and (one["supporting_sources"] or 0) >= int(asked.get("min_sources", 0))
         ]
         first, many = int(asked.get("before", 0)), int(asked["limit"])
         more = str(first + many) if len(found) > first + many else None
@@ -212,6 +227,17 @@ class FakeApi:
         first, many = int(asked.get("before", 0)), int(asked["limit"])
         more = str(first + many) if len(items) > first + many else None
         return {"items": items[first : first + many], "next": more, "note": "", "after": str(len(self.live_said))}
+
+    async def _publish(self, request: web.Request) -> web.StreamResponse:
+        item = await request.json()
+        self.published.append(item)
+        said = {"case_id": next(iter(self.documents), "none"), "dated_now": "published_at" not in item}
+        return web.json_response(said, status=202)
+
+    async def _sample(self, request: web.Request) -> web.StreamResponse:
+        for one in recorded.newest_signals():
+            await self.publish(one)
+        return web.json_response({"published": len(self.signals)}, status=202)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = await self._events(request)

@@ -89,6 +89,38 @@ def newest_signals() -> list[Json]:
     return sorted(newest.values(), key=lambda one: str(one["decided_at"]), reverse=True)
 
 
+VITALS: Json = {
+    "news_last_hour": 128,
+    "news_waiting": 0,
+    "open_cases": 2,
+    "budget": {"usd": 31.42, "of_usd": 40.0, "calls": 38, "of_calls": 50},
+    "providers": [
+        {"kind": "model", "provider": "gemini", "at": "2026-11-22T09:00:00Z", "failing": None, "since": None},
+        {"kind": "search", "provider": "tavily", "at": "2026-11-22T09:00:00Z", "failing": "timeout", "since": "2026-11-22T08:40:00Z"},
+    ],
+}  # fmt: skip
+"""Figures of the pipeline, as `/api/v1/status` has them, made up."""
+
+
+def prices() -> Json:
+    """Return made-up prices of most signals by case id, as `/api/v1/prices` has them."""
+    found: Json = {}
+    for number, one in enumerate(newest_signals()):
+        if number % 5 != 3:
+            price, change = {"BTC": 64_210.5, "ETH": 3_120.25}.get(one["asset"], 1.842), (number % 7 - 3) / 100
+            at, last_at = one["decided_at"], "2026-11-23T15:00:00Z"
+            found[one["case_id"]] = {
+                "symbol": f"{one['asset']}/USDT",
+                "price": price,
+                "at": at,
+                "last": price * (1 + change),
+                "last_at": last_at,
+                "change": change,
+                "synthetic": number % 11 == 0,
+            }
+    return found
+
+
 def case_items() -> list[Json]:
     """Return the list of cases, the newest first."""
     return sorted((d["case"] for d in documents().values()), key=lambda one: str(one["received_at"]), reverse=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from infra.settings import Settings
 from newsproof.app.processes.metrics import loop_stalls
+from newsproof.app.processes.targets import write_target
 from schemas.errors import ConfigError
 from streams.budget.budget import BudgetLedger
 from streams.effects.meter import Latencies
@@ -65,13 +67,13 @@ class Pulse:
 
 
 class HealthServer:
-    """The three pages.
+    """The three pages, beneath ``path``.
 
     :meth:`start` runs on the event loop that is monitored; ends with the process, or by :meth:`stop`.
     """
 
-    def __init__(self, settings: Settings, collector: Any, unready: Unready) -> None:
-        self._at = (settings.metrics_host, settings.metrics_port or 0)
+    def __init__(self, settings: Settings, collector: Any, unready: Unready, *, path: str = "") -> None:
+        self._at, self.path = (settings.metrics_host, settings.metrics_port or 0), path
         self.registry = CollectorRegistry()
         self.registry.register(collector)
         ProcessCollector(registry=self.registry)
@@ -136,12 +138,13 @@ class _Pages(BaseHTTPRequestHandler):
     server_version, sys_version = "newsproof", ""
 
     def do_GET(self) -> None:
-        match self.path.partition("?")[0]:
-            case "/metrics":
+        beneath, slash, page = self.path.partition("?")[0].rpartition("/")
+        match page if beneath == self.health.path and slash else "":
+            case "metrics":
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(self.health.registry))
-            case "/healthz":
+            case "healthz":
                 self._say(*self.health.alive())
-            case "/readyz":
+            case "readyz":
                 self._say(*self.health.ready())
             case _:
                 self._answer(404, "text/plain; charset=utf-8", b"/metrics, /healthz or /readyz\n")
@@ -160,10 +163,31 @@ class _Pages(BaseHTTPRequestHandler):
         """Log nothing: a scrape every few seconds is no news."""
 
 
-def serve_health(settings: Settings, collector: Any, unready: Unready) -> None:
-    """Serve the pages on ``METRICS_PORT`` from now on, if it is set."""
-    if settings.metrics_port is not None:
-        HealthServer(settings, collector, unready).start()
+def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: str) -> None:
+    """Serve the pages on ``METRICS_PORT`` from now on, if it is set, and on loopback name them in the data directory.
+
+    On a free port they lie beneath a path that only the file there names: without an order of its own, this machine's
+    other users are told nothing.
+
+    Raises:
+        ConfigError: the port cannot be opened, or the file not be written.
+    """
+    if settings.metrics_port is None:
+        return
+    here = settings.metrics_host in ("127.0.0.1", "localhost")  # as others reach it, its address is not known
+    path = f"/{secrets.token_urlsafe(16)}" if here and settings.metrics_port == 0 else ""
+    health = HealthServer(settings, collector, unready, path=path)
+    health.start()
+    if not here:
+        return
+    name = kind if kind == "sink" else f"{kind}-{settings.worker_slot}"
+    try:
+        write_target(settings.newsproof_data_dir, name, kind=kind, address=f"127.0.0.1:{health.port}", path=path)
+    except OSError as exc:
+        raise ConfigError(
+            f"{settings.newsproof_data_dir} takes no file ({exc.strerror}), and the page finds the metrics by one: make it "
+            "writable, or leave METRICS_PORT out"
+        ) from exc
 
 
 def worker_unready(worker: Worker, publisher: Publisher, budget: BudgetLedger | None = None) -> dict[str, str]:

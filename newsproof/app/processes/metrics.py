@@ -6,11 +6,12 @@ Nothing is counted twice, and nothing runs between two scrapes. The dashboard in
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from newsproof.app.last_audit import LastAudit
 from newsproof.app.version import VERSION, code_version
 from streams.budget.budget import BudgetLedger
 from streams.effects.meter import BUCKETS_S, Latencies, Meter
@@ -28,10 +29,20 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 class WorkerMetrics:
-    """The collector of a worker. ``budget`` is None if nothing is paid, ``publisher`` if nothing is published."""
+    """The collector of a worker. ``budget`` is None if nothing is paid, ``publisher`` if nothing is published.
 
-    def __init__(self, worker: Worker, publisher: Publisher | None, budget: BudgetLedger | None = None) -> None:
-        self._worker, self._publisher, self._budget = worker, publisher, budget
+    ``audit`` returns the last audit of the log that is known here.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        publisher: Publisher | None,
+        budget: BudgetLedger | None = None,
+        *,
+        audit: Callable[[], LastAudit | None] = lambda: None,
+    ) -> None:
+        self._worker, self._publisher, self._budget, self._audit = worker, publisher, budget, audit
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present metrics. Runs on the scrape's thread, so collections that change size are copied first."""
@@ -46,6 +57,7 @@ class WorkerMetrics:
         yield from self._providers()
         if self._budget is not None:
             yield from _budget(self._budget)
+        yield from _audited(self._audit())
 
     def _log(self) -> Iterator[Metric]:
         worker = self._worker
@@ -70,6 +82,17 @@ class WorkerMetrics:
     def _work(self) -> Iterator[Metric]:
         worker = self._worker
         yield GaugeMetricFamily("newsproof_open_cases", "Cases open in this worker", worker.projector.open_cases)
+        now = time.time()
+        open_for = (
+            now - c.opened_at.timestamp()
+            for p in list(worker.projector.partitions.values())
+            for c in list(p.cases.values())
+        )
+        yield GaugeMetricFamily(
+            "newsproof_oldest_open_case_seconds",
+            "For how long the oldest case is open; 0: none is",
+            max(open_for, default=0.0),
+        )
         yield GaugeMetricFamily("newsproof_calls_in_flight", "Calls to the world under way", worker.places.used)
         yield GaugeMetricFamily("newsproof_steps_in_flight", "Steps under way", worker.dispatcher.running)
         yield CounterMetricFamily(
@@ -89,6 +112,10 @@ class WorkerMetrics:
     def _intake(self, intake: Intake) -> Iterator[Metric]:
         worker = self._worker
         yield GaugeMetricFamily("newsproof_max_open_cases", "MAX_OPEN_CASES", worker.options.max_open_cases)
+        yield GaugeMetricFamily(
+            "newsproof_last_news_timestamp_seconds",
+            "When the newest news was appended that this process took, or its start; Unix time", intake.newest_ms / 1000,
+        )  # fmt: skip
         why = worker.intake_paused
         yield _gauge(
             "newsproof_intake_paused", "1 while news waits, by reason", ("reason",),
@@ -170,14 +197,27 @@ def _results(meter: Meter) -> Iterator[Metric]:
 def _budget(budget: BudgetLedger) -> Iterator[Metric]:
     state = budget.state
     usd, triage_usd, units = state.left(datetime.now(UTC))
-    yield GaugeMetricFamily("newsproof_budget_left_usd", "What is left of the month's money, USD", usd * NANO)
-    yield GaugeMetricFamily(
-        "newsproof_budget_triage_left_usd", "What is left of triage's reserve, USD", triage_usd * NANO
-    )
-    yield GaugeMetricFamily("newsproof_budget_left_units", "Tool calls that are left today (UTC)", units)
+    limits = state.limits  # None until the fold has reached the end: nothing is known then, and 0 would be an alarm
+    month, reserve, day = (limits.monthly_usd, limits.triage_reserve_usd, limits.daily_units) if limits else (0, 0, 0)
+    for name, text, value in (
+        ("newsproof_budget_left_usd", "What is left of the month's money, USD", usd * NANO),
+        ("newsproof_budget_triage_left_usd", "What is left of triage's reserve, USD", triage_usd * NANO),
+        ("newsproof_budget_left_units", "Tool calls that are left today (UTC)", units),
+        ("newsproof_budget_limit_usd", "What all calls of a month may cost, USD", month),
+        ("newsproof_budget_triage_limit_usd", "What triage may spend beyond it, USD", reserve),
+        ("newsproof_budget_limit_units", "Tool calls of a day (UTC)", day),
+    ):
+        yield _gauge(name, text, (), [] if limits is None else [((), float(value))])
     yield GaugeMetricFamily("newsproof_budget_grants_held", "Grants that are not settled yet", len(state.held))
     yield CounterMetricFamily("newsproof_budget_alerts", "Alerts of the budget since its topic began", state.alerted)
     yield CounterMetricFamily("newsproof_budget_denials", "Reservations of this worker that were denied", budget.denied)
+
+
+def _audited(audit: LastAudit | None) -> Iterator[Metric]:
+    at = [] if audit is None else [((), audit.at.timestamp())]
+    yield _gauge("newsproof_audit_timestamp_seconds", "When the last audit of the log ended, Unix time", (), at)
+    broken = [] if audit is None else [((promise,), float(count)) for promise, count in audit.broken.items()]
+    yield _gauge("newsproof_audit_broken", "How often the last audit found this promise broken", ("promise",), broken)
 
 
 def _histogram(taken: Latencies) -> tuple[list[tuple[str, float]], float]:

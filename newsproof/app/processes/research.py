@@ -50,7 +50,9 @@ async def serve_research(
     worker, budget = worker_of(settings, research(), ports, snapshot, options)
     if not take_over:
         await refuse_taken_slot(address, worker.group, options.slot)
-    serve_health(settings, WorkerMetrics(worker, None, budget), lambda: research_unready(worker, budget))
+    serve_health(
+        settings, WorkerMetrics(worker, None, budget), lambda: research_unready(worker, budget), kind="research"
+    )
     log.info("research worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     watcher = watcher_of(settings, worker)
     await run_until(ending, (watcher.run, watcher.stop), (worker.run, worker.stop))

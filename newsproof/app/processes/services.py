@@ -28,6 +28,7 @@ from newsproof.app.composition import (
     worker_of,
     worker_options,
 )
+from newsproof.app.last_audit import last_audit
 from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
 from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
@@ -73,7 +74,8 @@ async def run_worker(
     worker, budget = worker_of(settings, registry or verification(), ports, snapshot, options, searches=searches)
     publisher = publisher_of(settings, worker)
     hot = HotSettings(started, settings, ports, worker.adopt)
-    serve_health(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
+    metrics = WorkerMetrics(worker, publisher, budget, audit=lambda: last_audit(settings.newsproof_data_dir))
+    serve_health(settings, metrics, lambda: worker_unready(worker, publisher, budget), kind="worker")
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     await run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
@@ -90,7 +92,7 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     sink = sink_of(settings, clickhouse, registry)
-    serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink))
+    serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink), kind="sink")
     if not await _migrated(clickhouse, signalled):
         return
     log.info("sink starts")

@@ -24,6 +24,7 @@ from infra.kafka.topics import ensure_topics
 from infra.owner_only import make_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
+from newsproof.app.processes.targets import FOLDER
 from newsproof.app.restarting import Backoff, KeptServer, for_want_of_room
 from newsproof.app.servers import Prepare, Say, Servers, say_on_stderr, servers
 from schemas.errors import ConfigError
@@ -217,6 +218,9 @@ def _services(settings: Settings, workers: int, page: socket.socket | None, *, r
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
     # For the page alone: empty for other children, which must not inherit it from this process's environment either.
     token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
+    if page is not None and settings.metrics_port is None:  # the page asks each process how it is
+        settings = settings.model_copy(update={"metrics_port": 0})
+    shutil.rmtree(directory / FOLDER, ignore_errors=True)  # what an earlier run left that was killed
     logs = directory / "logs"
     make_owner_only(logs)
     made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]

@@ -105,7 +105,8 @@ def requeue(
     as_json: AsJson = False,
 ) -> None:
     """Send dead letters to their topic again, after what was wrong is mended."""
-    from newsproof.cli.log.dead_letters import Choice, requeue_dead_letters
+    from newsproof.app.dead_letters import Choice
+    from newsproof.cli.log.dead_letters import requeue_dead_letters
 
     choice = Choice(ids=tuple(id or ()), reason=all_of_reason, everything=everything, value=value, again=again)
     run(requeue_dead_letters(of(ctx), choice, as_json=as_json))

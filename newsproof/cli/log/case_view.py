@@ -9,12 +9,13 @@ from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
+from newsproof.report.wording import Language
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted
 from schemas.signals import WITHDRAWN, Signal
 from schemas.topics import Topics
-from streams.journal.case_reading import CaseRow, JournalRecord, read_cases
+from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_cases
 from streams.journal.log import KafkaLog
 
 
@@ -25,10 +26,7 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
         ConfigError: no case or several cases match; the text lists candidates.
     """
     cases = await read_cases(KafkaLog(address), topics)
-    by_id = [c for c in cases if c.case_id == wanted]
-    by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
-    by_prefix = [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]
-    if found := by_id or by_news or by_prefix:
+    if found := named_by(cases, wanted):
         return _only(found, wanted)
     known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
     raise ConfigError(
@@ -46,19 +44,23 @@ def _only(found: Sequence[CaseRow], wanted: str) -> str:
 
 
 def print_story(
-    records: Sequence[JournalRecord], revisions: Sequence[Signal] = (), *, language: narrative.Language = "en"
+    records: Sequence[JournalRecord], revisions: Sequence[Signal] = (), *, language: Language = "en"
 ) -> None:
     """Print the story on standard output. ``revisions`` are those of its signal, as published: the last is how it stands."""
     document = document_of(records, revisions)
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
     _print_news(document, f"{counted(len(records), 'record')} in {took:.2f} s")
+    say_result(f"{document.sentence.of(language)}\n")
     if revisions and (last := revisions[-1]).stage in WITHDRAWN:
         # First, for everything below tells how the signal came about that no longer stands.
-        said = (
-            f"{last.stage.capitalize()} at {last.decided_at:%Y-%m-%d %H:%M:%S} UTC: {narrative.action_in_words(last)}"
-        )
-        say_result(f"{said} {last.confidence:.2f} ({narrative.verdict_in_words(last)}); below, what came before.\n")
-    rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in document.timeline]
+        said = f"{last.stage.capitalize()} at {last.decided_at:%Y-%m-%d %H:%M:%S} UTC: {narrative.action_in_words(last).en}"
+        say_result(f"{said} {last.confidence:.2f} ({narrative.verdict_in_words(last).en}); below, what came before.\n")
+    rows = [
+        (f"+{line.after_s:.2f} s", line.phase, line.what_zh, line.thought_zh)
+        if language == "zh"
+        else (f"+{line.after_s:.2f} s", line.phase, line.what, line.thought)
+        for line in document.timeline
+    ]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
     _print_evidence(document)
     _print_critique(document.critique)
@@ -101,7 +103,7 @@ def _print_evidence(document: CaseDocument) -> None:
         for r, page in zip(found.references, pages, strict=True)
     ]
     columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
-    table(columns, rows, title=f"Evidence: {narrative.findings_in_words(found)}", right=("#", "quality"))
+    table(columns, rows, title=f"Evidence: {narrative.findings_in_words(found).en}", right=("#", "quality"))
     if critique is not None and critique.stances is not None:
         read = [
             (
@@ -116,7 +118,7 @@ def _print_evidence(document: CaseDocument) -> None:
         heads = ("#", "says", "who speaks", "in these words", "why")
         table(heads, read, title="What each page says, as the critic read it", right=("#",))
     if critique is not None:
-        say_result(f"{narrative.readers_in_words(critique)}\n")
+        say_result(f"{narrative.readers_in_words(critique).en}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
         table(("why not", "address", "title"), not_used, title="Results that were not used")
@@ -127,7 +129,7 @@ def _print_critique(critique: EvidenceCritiqued | None) -> None:
         rows = [
             (
                 c.claim,
-                narrative.CRITIC_SAYS[c.verdict],
+                narrative.CRITIC_SAYS[c.verdict].en,
                 c.reliability,
                 " ".join(f"[{n}]" for n in c.reference_numbers),
                 c.reason,
@@ -137,11 +139,16 @@ def _print_critique(critique: EvidenceCritiqued | None) -> None:
         table(("claim", "verdict", "reliability", "says so", "reason"), rows, title="Critique, claim by claim")
 
 
-def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: narrative.Language) -> None:
+def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: Language) -> None:
     if document.signal is None or document.confidence is None:
         return
     rows = [
-        (step.rule, "" if step.amount is None else f"{step.amount:+.2f}", f"{step.confidence:.2f}", step.reason)
+        (
+            step.rule,
+            "" if step.amount is None else f"{step.amount:+.2f}",
+            f"{step.confidence:.2f}",
+            step.reason_zh if language == "zh" else step.reason,
+        )
         for step in document.confidence
     ]
     table(
@@ -152,8 +159,10 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
     )
     s = revisions[-1] if revisions else document.signal
     flags = " ".join(s.risk_flags) or "none"
-    says = f"{narrative.action_in_words(s)} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.confidence:.2f}"
-    say_result(f"Signal {s.signal_id}: {says}; {s.stage}, {narrative.verdict_in_words(s)}")
+    says = (
+        f"{narrative.action_in_words(s).en} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.confidence:.2f}"
+    )
+    say_result(f"Signal {s.signal_id}: {says}; {s.stage}, {narrative.verdict_in_words(s).en}")
     say_result(f"  {narrative.summary_in(s, language)}")
     say_result(f"  {narrative.sources_in_words(s)}")
     say_result(f"  valid until {s.valid_until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {s.model or 'rules'}")
@@ -169,8 +178,8 @@ def _print_revisions(revisions: Sequence[Signal]) -> None:
         (
             s.revision,
             s.stage,
-            narrative.verdict_in_words(s),
-            narrative.action_in_words(s),
+            narrative.verdict_in_words(s).en,
+            narrative.action_in_words(s).en,
             f"{s.confidence:.2f}",
             f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
             s.notes,

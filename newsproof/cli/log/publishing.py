@@ -10,16 +10,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import orjson
 
 from infra.client_settings import ClientSettings
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.sdk.client import checked_news, running_kafka_of
+from newsproof.sdk.client import running_kafka_of
+from newsproof.sdk.news_item import NewsItem, item_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
 from schemas.topics import Topics
@@ -83,7 +82,7 @@ async def _send(address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], 
             if not line.strip() and not raw:
                 continue
             try:
-                item = Item(None, line) if raw else item_of(line, source=source, now=datetime.now(UTC))
+                item = NewsItem(None, line) if raw else item_of(line, source=source, now=datetime.now(UTC))
             except ContractError as exc:
                 done.refused += 1
                 say_on_stderr(f"line {number} refused ({exc.reason}): {exc}")
@@ -98,47 +97,6 @@ async def _send(address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], 
     finally:
         await producer.stop()
     return done
-
-
-class Item(msgspec.Struct, frozen=True):
-    """One record of ``news``. ``dated_now``: the line said not when it was published, so now was put in."""
-
-    key: bytes | None
-    value: bytes
-    dated_now: bool = False
-
-
-def item_of(line: bytes, *, source: str, now: datetime) -> Item:
-    """Return the record for one line: a JSON object, which may leave out ``source`` and ``published_at``, or plain text.
-
-    Raises:
-        ContractError: intake would refuse it; the text says what to change.
-    """
-    value = line.strip()
-    dated_now = False
-    fields = _fields(value, source) if len(value) <= 2 * MAX_RECORD_BYTES else None
-    if fields is not None and (missing := [name for name in ("source", "published_at") if fields.get(name) is None]):
-        fields |= {"source": source} if "source" in missing else {}
-        if dated_now := "published_at" in missing:
-            fields["published_at"] = now
-            fields.setdefault("received_at", now)
-        value = orjson.dumps(fields)
-    news, value = checked_news(value, now=now)
-    return Item(news.key, value, dated_now)
-
-
-def _fields(line: bytes, source: str) -> dict[str, Any] | None:
-    """Return the fields of an object or of a plain line; None for what is to be checked, and refused, as it stands."""
-    try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        if line.startswith(b"{"):
-            return None
-        try:
-            return {"source": source, "text": line.decode("utf-8")}
-        except UnicodeDecodeError as exc:
-            raise ContractError(f"not UTF-8 (byte {exc.start}): encode it as UTF-8", reason="not_utf8") from exc
-    return value if isinstance(value, dict) else None
 
 
 # Reading lines

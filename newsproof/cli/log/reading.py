@@ -10,15 +10,18 @@ from typing import get_args
 import msgspec
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.last_audit import keep_audit
 from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
-from newsproof.report.narrative import Language, action_in_words, summary_in, verdict_in_words
+from newsproof.report.narrative import action_in_words, summary_in, verdict_in_words
+from newsproof.report.wording import Language
 from schemas.errors import ConfigError
 from schemas.printable import counted
 from schemas.signals import Signal, Stage, Verdict
 from streams.audit.audit import AuditReport
 from streams.audit.audit import audit as audit_log
 from streams.journal.case_reading import in_short, read_case, read_cases, read_signals
+from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 
 STATUSES = ("open", "signal", "dropped", "failed")
@@ -115,9 +118,9 @@ async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: La
             json_line(signal)
         else:
             say_result(
-                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal):<16}"
+                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal).en:<16}"
                 f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
-                f"{verdict_in_words(signal):<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+                f"{verdict_in_words(signal).en:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
                 f"  [{' '.join(signal.risk_flags)}]"
             )
 
@@ -178,5 +181,11 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
 
 
 async def audited(invocation: Invocation) -> AuditReport:
+    """Audit the log, and keep the result for `/metrics` and the page."""
     async with open_log(invocation) as log:
-        return await audit_log(KafkaLog(log.address), log.topics)
+        report = await audit_log(KafkaLog(log.address), log.topics)
+    try:
+        keep_audit(log.settings.newsproof_data_dir, report, utc_now())
+    except OSError as exc:
+        say_on_stderr(f"not kept for the page and the alerts, which know of an earlier audit alone: {exc}")
+    return report

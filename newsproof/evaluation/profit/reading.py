@@ -12,19 +12,22 @@ from infra.market.outcomes.bars import PriceImport, standing_imports, stored_bar
 from infra.market.outcomes.markets import Markets, wanted_symbols
 from infra.market.outcomes.tables import judged_cases
 from newsproof.evaluation.backtest.run.tables import read_runs
+from newsproof.report.period import WHOLE, Period, in_period
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import NO_END_MS, JudgedCase, Renaming
 
-# A run's own signal names its market in its JSON; the live one in its columns.
-_SIGNALS = """
-SELECT c.case_id, c.asset, if(c.run_id = 'live', j.symbol, JSONExtractString(c.signal, 'symbol')),
-       if(c.run_id = 'live', j.venue, JSONExtractString(c.signal, 'venue')), c.action, c.direction, c.confidence,
-       c.horizon_s, c.event_type, c.verdict, c.source
-FROM v_run_cases AS c
-LEFT JOIN (SELECT case_id, symbol, venue FROM v_judgements WHERE run_id = 'live') AS j ON j.case_id = c.case_id
-WHERE c.run_id = {run:String} AND c.repeat = {repeat:UInt16} AND c.has_signal
-ORDER BY c.case_id
+_LIVE = f"""
+SELECT case_id, asset, symbol, venue, action, direction, confidence, horizon_s, event_type, verdict, news_source
+FROM v_judgements WHERE run_id = {{run:String}} AND {in_period("emitted_at")}
+ORDER BY case_id
+"""
+# A run's own signal names its market in its JSON.
+_REPLAYED = """
+SELECT case_id, asset, JSONExtractString(signal, 'symbol'), JSONExtractString(signal, 'venue'), action, direction, confidence,
+       horizon_s, event_type, verdict, source
+FROM v_run_cases WHERE run_id = {run:String} AND repeat = {repeat:UInt16} AND has_signal
+ORDER BY case_id
 """
 _STATES = """
 SELECT status, toUInt8(max(repeat) + 1), countIf(repeat = {repeat:UInt16}) FROM v_run_cases
@@ -87,15 +90,32 @@ async def read_signals(tables: ClickHouse, run_id: str, repeat: int = 0) -> RunS
         ConfigError: there is no such run, or it has fewer repeats.
     """
     asked = {"run": run_id, "repeat": repeat}
-    rows, states, withdrawn, cases = await asyncio.gather(
-        tables.query(_SIGNALS, asked),
-        tables.query(_STATES, asked),
-        read_withdrawn(tables),
-        judged_cases(tables),
-    )
+    states, signals = await asyncio.gather(tables.query(_STATES, asked), _signals_of(tables, run_id, repeat, WHOLE))
     repeats = max((int(row[1]) for row in states.rows), default=0)
     if repeats <= repeat:
         raise ConfigError(await _missing(tables, run_id, repeat, repeats))
+    unfinished = {status: int(n) for status, _, n in states.rows if status != "replayed" and n}
+    return RunSignals(run_id=run_id, signals=signals, unfinished=unfinished)
+
+
+async def live_signals(tables: ClickHouse, period: Period) -> list[RunSignal]:
+    """Read the live signals that were emitted in a period.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    signals = await _signals_of(tables, LIVE_RUN, 0, period)
+    if not signals:
+        none = "no live signal was emitted in this time: choose another"
+        raise ConfigError(await _missing(tables, LIVE_RUN, 0, 0) if period == WHOLE else none)
+    return signals
+
+
+async def _signals_of(tables: ClickHouse, run_id: str, repeat: int, period: Period) -> list[RunSignal]:
+    asked = {"run": run_id, "repeat": repeat, **period.bounds}
+    rows, withdrawn, cases = await asyncio.gather(
+        tables.query(_LIVE if run_id == LIVE_RUN else _REPLAYED, asked), read_withdrawn(tables), judged_cases(tables)
+    )
     timing = {case.case_id: case for case in cases}
 
     def signal(row: Sequence[object]) -> RunSignal:
@@ -105,11 +125,7 @@ async def read_signals(tables: ClickHouse, run_id: str, repeat: int = 0) -> RunS
         heard = told if case.emitted_at_ms else known
         return msgspec.convert({**values, "from_ms": case.entry_from_ms, "withdrawn_ms": heard}, RunSignal)
 
-    return RunSignals(
-        run_id=run_id,
-        signals=[signal(row) for row in rows.rows],
-        unfinished={status: int(n) for status, _, n in states.rows if status != "replayed" and n},
-    )
+    return [signal(row) for row in rows.rows]
 
 
 async def read_withdrawn(tables: ClickHouse) -> dict[str, tuple[int, int]]:

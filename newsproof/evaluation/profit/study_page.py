@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from xml.sax.saxutils import escape
 
 from infra.clickhouse.client import ClickHouse
@@ -15,21 +16,21 @@ from newsproof.evaluation.profit.study_report import (
     rows_of,
     study_or_why_not,
 )
-from newsproof.report.charts import Curve, CurvePoint, study_panels
-from newsproof.report.page import table
+from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
+from newsproof.report.page import figure, table
 
 
-def drawn_study(found: StudyReport, returns: Returns) -> str:
+def drawn_study(found: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:
     """Return the study as SVG, a panel for each group."""
     curves = [
         Curve(
-            "all signals" if group.dimension == "all" else group.name.replace("_", " ") or "–",
+            "all signals" if group.dimension == "all" else group.name or "–",
             events_of(group, returns),
             [CurvePoint(point.minutes, *band_of(point, returns)) for point in group.points],
         )
         for group in found.study.groups
     ]
-    return study_panels(curves, title=f"Mean {returns} return around the signal")
+    return study_panels(curves, title=f"Mean {returns} return around the signal", on=on)
 
 
 async def study_section(tables: ClickHouse, run_id: str) -> str:
@@ -43,7 +44,7 @@ async def study_section(tables: ClickHouse, run_id: str) -> str:
         columns, rows = rows_of(found.study, returns)
         if rows:
             named = [dict(zip(columns, (cell.replace("\n", ", ") for cell in row), strict=True)) for row in rows]
-            drawn.append(f"<h3>{escape(title)}</h3><figure>{drawn_study(found, returns)}</figure>")
+            drawn.append(f"<h3>{escape(title)}</h3>{figure(partial(drawn_study, found, returns))}")
             drawn.append(table(title, named, [(name, name, str) for name in columns]))
     said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
     notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -13,7 +13,7 @@ from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.beta import BENCHMARK, BETA_DAYS
-from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, read_signals
+from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, live_signals, read_signals
 from newsproof.evaluation.profit.study import (
     OFFSETS_MIN,
     EventPath,
@@ -27,6 +27,7 @@ from newsproof.evaluation.profit.study import (
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
 from newsproof.report.charts.study import offset
+from newsproof.report.period import Period
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
@@ -84,16 +85,20 @@ async def study_report(
     repeat: int = 0,
     seed: int = 0,
     most: int | None = None,
+    period: Period | None = None,
 ) -> StudyReport:
     """Study every signal of a run (``live``: the recorded ones), whatever its action, by the bars of all imports that stand.
 
-    ``most``: so many groups of each dimension at most, the largest.
+    ``most``: so many groups of each dimension at most, the largest. ``period``: of the live run, those that were emitted in it.
 
     Raises:
         ConfigError: there is no such run or repeat, or no prices.
     """
     prices = await StoredPrices.opened(tables)
-    signals = (await read_signals(tables, run_id, repeat)).signals
+    if period is None:
+        signals = (await read_signals(tables, run_id, repeat)).signals
+    else:
+        signals = await live_signals(tables, period)
     found: list[EventPath | LeftOut] = []
     synthetic = 0
     around = [one.from_ms for one in signals] or [0]
@@ -120,10 +125,12 @@ async def study_report(
     )
 
 
-async def study_or_why_not(tables: ClickHouse, run_id: str, by: Sequence[Dimension]) -> StudyReport | str:
+async def study_or_why_not(
+    tables: ClickHouse, run_id: str, by: Sequence[Dimension], period: Period | None = None
+) -> StudyReport | str:
     """Return the study of the largest groups, or in words why there is none: no such run, or no prices yet."""
     try:
-        return await study_report(tables, run_id, by=by, most=MOST_GROUPS)
+        return await study_report(tables, run_id, by=by, most=MOST_GROUPS, period=period)
     except ConfigError as exc:
         return str(exc)
 
@@ -188,6 +195,17 @@ def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple
     """Return the columns of a table of these returns, and a row for each group that has some."""
     columns = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
     return columns, [_row(group, returns) for group in study.groups if events_of(group, returns)]
+
+
+POINT_COLUMNS = ("dimension", "group", "group_events", "group_days", *Point.__struct_fields__)
+
+
+def points_of(study: Study) -> Iterator[dict[str, object]]:
+    """Yield every point of every group as a row of ``POINT_COLUMNS``."""
+    for group in study.groups:
+        of = (group.dimension, group.name, group.events, group.days)
+        for point in group.points:
+            yield dict(zip(POINT_COLUMNS, (*of, *msgspec.structs.astuple(point)), strict=True))
 
 
 def events_of(group: Group, returns: Returns) -> int:

@@ -10,7 +10,8 @@ from newsproof.report.charts.svg import (
     FAINT,
     INK,
     LINE,
-    WIDTH,
+    WIDE,
+    Canvas,
     colour,
     drawing,
     element,
@@ -30,19 +31,19 @@ class Bin(msgspec.Struct, frozen=True):
     count: int
 
 
-def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str) -> str:
+def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str, on: Canvas = WIDE) -> str:
     """Return the bins as columns; those below zero have another colour. ``noun`` says what is counted."""
     counted = [b for b in bins if b.count > 0]
     if not counted:
-        return empty(title, "There is no data yet.")
+        return empty(title, "There is no data yet.", on)
     first = min(round(b.low / step) for b in counted)
     last = max(round(b.low / step) for b in counted)
     scale = ticks(max(b.count for b in counted))
-    wide, floor = (WIDTH - _LEFT - 16) / (last - first + 1), _TOP + _HEIGHT
+    wide, floor = (on.width - _LEFT - 16) / (last - first + 1), _TOP + _HEIGHT
     marks = []
     for value in scale:
         y = floor - value / scale[-1] * _HEIGHT
-        marks.append(element("line", x1=_LEFT, x2=WIDTH - 10, y1=y, y2=y, stroke=LINE, stroke_width=1))
+        marks.append(element("line", x1=_LEFT, x2=on.width - 10, y1=y, y2=y, stroke=LINE, stroke_width=1))
         marks.append(text(f"{value:,.6g}", _LEFT - 8, y + 4, anchor="end", fill=FAINT, size=11))
     for one in counted:
         place = round(one.low / step)
@@ -55,7 +56,7 @@ def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str) -> str
             "height": height,
         }
         marks.append(element("rect", tip(said), fill=colour(0 if place >= 0 else 1), **box))
-    every = max(1, (last - first + 1) // 10)
+    every = max(1, (last - first + 1) // (5 if on.narrow else 10))
     for place in range(first, last + 2, every):
         marks.append(
             text(
@@ -66,7 +67,7 @@ def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str) -> str
         zero = _LEFT - first * wide
         marks.append(element("line", x1=zero, x2=zero, y1=_TOP, y2=floor, stroke=INK, stroke_width=1))
     description = "; ".join(f"from {_signed(b.low)}: {b.count}" for b in sorted(counted, key=lambda b: b.low))
-    return drawing(title, f"Number of {noun} by bin of {step:g}. {description}", floor + 28, *marks)
+    return drawing(title, f"Number of {noun} by bin of {step:g}. {description}", floor + 28, *marks, on=on)
 
 
 def _signed(value: float) -> str:

@@ -10,7 +10,8 @@ import msgspec
 from newsproof.report.charts.svg import (
     FAINT,
     LINE,
-    WIDTH,
+    WIDE,
+    Canvas,
     colour,
     drawing,
     element,
@@ -33,36 +34,40 @@ class Percentiles(msgspec.Struct, frozen=True):
     count: int
 
 
-def percentile_ranges(rows: Sequence[Percentiles], *, title: str) -> str:
+def percentile_ranges(rows: Sequence[Percentiles], *, title: str, on: Canvas = WIDE) -> str:
     """Return a line for each row, from p50 over p95 to p99. Rows with a value ≤ 0 or non-finite are left out."""
     drawn = [r for r in rows if all(math.isfinite(v) and v > 0 for v in (r.p50, r.p95, r.p99))]
     if not drawn:
-        return empty(title, "There is no data yet: no step has a result.")
+        return empty(title, "There is no data yet: no step has a result.", on)
     low = math.floor(math.log10(min(r.p50 for r in drawn)))
     high = max(math.ceil(math.log10(max(r.p99 for r in drawn))), low + 1)
 
     def across(ms: float) -> float:
-        return _LEFT + (math.log10(ms) - low) / (high - low) * (WIDTH - _LEFT - 30)
+        return _LEFT + (math.log10(ms) - low) / (high - low) * (on.width - _LEFT - 30)
 
     bottom = _TOP + _ROW * len(drawn)
     marks = []
     for power in range(low, high + 1):
         x = across(10.0**power)
         marks.append(element("line", x1=x, x2=x, y1=_TOP - 10, y2=bottom, stroke=LINE, stroke_width=1))
+        if (power - low) % (2 if on.narrow else 1):
+            continue
         marks.append(text(_in_words(10.0**power), x, _TOP - 16, anchor="middle", fill=FAINT, size=11))
     for n, row in enumerate(drawn):
         y = _TOP + _ROW * n + 8
-        said = f"{row.name}: p50 {_in_words(row.p50)}, p95 {_in_words(row.p95)}, p99 {_in_words(row.p99)}, {row.count} results"
+        said = f"{on.say(row.name)}: p50 {_in_words(row.p50)}, p95 {_in_words(row.p95)}, p99 {_in_words(row.p99)}, {row.count} results"
         line = element("line", x1=across(row.p50), x2=across(row.p99), y1=y, y2=y, stroke=colour(0), stroke_width=3)
         dots = "".join(
             element("circle", cx=across(value), cy=y, r=size, fill=colour(index))
             for value, size, index in ((row.p50, 6, 0), (row.p95, 5, 1), (row.p99, 4, 5))
         )
         marks.append(element("g", tip(said), line, dots))
-        marks.append(text(shorten(row.name, 18), _LEFT - 12, y + 4, anchor="end"))
+        marks.append(text(shorten(on.say(row.name), 18), _LEFT - 12, y + 4, anchor="end"))
     marks += _key(bottom + 18)
-    description = "; ".join(f"{r.name} {_in_words(r.p50)}, {_in_words(r.p95)}, {_in_words(r.p99)}" for r in drawn)
-    return drawing(title, f"p50, p95 and p99 of each, on a logarithmic axis: {description}", bottom + 30, *marks)
+    description = "; ".join(
+        f"{on.say(r.name)} {_in_words(r.p50)}, {_in_words(r.p95)}, {_in_words(r.p99)}" for r in drawn
+    )
+    return drawing(title, f"p50, p95 and p99 of each, on a logarithmic axis: {description}", bottom + 30, *marks, on=on)
 
 
 def _key(y: float) -> list[str]:

@@ -11,6 +11,8 @@ from newsproof.report.charts.svg import (
     FAINT,
     INK,
     LINE,
+    WIDE,
+    Canvas,
     colour,
     drawing,
     element,
@@ -20,10 +22,8 @@ from newsproof.report.charts.svg import (
     ticks,
     tip,
 )
-from schemas.printable import counted
 
-_LEFT, _TOP, _ACROSS = 48, 8, 3
-_WIDE, _GAP = 206, 16
+_LEFT, _TOP, _GAP = 48, 8, 16
 _HEAD, _HEIGHT, _FOOT = 22, 110, 30
 
 
@@ -45,41 +45,42 @@ class Curve(msgspec.Struct, frozen=True):
     points: Sequence[CurvePoint]
 
 
-def study_panels(curves: Sequence[Curve], *, title: str) -> str:
+def study_panels(curves: Sequence[Curve], *, title: str, on: Canvas = WIDE) -> str:
     """Return a panel for each curve, all on one scale. Offsets lie at equal distances, whatever time is between them."""
     drawn = [curve for curve in curves if any(point.mean is not None for point in curve.points)]
     if not drawn:
-        return empty(title, "No event has such a return.")
+        return empty(title, "No event has such a return.", on)
     top = max(abs(v) for c in drawn for p in c.points for v in (p.mean, p.low, p.high) if v is not None)
     scale = ticks(top, 2)
-    marks = [_panel(curve, n, scale) for n, curve in enumerate(drawn)]
-    rows = -(-len(drawn) // _ACROSS)
-    said = "; ".join(f"{c.name}: {_ends(c)}, {_counted(c)}" for c in drawn)
+    across = 1 if on.narrow else 3
+    marks = [_panel(curve, n, scale, across, on) for n, curve in enumerate(drawn)]
+    rows = -(-len(drawn) // across)
+    said = "; ".join(f"{on.say(c.name)}: {_ends(c)}, {_counted(c, on)}" for c in drawn)
     height = _TOP + rows * (_HEAD + _HEIGHT + _FOOT)
-    return drawing(
-        title, f"Mean return from an hour before the signal to a day after it, by group. {said}", height, *marks
-    )
+    what = f"Mean return from an hour before the signal to a day after it, by group. {said}"
+    return drawing(title, what, height, *marks, on=on)
 
 
-def _panel(curve: Curve, n: int, scale: Sequence[float]) -> str:
-    left, top = _LEFT + n % _ACROSS * (_WIDE + _GAP), _TOP + n // _ACROSS * (_HEAD + _HEIGHT + _FOOT)
+def _panel(curve: Curve, n: int, scale: Sequence[float], across: int, on: Canvas) -> str:
+    wide = (on.width - _LEFT) / across - _GAP
+    left, top = _LEFT + n % across * (wide + _GAP), _TOP + n // across * (_HEAD + _HEIGHT + _FOOT)
     zero, half = top + _HEAD + _HEIGHT / 2, _HEIGHT / 2
     last = len(curve.points) - 1
 
     def x(place: int) -> float:
-        return left + place / last * _WIDE
+        return left + place / last * wide
 
     def y(value: float) -> float:
         return zero - value / scale[-1] * half
 
     marks = [
-        text(shorten(curve.name, 22), left, top + 13),
-        text(_counted(curve), left + _WIDE, top + 13, anchor="end", fill=FAINT, size=11),
+        text(shorten(on.say(curve.name), 20), left, top + 13),
+        text(_counted(curve, on), left + wide, top + 13, anchor="end", fill=FAINT, size=11),
     ]
     for value in sorted({side * one for one in scale for side in (-1, 1)}):
         ink = INK if value == 0 else LINE
-        marks.append(element("line", x1=left, x2=left + _WIDE, y1=y(value), y2=y(value), stroke=ink, stroke_width=1))
-        if n % _ACROSS == 0:
+        marks.append(element("line", x1=left, x2=left + wide, y1=y(value), y2=y(value), stroke=ink, stroke_width=1))
+        if n % across == 0:
             marks.append(text(_share(value), left - 6, y(value) + 4, anchor="end", fill=FAINT, size=11))
     for place, point in enumerate(curve.points):
         if place % 5 == 0:
@@ -88,21 +89,25 @@ def _panel(curve: Curve, n: int, scale: Sequence[float]) -> str:
         if point.minutes == 0:
             dashed = {"stroke": LINE, "stroke_dasharray": "3 3"}
             marks.append(element("line", x1=x(place), x2=x(place), y1=zero - half, y2=zero + half, **dashed))
-    marks += _line(curve, x, y)
+    marks += _line(curve, x, y, on)
     return "".join(marks)
 
 
-def _line(curve: Curve, x: Callable[[int], float], y: Callable[[float], float]) -> list[str]:
+def _line(curve: Curve, x: Callable[[int], float], y: Callable[[float], float], on: Canvas) -> list[str]:
     """The band, the line through the means and a dot at each, with its figures. What is not known is a gap."""
     marks = []
     for known, run in groupby(enumerate(curve.points), lambda one: one[1].mean is not None):
         if known:
-            marks += _drawn(curve, list(run), x, y)
+            marks += _drawn(curve, list(run), x, y, on)
     return marks
 
 
 def _drawn(
-    curve: Curve, run: Sequence[tuple[int, CurvePoint]], x: Callable[[int], float], y: Callable[[float], float]
+    curve: Curve,
+    run: Sequence[tuple[int, CurvePoint]],
+    x: Callable[[int], float],
+    y: Callable[[float], float],
+    on: Canvas,
 ) -> list[str]:
     banded = [(x(n), y(p.high), y(p.low)) for n, p in run if p.low is not None and p.high is not None]
     there = [(x(n), y(p.mean), p) for n, p in run if p.mean is not None]
@@ -115,7 +120,7 @@ def _drawn(
     marks.append(element("path", d=path, fill="none", stroke=colour(0), stroke_width=1.5))
     for at, height, point in there:
         band = "too few days for a band" if point.low is None else f"{_share(point.low)} to {_share(point.high)}"
-        said = f"{curve.name}, {offset(point.minutes)}: {_share(point.mean)} ({band}), {counted(point.events, 'event')}"
+        said = f"{on.say(curve.name)}, {offset(point.minutes)}: {_share(point.mean)} ({band}), {on.counted(point.events, 'event')}"
         marks.append(element("circle", tip(said), cx=at, cy=height, r=2.5, fill=colour(0)))
     return marks
 
@@ -125,9 +130,9 @@ def _ends(curve: Curve) -> str:
     return f"{_share(last.mean)} at {offset(last.minutes)}"
 
 
-def _counted(curve: Curve) -> str:
+def _counted(curve: Curve, on: Canvas) -> str:
     banded = any(point.low is not None for point in curve.points)
-    return counted(curve.events, "event") + ("" if banded else ", too few days")
+    return on.counted(curve.events, "event") + ("" if banded else f", {on.say('too few days')}")
 
 
 def _share(value: float | None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-WIDTH = 720
-"""Width of the view box, in its units; a page scales it."""
+import msgspec
+
+from schemas.printable import counted
+
 COLOURS = (
     ("#1f6fb4", "#6cb2ee"),
     ("#b8500f", "#f09a5f"),
@@ -27,6 +29,33 @@ STYLE = (
     + "}}"
 )
 """CSS variables that the charts use, for the style sheet of the page around them."""
+Words = Callable[[str], str]
+
+
+def in_english(word: str) -> str:
+    """Return a name of the code, such as ``step_failed``, or a phrase of a chart as it is read in English."""
+    return word.replace("_", " ")
+
+
+class Canvas(msgspec.Struct, frozen=True):
+    """For whom a chart is drawn. ``width``: of the view box, in its units; a page scales it, and letters are 11 to 12 of them high.
+
+    ``say``: returns a word of the domain or a phrase of a chart in the reader's language.
+    """
+
+    width: int = 720
+    say: Words = in_english
+
+    @property
+    def narrow(self) -> bool:
+        return self.width < 600
+
+    def counted(self, number: int, what: str) -> str:
+        """Return ``2 cases``, in another language the number before the word for one of them."""
+        return counted(number, what) if self.say is in_english else f"{number:,} {self.say(what)}"
+
+
+WIDE, NARROW = Canvas(), Canvas(360)
 INK, FAINT, LINE = "var(--ink,#1c1c1c)", "var(--faint,#6b6b6b)", "var(--line,#d5d5d5)"
 
 
@@ -69,7 +98,7 @@ def tip(words: str) -> str:
     return element("title", clean(words))
 
 
-def drawing(title: str, description: str, height: float, *marks: str) -> str:
+def drawing(title: str, description: str, height: float, *marks: str, on: Canvas = WIDE) -> str:
     """Return the whole SVG element, with a title and a description for screen readers."""
     return element(
         "svg",
@@ -77,16 +106,16 @@ def drawing(title: str, description: str, height: float, *marks: str) -> str:
         element("desc", clean(description)),
         *marks,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {number(height)}",
+        viewBox=f"0 0 {on.width} {number(height)}",
         role="img",
         aria_label=f"{title}. {description}",
         font_family="system-ui, sans-serif",
     )
 
 
-def empty(title: str, why: str) -> str:
+def empty(title: str, why: str, on: Canvas = WIDE) -> str:
     """Return a drawing that says why there is nothing to draw."""
-    return drawing(title, why, 60, text(why, 8, 34, fill=FAINT))
+    return drawing(title, why, 60, text(on.say(why), 8, 34, fill=FAINT), on=on)
 
 
 def ticks(top: float, count: int = 4) -> list[float]:
@@ -104,11 +133,14 @@ def shorten(words: str, length: int) -> str:
     return words if len(words) <= length else words[: length - 1] + "…"
 
 
-def legend(names: Sequence[str], y: float, *, left: float = 60) -> str:
-    """Return the names of series beside their colours, in rows of four."""
+def legend(series: Sequence[tuple[str, int]], y: float, *, on: Canvas) -> tuple[str, float]:
+    """Return the names of series beside their colours (index), in rows from ``y`` on, and the height that they take."""
+    across = 2 if on.narrow else 4
+    left = 16 if on.narrow else 60
+    wide = (on.width - left) // across
     marks = []
-    for n, name in enumerate(names):
-        x, row = left + (n % 4) * 160, y + (n // 4) * 18
-        marks.append(element("rect", x=x, y=row - 9, width=10, height=10, rx=2, fill=colour(n)))
-        marks.append(text(shorten(name, 22), x + 15, row, size=11))
-    return "".join(marks)
+    for n, (name, index) in enumerate(series):
+        x, row = left + n % across * wide, y + n // across * 18
+        marks.append(element("rect", x=x, y=row - 9, width=10, height=10, rx=2, fill=colour(index)))
+        marks.append(text(shorten(on.say(name), 22), x + 15, row, size=11))
+    return "".join(marks), 18 * -(-len(series) // across)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from datetime import date, timedelta
-from math import inf
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -18,10 +18,22 @@ from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.compare.running import compare_runs
 from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.profit.study_page import drawn_study
-from newsproof.evaluation.profit.study_report import Dimension, Returns, StudyReport, study_or_why_not
-from newsproof.report.data import Report, read_report
+from newsproof.evaluation.profit.study_report import (
+    POINT_COLUMNS,
+    Dimension,
+    Returns,
+    StudyReport,
+    points_of,
+    study_or_why_not,
+)
+from newsproof.evaluation.statistics import share_interval
+from newsproof.report.answers import ANSWERS, Rows
+from newsproof.report.csv_text import as_csv
+from newsproof.report.data import QUESTIONS, Report, read_report
+from newsproof.report.drawn import CHARTS, per
+from newsproof.report.period import Period
 from newsproof.web.api.live import backend_of
-from newsproof.web.api.report_charts import CHARTS, Theme, drawn, in_colours
+from newsproof.web.api.report_charts import Language, Size, Theme, canvas, in_colours
 from newsproof.web.api.statements import held_slot, unless_disconnected, with_timeout
 from newsproof.web.backend import Backend
 from newsproof.web.responses import Refused, as_json
@@ -33,57 +45,105 @@ router = APIRouter(prefix="/api/v1", tags=["analytics"])
 
 MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
 """Limits of an answer to SQL in a page; ``newsproof sql`` returns everything."""
-REPORT_FOR_S = 5.0
-"""How long a reading is reused: the four charts of a page and its tables are made from one."""
+REPORT_FOR_S = 15.0
+"""How long a reading is reused: the charts of a page and its tables are made from one."""
 STUDY_FOR_S = 60.0
-"""The same of an event study, which reads all prices."""
+"""The same of what reads most: an event study, and the checks."""
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-Days = Annotated[
-    int, Query(ge=1, le=3650, description="Days of cost to include; the other figures cover the whole run.")
-]
 RunId = Annotated[str, Query(min_length=1, max_length=200)]
+Format = Literal["json", "csv"]
+
+
+def _period(
+    days: Annotated[int | None, Query(ge=1, le=3650, description="The last so many UTC days, with today.")] = None,
+    first: Annotated[date | None, Query(alias="from", description="The first UTC day.")] = None,
+    last: Annotated[date | None, Query(alias="to", description="The last UTC day.")] = None,
+) -> Period:
+    if days is not None and (first or last):
+        raise Refused(400, "days, and from or to, are two periods", "name one of them")
+    if first and last and first > last:
+        raise Refused(400, f"the period ends on {last}, before it begins", "exchange from and to")
+    today = utc_now().date()
+    return Period(first, last) if days is None else Period(today - timedelta(days=days - 1), today)
+
+
+InPeriod = Annotated[Period, Depends(_period)]
 
 
 @router.get("/report")
-async def report(request: Request, days: Days = 30) -> Response:
-    """Return the figures of the standard report on the live run. Field names are those of newsproof/report/data.py."""
-    found = await _report(backend_of(request), days)
+async def report(request: Request, period: InPeriod) -> Response:
+    """Return the figures of the standard report on the live run, of the whole run without a period. What is of which day:
+    newsproof/report/period.py; the tables: newsproof/report/answers.py."""
+    found = await _report(backend_of(request), period)
     return as_json({
         "run_id": found.run_id,
-        "days": days,
-        "days_apply_to": ["spend"],
-        "answers": found.answers,
+        "from": period.first,
+        "to": period.last,
+        "per": {name: per(found, name) for name in ("signals", "spend")},
+        "horizon_s": found.horizon_s,
+        "answers": {name: rows for name, rows in found.answers.items() if name != "trust"},
         "is_empty": found.is_empty,
         "synthetic": bool(found.synthetic),
         "without_outcomes": found.without_outcomes,
     })  # fmt: skip
 
 
+@router.get("/report/tables/{name}")
+async def report_table(request: Request, name: str, period: InPeriod, format: Format = "json") -> Response:
+    """Return one table of the report, as JSON or CSV; `trust`, the checks, is of the whole run."""
+    if name not in ANSWERS:
+        raise Refused(404, f"there is no table {name[:80]!r}", f"ask for one of {', '.join(ANSWERS)}")
+    backend = backend_of(request)
+    rows = await _trust(backend) if name == "trust" else (await _report(backend, period))[name]
+    if format == "csv":
+        return _as_csv(name, as_csv(list(rows[0]) if rows else [], rows))
+    return as_json({"rows": rows})
+
+
 @router.get("/report/study")
-async def study(request: Request, by: Dimension = "verdict") -> Response:
-    """Return the event study of the live run as `newsproof backtest study --json` prints it, with its largest groups; or why there is none."""
-    found = await _study(backend_of(request), by)
+async def study(request: Request, period: InPeriod, by: Dimension = "verdict", format: Format = "json") -> Response:
+    """Return the event study of the live run as `newsproof backtest study --json` prints it, with its largest groups; or why there is none.
+
+    As CSV a line for each point of each group."""
+    found = await _study(backend_of(request), by, period)
+    if format == "csv":
+        rows = [] if isinstance(found, str) else points_of(found.study)
+        return _as_csv(f"study-{by}", as_csv(POINT_COLUMNS, rows))
     return as_json({"study": None, "why": found} if isinstance(found, str) else {"study": found, "why": ""})
 
 
 @router.get("/report/charts/study.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
 async def study_chart(
-    request: Request, theme: Theme = "light", by: Dimension = "verdict", returns: Returns = "abnormal"
+    request: Request,
+    period: InPeriod,
+    theme: Theme = "light",
+    size: Size = "wide",
+    language: Language = "en",
+    by: Dimension = "verdict",
+    returns: Returns = "abnormal",
 ) -> Response:
     """Return the event study as SVG, a panel for each of its largest groups."""
-    found = await _study(backend_of(request), by)
+    found = await _study(backend_of(request), by, period)
     if isinstance(found, str):
         raise Refused(404, "there is no event study to draw", found)
-    return _as_svg(in_colours(drawn_study(found, returns), theme))
+    return _as_svg(in_colours(drawn_study(found, returns, canvas(size, language)), theme))
 
 
 @router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
-async def chart(request: Request, name: str, theme: Theme = "light", days: Days = 30) -> Response:
-    """Return a chart of the report as SVG: cost, latency, confidence or reliability."""
+async def chart(
+    request: Request,
+    name: str,
+    period: InPeriod,
+    theme: Theme = "light",
+    size: Size = "wide",
+    language: Language = "en",
+    horizon_s: Annotated[int, Query(ge=0, description="Of the chart of precision; 0: as in the report.")] = 0,
+) -> Response:
+    """Return a chart of the report as SVG: signals, precision, confidence, reliability, cost or latency."""
     if name not in CHARTS:
         raise Refused(404, f"there is no chart {name[:80]!r}", f"ask for one of {', '.join(CHARTS)}")
-    found = await _report(backend_of(request), days)
-    return _as_svg(drawn(name, found, theme))
+    found = await _report(backend_of(request), period)
+    return _as_svg(in_colours(CHARTS[name](found, canvas(size, language), horizon_s), theme))
 
 
 def _as_svg(svg: str) -> Response:
@@ -91,24 +151,31 @@ def _as_svg(svg: str) -> Response:
     return Response(svg, 200, headers, "image/svg+xml")
 
 
-async def _study(backend: Backend, by: Dimension) -> StudyReport | str:
-    async with backend.reading_study:
-        kept, at = backend.studies.get(by, ("", -inf))
-        if time.monotonic() - at > STUDY_FOR_S or isinstance(kept, str):
-            kept = await with_timeout(study_or_why_not(backend.reachable_tables(), LIVE_RUN, (by,)))
-            backend.studies[by] = kept, time.monotonic()
-        return kept
+def _as_csv(name: str, text: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="newsproof-{name}.csv"', "cache-control": "no-store"}
+    return Response(text, 200, headers, "text/csv; charset=utf-8")
 
 
-async def _report(backend: Backend, days: int) -> Report:
-    async with backend.reading_report:
-        kept, at = backend.report
-        if kept is None or time.monotonic() - at > REPORT_FOR_S:
-            kept = await with_timeout(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
-            backend.report = kept, time.monotonic()
-    first = utc_now().date() - timedelta(days=days - 1)
-    spend = [row for row in kept["spend"] if date.fromisoformat(row["day"]) >= first]
-    return Report(run_id=kept.run_id, answers={**kept.answers, "spend": spend})
+async def _study(backend: Backend, by: Dimension, period: Period) -> StudyReport | str:
+    tables = backend.reachable_tables()
+    return await backend.readings.of(
+        ("study", by, period), STUDY_FOR_S, lambda: with_timeout(study_or_why_not(tables, LIVE_RUN, (by,), period))
+    )
+
+
+async def _report(backend: Backend, period: Period) -> Report:
+    tables = backend.reachable_tables()
+    reading = partial(read_report, tables, run_id=LIVE_RUN, interval=share_interval, period=period, trust=False)
+    return await backend.readings.of(("report", period), REPORT_FOR_S, lambda: with_timeout(reading()))
+
+
+async def _trust(backend: Backend) -> Rows:
+    tables = backend.reachable_tables()
+
+    async def read() -> Rows:
+        return (await with_timeout(tables.query(QUESTIONS["trust"], {"run": LIVE_RUN}))).dicts()
+
+    return await backend.readings.of("trust", STUDY_FOR_S, read)
 
 
 class Statement(BaseModel):

@@ -79,6 +79,21 @@ async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, befo
     return await _items(tables, [str(row[0]) for row in found.rows])
 
 
+async def cases_called(tables: ClickHouse, wanted: str) -> list[FeedCase]:
+    """Return the newest cases, at most 20, whose id begins with ``wanted`` or whose news has that external id.
+
+    Raises:
+        TransientError: ClickHouse is unavailable.
+    """
+    sql = """SELECT case_id, JSONExtractString(payload, 'news', 'external_id') AS known,
+       JSONExtractString(payload, 'news', 'source') AS source FROM events
+WHERE run_id = {run:String} AND event_type = {opening:String}
+  AND (startsWith(case_id, lower({wanted:String})) OR {wanted:String} IN (known, concat(source, ':', known)))
+ORDER BY event_time DESC LIMIT 1 BY case_id LIMIT 20"""
+    found = await tables.query(sql, {"run": LIVE_RUN, "opening": OPENING_NAME, "wanted": wanted})
+    return await _items(tables, [str(row[0]) for row in found.rows])
+
+
 def _conditions(wanted: FeedFilter, before: Before | None) -> tuple[list[str], dict[str, Any]]:
     where, asked = [], dict[str, Any]()
     if before is not None:

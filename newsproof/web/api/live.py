@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -12,17 +13,17 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.report.case_document import document_of
-from newsproof.web.api.case_tables import Before, cases_page, offsets_of_case, revisions_of, withdrawn_of
+from newsproof.web.api.case_tables import Before, cases_called, cases_page, offsets_of_case, revisions_of, withdrawn_of
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.responses import Events, Refused, as_json
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
-from schemas.signals import Stage, Verdict
+from schemas.signals import Action, Stage, Verdict
 from streams.feed.case_items import FeedCase, FeedFilter
 from streams.feed.sse import live_events
 from streams.feed.window import Place
-from streams.journal.case_reading import JournalRecord
+from streams.journal.case_reading import JournalRecord, named_by
 from streams.journal.clock import utc_now
 
 router = APIRouter(prefix="/api/v1", tags=["live"])
@@ -35,6 +36,10 @@ UNSUNK_RECORDS = 100_000
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Minimum confidence.")]
+Source = Annotated[str, Query(max_length=256, description="Only news of this source.")]
+Acts = Annotated[Action | None, Query(description="Only signals of this action.")]
+Judged = Annotated[Verdict | None, Query(description="Only signals of this verdict.")]
+Sources = Annotated[int, Query(ge=0, le=1000, description="Least supporting sources of a signal.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the previous page.")]
 
@@ -46,8 +51,11 @@ def backend_of(request: Request) -> Backend:
 
 @router.get("/status")
 async def status(request: Request) -> Response:
-    """Return the mode in use, and the state of Kafka, ClickHouse and the workers."""
-    return as_json(backend_of(request).status())
+    """Return the mode in use, the state of Kafka, ClickHouse, workers and providers, and the figures of the pipeline.
+
+    What is not known is null.
+    """
+    return as_json(await backend_of(request).status())
 
 
 @router.get("/signals")
@@ -57,7 +65,10 @@ async def signals(
     event_type: Kind = "",
     min_confidence: Least = 0.0,
     stage: Annotated[Stage | None, Query(description="Only signals of this stage.")] = None,
-    verdict: Annotated[Verdict | None, Query(description="Only signals of this verdict.")] = None,
+    verdict: Judged = None,
+    action: Acts = None,
+    source: Source = "",
+    min_sources: Sources = 0,
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
@@ -67,7 +78,14 @@ async def signals(
     """
     backend = backend_of(request)
     wanted = FeedFilter(
-        asset=asset, event_type=event_type, min_confidence=min_confidence, stage=stage or "", verdict=verdict or ""
+        asset=asset,
+        event_type=event_type,
+        min_confidence=min_confidence,
+        source=source,
+        action=action or "",
+        verdict=verdict or "",
+        stage=stage or "",
+        min_sources=min_sources,
     )
     place = str(backend.feed.window.place) if backend.feed.ready else None
     page = await backend.signals.page(wanted, limit=limit, before=before, newest=backend.feed.newest)
@@ -126,10 +144,22 @@ async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before:
         return await cases_page(backend.reachable_tables(), wanted, limit=limit, before=before)
 
 
-@router.get("/cases/{case_id}")
-async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)]) -> Response:
+@router.get("/cases/{case_id:path}")
+async def case(
+    request: Request,
+    case_id: Annotated[
+        str,
+        Path(
+            max_length=1_000,
+            pattern=r"^[^\x00-\x1f\x7f-\x9f]+$",
+            description="Its id, 4 or more of its first characters, or the news's external id.",
+        ),
+    ],
+) -> Response:
     """Return all data of a case: timeline, evidence, critique, confidence, calls and raw events."""
     backend = backend_of(request)
+    if re.fullmatch(CASE_ID, case_id) is None:
+        case_id = await _called(backend, case_id)
     records, note = await _records_of(backend, case_id), ""
     if not any(r.accepted for r in records):
         raise Refused(404, f"there is no case {case_id}", "look for it in /api/v1/cases")
@@ -140,6 +170,29 @@ async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)])
     except (NewsproofError, TimeoutError):
         note = "ClickHouse is away: revisions of the signal are missing here."
     return as_json(shown(records, revisions, note))
+
+
+async def _called(backend: Backend, wanted: str) -> str:
+    """Return the id of the one case of this name, by what memory and ClickHouse know.
+
+    Raises:
+        Refused: there is none, or several.
+    """
+    known = {one.case_id: one for one in backend.feed.recent_cases()}
+    note = ""
+    try:
+        async with asyncio.timeout(TABLES_WITHIN_S):
+            known = {one.case_id: one for one in await cases_called(backend.reachable_tables(), wanted)} | known
+    except (NewsproofError, TimeoutError):
+        note = " among those that this process has seen (ClickHouse is away)"
+    found = named_by(list(known.values()), wanted)
+    if len(found) == 1:
+        return found[0].case_id
+    if not found:
+        do = "give a case id, at least 4 of its first characters, or the news's external id; /cases lists them"
+        raise Refused(404, f"no case is called {wanted[:100]!r}{note}", do)
+    listed = "; ".join(f"{one.case_id} ({one.source}, {one.text[:40]})" for one in found[:8])
+    raise Refused(409, f"{len(found)} cases are called {wanted[:100]!r}", f"give one case id: {listed}")
 
 
 def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]], note: str) -> dict[str, Any]:
@@ -174,18 +227,30 @@ async def stream(
     asset: Asset = "",
     event_type: Kind = "",
     min_confidence: Least = 0.0,
+    verdict: Judged = None,
+    action: Acts = None,
+    source: Source = "",
+    min_sources: Sources = 0,
     after: Annotated[
         str | None, Query(max_length=12_000, description="Resume position: `after` of a list, or the id of an event.")
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:
-    """Send `signal` and `case` events as they happen.
+    """Send `signal` and `case` events as they happen. Verdict, action and sources filter signals alone.
 
     With `Last-Event-ID` or `after`, everything since then is sent first; a `gap` event reports what is no longer held.
     """
     backend = backend_of(request)
     given = last_event_id or after
     place = Place.read(given) if given else None
-    wanted = FeedFilter(asset=asset, event_type=event_type, min_confidence=min_confidence)
+    wanted = FeedFilter(
+        asset=asset,
+        event_type=event_type,
+        min_confidence=min_confidence,
+        source=source,
+        action=action or "",
+        verdict=verdict or "",
+        min_sources=min_sources,
+    )
     ended = backend.places.take(client_of(request.scope))
     return Events(live_events(backend.feed, wanted, place, now=utc_now()), ending=backend.ending, ended=ended)

@@ -82,7 +82,8 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
         for state, there in (("", [going]), ("&state=open", [going]), ("&state=ended", [])):
             found = (await http.get(f"/api/v1/cases?q=NEEDLE{state}")).json()["items"]
             assert [one["case_id"] for one in found] == there, state
-        told = (await http.get(f"/api/v1/cases/{made[0]}")).json()
+        told = (await http.get(f"/api/v1/cases/{made[0][:13]}")).json()
+        assert (await http.get("/api/v1/cases/wire:item-0")).json()["case_id"] == made[0]
         assert told["news"]["text"] == "story 0 of hacks"
         assert [step["phase"] for step in told["timeline"]] == ["received", "triaged", "ended"]
         unknown = await http.get(f"/api/v1/cases/{signal_id('live', 'nobody')}")
@@ -153,8 +154,17 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         none = (await http.get("/api/v1/report/study?by=source")).json()
         assert none == {"study": None, "why": "there are no prices yet: newsproof outcomes import"}
         assert (await http.get("/api/v1/report/charts/study.svg")).status_code == 404
+        assert (await http.get(f"/api/v1/prices?case={signal('a').case_id}")).json() == {"prices": {}}
         async with clickhouse_of(web_settings.model_copy(update={"clickhouse_url": tables})) as client:
-            await prices(client, 1, "csv:a.csv", market("BTC/USDT", {}))
+            await prices(client, 1, "csv:a.csv", market("BTC/USDT", {60: 110.0}))
+        priced = (await http.get(f"/api/v1/prices?case={signal('a').case_id}&case={signal('none').case_id}")).json()
+        found = {"symbol": "BTC/USDT", "price": 100.0, "at": "2026-03-01T12:00:00Z", "last": 110.0,
+                 "last_at": "2026-03-02T17:55:00Z", "synthetic": False}  # fmt: skip
+        assert priced["prices"].keys() == {signal("a").case_id}, (
+            "of the other there are no prices, and so it is left out"
+        )
+        change = priced["prices"][signal("a").case_id].pop("change")
+        assert (priced["prices"], round(change, 9)) == ({signal("a").case_id: found}, 0.1)
         told = (await http.get("/api/v1/report/study?by=source")).json()["study"]
         assert (told["run_id"], told["study"]["events"]) == ("live", 1)
         drawn = await http.get("/api/v1/report/charts/study.svg?theme=dark&by=source&returns=raw")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import ContractError
-from streams.feed.case_items import FeedCase, FeedFilter
+from streams.feed.case_items import Facts, FeedCase, FeedFilter
 from streams.feed.window import WRITE_BYTES, Item, Place, Window
 
 
@@ -24,7 +24,7 @@ def window(**limits: int) -> Window:
 
 
 def item(offset: int, partition: int = 0, data: bytes = b"{}", **fields: Any) -> Item:
-    given: dict[str, Any] = {"kind": "signal", "asset": "BTC", "event_type": "hack", "confidence": 0.5, **fields}
+    given: dict[str, Any] = {"kind": "signal", "facts": Facts("BTC", "hack", 0.5, "wire", "buy", "likely"), **fields}
     return Item(partition=partition, offset=offset, data=data, **given)
 
 
@@ -90,13 +90,36 @@ async def test_waiters_are_woken_by_what_they_wait_for_alone() -> None:
     assert not await ring.moved(2, 0)
 
 
-def test_filters_know_assets_types_and_confidences() -> None:
-    assert FeedFilter().fits("", "", None)
-    assert FeedFilter(asset="btc", event_type="HACK", min_confidence=0.5).fits("BTC", "hack", 0.5)
-    assert not FeedFilter(asset="ETH").fits("BTC", "hack", 0.5)
-    assert not FeedFilter(event_type="listing").fits("BTC", "hack", 0.5)
-    assert not FeedFilter(min_confidence=0.6).fits("BTC", "hack", 0.5)
-    assert not FeedFilter(min_confidence=0.1).fits("BTC", "hack", None)
+def test_a_filter_takes_what_fits_in_every_field_and_a_case_by_what_is_known_of_it() -> None:
+    signal = Facts("BTC", "hack", 0.5, "Wire", "buy", "likely", "final", 2)
+    case = Facts("BTC", "hack", None, "Wire")
+    every = {
+        "asset": "btc",
+        "event_type": "HACK",
+        "source": "wire",
+        "action": "buy",
+        "verdict": "likely",
+        "stage": "final",
+    }
+    fits: list[dict[str, Any]] = [{}, every | {"min_confidence": 0.5, "min_sources": 2}]
+    assert all(FeedFilter(**one).fits(signal) for one in fits)
+    other = {
+        "asset": "ETH",
+        "event_type": "listing",
+        "source": "me",
+        "action": "sell",
+        "verdict": "refuted",
+        "stage": "x",
+    }
+    for name, value in (other | {"min_confidence": 0.6, "min_sources": 3}).items():
+        assert not FeedFilter(**{name: value}).fits(signal), name
+        # Verdict, action, stage and sources of a case are still to come, and filter no case.
+        known = name in ("asset", "event_type", "source", "min_confidence")
+        assert FeedFilter(**{name: value}).fits(case) is not known, name
+    assert FeedFilter().fits(Facts("", "", None, ""))
+
+
+def test_a_filter_of_cases_knows_their_state_and_words() -> None:
     case = FeedCase(case_id="abc", received_at=datetime(2026, 1, 1, tzinfo=UTC), source="Wire", text="Binance 上线 X")
     assert all(FeedFilter(text=asked).takes(case) for asked in ("binance", "上线", "WIRE", "ab"))
     assert not FeedFilter(text="kraken").takes(case)

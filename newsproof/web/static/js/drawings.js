@@ -20,6 +20,17 @@ export function confidenceMove(first, last) {
     h("span", { class: "move-figures", "aria-hidden": "true" }, `${confidence(first)} → `, h("strong", {}, confidence(last))));
 }
 
+/** The same in a row of a table: filled to the final confidence, with a line where the first judgement stood. */
+export function confidenceBar(first, last) {
+  return h("span", { class: "confidence-cell" },
+    svg("svg", { viewBox: "0 0 50 10", class: `confidence-bar ${trend(first, last)}`, "aria-hidden": "true", preserveAspectRatio: "none" },
+      svg("rect", { class: "rest", x: 0, y: 3, width: 50, height: 4 }),
+      svg("rect", { class: "fill", x: 0, y: 3, width: inside(last) * 50, height: 4 }),
+      svg("line", { class: "was", x1: inside(first) * 50, x2: inside(first) * 50, y1: 0, y2: 10 })),
+    h("span", { class: "unseen" }, t("confidence.move", { first: confidence(first), last: confidence(last) })),
+    h("span", { "aria-hidden": "true" }, `${confidence(first)} → `, h("strong", {}, confidence(last))));
+}
+
 /** One step of the waterfall: a bar from where the confidence stood to where it went. */
 export function waterfallBar(from, to, kind) {
   const [low, high] = [inside(Math.min(from, to)), inside(Math.max(from, to))];

@@ -81,6 +81,23 @@ export function day(text) {
   return at === null ? "–" : at.toLocaleDateString(locale(), { dateStyle: "medium" });
 }
 
+/** The time of day where it was today, else the day; short, for tables. */
+export function moment24(text) {
+  const at = moment(text);
+  if (at === null) return "–";
+  const today = at.toDateString() === new Date().toDateString();
+  return today ? at.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }) : at.toLocaleDateString(locale(), { day: "numeric", month: "short" });
+}
+
+/** How much of a time is left; null where it is over. */
+export function left(text, now = Date.now()) {
+  const at = moment(text);
+  if (at === null || at.getTime() <= now) return null;
+  const minutes = (at.getTime() - now) / 60_000;
+  if (minutes < 60) return `${Math.ceil(minutes)} min`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} d`;
+}
+
 /** How long ago, in the largest unit that fits. */
 export function ago(text, now = Date.now()) {
   const at = moment(text);

@@ -1,27 +1,34 @@
 // Starts the page: the shell around every page, which page is shown, and what the system says of itself.
 
 import { getJson } from "./api.js";
-import { h, icon, replace, words } from "./dom.js";
+import { h, icon, replace } from "./dom.js";
 import { chooseLanguage, language, t } from "./i18n.js";
 import { remember } from "./memory.js";
 import * as analytics from "./pages/analytics.js";
 import * as backtests from "./pages/backtests.js";
 import * as cases from "./pages/cases.js";
 import * as live from "./pages/live.js";
+import * as missing from "./pages/missing.js";
+import * as operations from "./pages/operations.js";
+import * as publish from "./pages/publish.js";
 import * as research from "./pages/research.js";
 import { hidePreview } from "./preview.js";
 import { failed } from "./states.js";
+import { tellStatus } from "./status.js";
 import { keepTimes } from "./times.js";
 
-const PAGES = { live, cases, analytics, research, backtests };
+const PAGES = { live, cases, analytics, research, backtests, operations };
+/** Pages without a place in the menu. */
+const OTHERS = { publish, missing };
 const ICONS = {
   live: ["M3 12h4l3-8 4 16 3-8h4"],
   cases: ["M4 6h16", "M4 12h16", "M4 18h10"],
   analytics: ["M4 20V10", "M10 20V4", "M16 20v-7", "M21 20H3"],
   research: ["M4 5h16v11H9l-5 4z"],
+  operations: ["M4 6h9", "M17 6h3", "M15 4v4", "M4 12h3", "M11 12h9", "M9 10v4", "M4 18h11", "M19 18h1", "M17 16v4"],
   backtests: ["M4 12a8 8 0 1 0 3-6", "M7 2v4h4", "M12 8v4l3 2"],
 };
-const LOCAL = /^\/($|(live|cases?|analytics|research|backtests)(\/|$))/;
+const LOCAL = /^\/($|(live|publish|cases?|analytics|research|backtests|operations)(\/|$))/;
 const STATUS_EVERY_MS = 15_000;
 const byId = (id) => document.getElementById(id);
 
@@ -36,7 +43,7 @@ function place() {
       return part;
     }
   });
-  const name = first === "case" ? "cases" : first in PAGES ? first : "live";
+  const name = first === undefined ? "live" : first === "case" ? "cases" : Object.hasOwn(PAGES, first) || first === "publish" ? first : "missing";
   return { name, rest, query: new URLSearchParams(location.search) };
 }
 
@@ -62,8 +69,7 @@ function show({ move = true } = {}) {
   const setTitle = (title) => {
     document.title = `${title} · Newsproof`;
   };
-  setTitle(t(`nav.${name}`));
-  PAGES[name].mount(main, { rest, query, signal: shown.signal, setTitle });
+  (PAGES[name] ?? OTHERS[name]).mount(main, { rest, query, signal: shown.signal, setTitle });
   if (move) {
     window.scrollTo(0, 0);
     const head = main.querySelector("h1");
@@ -105,7 +111,9 @@ function drawToggles() {
 
 async function askStatus() {
   try {
-    drawStatus(await getJson("status"));
+    const status = await getJson("status");
+    drawStatus(status);
+    tellStatus(status);
   } catch (error) {
     drawTrouble(error.status === 401 ? "token" : "unreachable");
   }
@@ -114,7 +122,7 @@ async function askStatus() {
 function drawStatus(status) {
   const strip = byId("strip");
   strip.hidden = status.mode === "live";
-  if (!strip.hidden) replace(strip, h("strong", {}, t(`mode.${status.mode}`)), words((language() === "en" && status.label) || t("mode.hint"), "span"));
+  if (!strip.hidden) replace(strip, h("strong", {}, t(`mode.${status.mode}`)), h("span", {}, t("mode.hint")));
   const away = ["kafka", "clickhouse"].filter((part) => status[part] === "away");
   const missing = [...away.map((part) => t(`away.${part}`)), status.workers_seen === false && t("away.workers")].filter(Boolean);
   drawTrouble(missing.length ? "away" : null, missing);

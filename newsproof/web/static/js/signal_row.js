@@ -1,14 +1,15 @@
-// One signal as a row of a list: what, why to doubt it, and how its confidence moved.
+// What a signal says, in the words and signs that all pages share.
 
-import { confidenceMove } from "./drawings.js";
-import { h, httpUrl, icon, words } from "./dom.js";
-import { summaryOf, t, term } from "./i18n.js";
-import { agoTime } from "./times.js";
+import { h, icon, words } from "./dom.js";
+import { t, term } from "./i18n.js";
+import { lastStatus } from "./status.js";
 import { WITHDRAWN } from "./vocabulary.js";
 
 const TONE = { buy: "up", sell: "down", observe: "" };
 /** The gravest first: what has little room for flags shows these before others. */
 const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "denied_or_conflict", "scam"];
+/** Signals of providers that are not the real ones. */
+const PRETENDED = new Set(["offline", "simulated"]);
 /** Each verdict by its word, its sign and its colour: none of them is told by the colour alone. */
 const VERDICT = {
   confirmed: ["up", ["M5 13l4 4L19 7"]],
@@ -46,6 +47,25 @@ export function verdictTag(signal) {
   return h("span", { class: `tag found ${tone}` }, icon(drawn), verdictWords(signal));
 }
 
+/** The verdict where there is room for a word; the reason stands in the title. */
+export function verdictMark(signal) {
+  const [tone, drawn] = VERDICT[signal.verdict] ?? NO_VERDICT;
+  return h("span", { class: `mark ${tone && `${tone}-ink`}`, title: verdictWords(signal) }, icon(drawn), signal.verdict ? term(signal.verdict) : t("verdict.none.short"));
+}
+
+/** What to do, or, where that is nothing, which way the claim would lean if it were true. */
+export function actionMark({ action, direction, stage }) {
+  if (action !== "observe") return h("strong", { class: `${TONE[action]}-ink` }, term(action));
+  return direction && direction !== "neutral" && !WITHDRAWN.has(stage) ? t(`leans.${direction}`) : term(action);
+}
+
+/** What is unusual in a signal: that it was taken back, and the flags that should stop a hand. What the verdict says already is left out. */
+export function unusualTags({ stage, verdict, risk_flags: flags }) {
+  const unusual = (one) => GRAVE.includes(one) || PRETENDED.has(one) || one.startsWith("degraded");
+  const grave = flagsBesideStrip(flags).filter((one) => one !== stage && one !== verdict && unusual(one));
+  return [stageTag(stage), grave.map((one) => h("span", { class: `tag ${GRAVE.includes(one) ? "down" : "warn"}` }, flagName(one)))];
+}
+
 /** How far it got, where that is not to its end. */
 export function stageTag(stage) {
   return stage !== "final" && h("span", { class: `tag ${WITHDRAWN.has(stage) ? "down" : "warn"}` }, term(stage));
@@ -57,6 +77,9 @@ export const standing = (signal) => [signal.stage !== "final" && term(signal.sta
 /** A flag may carry its reason ("degraded:timeout"). */
 const flagName = (flag) => String(flag).split(":").map(term).join(t("colon"));
 
+/** The flags without the one that the strip on top of the page says of all signals. */
+export const flagsBesideStrip = (flags) => (flags ?? []).filter((one) => one !== lastStatus()?.mode);
+
 export function flagTags(flags, most = Infinity) {
   if (!flags?.length) return null;
   const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
@@ -67,30 +90,8 @@ export function flagTags(flags, most = Infinity) {
     rest && h("li", { class: "tag", title: rest }, h("span", { "aria-hidden": "true" }, `+${ordered.length - shown.length}`), h("span", { class: "unseen" }, rest)));
 }
 
-/** The hosts that speak for or against it, as far as a row has room. */
-export function sourcesLine(signal) {
-  const hosts = [...new Set((signal.evidence ?? []).map((one) => httpUrl(one.url)?.host ?? "").filter(Boolean))];
-  const shown = hosts.slice(0, 3).join(" · ") + (hosts.length > 3 ? ` +${hosts.length - 3}` : "");
-  return h("p", { class: "sources small faint" }, sourceCounts(signal), shown && t("colon"), shown && words(shown));
-}
-
 /** How many sources support the claim, beside how many independent ones speak of it. */
 export function sourceCounts({ supporting_sources: support, independent_sources: independent }) {
   const known = support !== null && support !== undefined;
   return [known && t("sources.supporting", { n: support }), t("sources.independent", { n: independent ?? 0 })].filter(Boolean).join(" · ");
-}
-
-export function signalRow(signal) {
-  const at = signal.decided_at; // Not published_at: that is the time of the news, and the list is one of judgements.
-  const gone = WITHDRAWN.has(signal.stage);
-  return h("li", { class: `signal${gone ? " gone" : ""}`, data: { id: signal.signal_id } },
-    h("div", { class: "signal-what" },
-      assetName(signal.asset), actionTag(signal),
-      agoTime(at)),
-    h("div", { class: "signal-why" },
-      h("a", { class: "signal-link", href: `/case/${encodeURIComponent(signal.case_id)}` }, words(summaryOf(signal) || t("untitled"))),
-      h("div", { class: "tags meta" }, verdictTag(signal), stageTag(signal.stage), h("span", { class: "tag" }, term(signal.event_type)),
-        signal.revision > 1 && h("span", { class: "tag" }, t("revision", { number: signal.revision })), flagTags(signal.risk_flags, 5)),
-      sourcesLine(signal)),
-    confidenceMove(signal.preliminary_confidence, signal.confidence));
 }

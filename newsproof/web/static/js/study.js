@@ -1,6 +1,6 @@
 // The event study: how prices moved around the signals, as a chart that the server draws, with its figures as a table.
 
-import { getJson } from "./api.js";
+import { address, getJson } from "./api.js";
 import { h } from "./dom.js";
 import { number, signed } from "./format.js";
 import { t, term } from "./i18n.js";
@@ -17,7 +17,14 @@ const choice = (name, values, changed) => h("label", { class: "field" }, h("span
   h("select", { class: "input", name, on: { change: (event) => changed(event.target.value) } },
     values.map((one) => h("option", { value: one }, t(`study.${name}.${one}`)))));
 
-export function studySection(signal) {
+/** A link that saves a table as CSV. */
+export const csvLink = (path, asked) => {
+  const { pathname, search } = address(path, { ...asked, format: "csv" });
+  return h("p", { class: "pad-top" }, h("a", { class: "button tiny quiet", href: pathname + search, download: "" }, t("csv")));
+};
+
+/** `quiet`: where there is none, nothing is said of it, for it was said above why. */
+export function studySection(period, signal, { quiet = false } = {}) {
   const body = h("div", {});
   const asked = { by: "verdict", returns: null };
   const ask = (name) => (chosen) => {
@@ -26,21 +33,23 @@ export function studySection(signal) {
   };
   // They stay while the study is read, and keep the focus.
   const choices = h("div", { class: "filters", hidden: true }, choice("by", DIMENSIONS, ask("by")), choice("returns", RETURNS, ask("returns")));
-  const show = () => fill(body, async () => drawn(await getJson("report/study", { by: asked.by }, signal)), signal);
+  const show = () => fill(body, async () => drawn(await getJson("report/study", { ...period, by: asked.by }, signal)), signal);
   const drawn = ({ study: found, why }) => {
     choices.hidden = !found;
+    section.hidden = !found && quiet;
     if (!found) return empty(t("study.empty"), why);
     const any = { raw: found.study.measured > 0, abnormal: found.study.groups.some((group) => based(group).abnormal_events > 0) };
     // Without a choice the abnormal returns, where an event has one.
     const kind = asked.returns ?? (any.abnormal ? "abnormal" : "raw");
     choices.querySelector("[name=returns]").value = kind;
     return h("div", {}, notes(found),
-      any[kind] ? picture(t("study.title"), t("study.alt"), "study", { by: asked.by, returns: kind }, signal) : h("p", { class: "hint" }, t("study.none")),
-      any[kind] && h("details", { class: "figures" }, h("summary", {}, t("study.table")), figures(found.study.groups, kind)));
+      any[kind] ? picture(t("study.title"), t("study.alt"), "study", { ...period, by: asked.by, returns: kind }, signal) : h("p", { class: "hint" }, t("study.none")),
+      any[kind] && h("details", { class: "figures" }, h("summary", {}, t("study.table")), figures(found.study.groups, kind), csvLink("report/study", { ...period, by: asked.by })));
   };
-  show();
-  return h("section", { class: "section", "aria-labelledby": "part-study" },
+  const section = h("section", { class: "section", "aria-labelledby": "part-study" },
     h("h2", { id: "part-study" }, t("study.title")), h("p", { class: "hint" }, t("study.lead")), choices, body);
+  show();
+  return section;
 }
 
 const based = (group) => group.points.find((point) => point.minutes === 0);

@@ -5,7 +5,7 @@ import { external, h, words } from "../dom.js";
 import { confidence, day, known, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 
-const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
+export const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
 const OF_CRITIC = { supported: "up", refuted: "down" };
 
 export function searches(events) {

@@ -42,7 +42,8 @@ export function replay({ case: one }) {
     h("p", { class: "hint" }, t("case.replay.read")), command(`./run case ${id}`));
 }
 
-function command(text) {
+/** A command that can be copied. */
+export function command(text) {
   return h("div", { class: "command" }, h("code", {}, text), h("button", { class: "button quiet tiny", type: "button", "aria-label": `${t("copy")}: ${text}`, on: {
     click: async () => {
       try {

@@ -1,164 +1,248 @@
-// The list of signals: newest first, one row a signal, its highest revision. What comes while the reader is further down
-// waits; a revision takes the place of what it corrects, or takes it off the list where it no longer fits the filters.
+// The desk's list of signals: newest first, one line a signal in its highest revision. Of thousands of lines only those in
+// sight are elements. What comes in is put on top; while somebody reads, the lines in sight stay where they are.
 
-import { h, replace, roving, words } from "../dom.js";
+import { h, replace, words } from "../dom.js";
 import { confidence } from "../format.js";
 import { summaryOf, t, term } from "../i18n.js";
-import { signalRow, standing } from "../signal_row.js";
-import { announce, empty } from "../states.js";
+import { standing } from "../signal_row.js";
+import { announce } from "../states.js";
+import { deskRow, headRow } from "./row.js";
 
-const KEPT = 200; // Rows; older ones are behind "show older".
 const SAID_EVERY_MS = 4_000;
-const READING = 300; // Pixels from the top: further down the list keeps still.
+const BEYOND = 8; // Lines above and below those in sight.
+const USUAL_HEIGHT = 28;
+const AIMING_MS = 3_000; // So long after the pointer moved over the list its lines keep still.
+const AHEAD = 60; // Lines before the end of what was fetched: from there on more is asked for.
 
 export class Board {
-  /** `parts`: the elements list, message, note, fresh and older; `fits(signal)`, whether the filters take it. */
-  constructor(parts) {
-    Object.assign(this, parts);
-    this.rows = new Map();
-    this.waiting = [];
+  /** `look`: fits(signal), hidden(signal), acknowledged(signal), price(signal); and what is told: more(), inSight(signals), chosen(signal or null), drawn(). */
+  constructor(place, look) {
+    this.look = look;
+    this.all = [];
+    this.shown = [];
+    this.known = new Map();
+    this.lines = new Map();
+    this.selected = null;
     this.next = null;
-    this.trimmed = false;
+    this.unseen = 0;
     this.unsaid = [];
-    this.settle = roving(this.list, ".signal-link");
-    this.fresh.addEventListener("click", () => {
-      this.release();
-      window.scrollTo({ top: 0 });
-      this.list.querySelector(".signal-link")?.focus();
-    });
+    this.height = USUAL_HEIGHT;
+    this.fresh = h("button", { class: "button main fresh", type: "button", hidden: true, on: { click: () => this.toTop() } });
+    this.note = h("div", {});
+    this.canvas = h("div", { class: "desk-canvas", role: "rowgroup" });
+    this.scroller = h("div", { class: "desk-scroller" }, this.canvas);
+    this.grid = h("div", { class: "desk-grid", role: "grid", "aria-label": t("live.list") }, h("div", { role: "rowgroup" }, headRow()), this.scroller);
+    place.append(this.note, h("div", { class: "fresh-place" }, this.fresh), this.grid);
+    this.scroller.addEventListener("scroll", () => this.soon(), { passive: true });
+    this.scroller.addEventListener("pointermove", () => {
+      this.aimed = Date.now();
+    }, { passive: true });
+    this.canvas.addEventListener("click", (event) => this.select(event.target.closest(".signal")?.dataset.id ?? null, { focus: true }));
+    new ResizeObserver(() => {
+      const line = this.canvas.firstElementChild;
+      if (line?.offsetHeight) this.height = line.offsetHeight;
+      this.draw();
+    }).observe(this.scroller);
   }
 
   get empty() {
-    return this.rows.size === 0;
+    return this.all.length === 0;
   }
 
   clear() {
-    this.rows.clear();
-    this.waiting = [];
+    this.all = [];
+    this.known.clear();
     this.next = null;
-    this.trimmed = false;
-    this.list.replaceChildren();
+    this.unseen = 0;
     this.note.replaceChildren();
-    this.fresh.hidden = true;
-    this.older.hidden = true;
+    this.scroller.scrollTop = 0;
+    this.refilter();
   }
 
   loaded({ items, next }) {
-    for (const one of [...items].reverse()) this.place(one, false);
+    for (const one of items) if (this.takes(one)) this.all.push(one);
     this.next = next;
-    this.after();
+    this.refilter();
   }
 
-  /** The newest page once more, after a gap in the stream. Where it reaches no row that is here, a hole would stay: all begins anew. */
+  /** The newest page once more, after a gap in the stream. Where it reaches no line that is here, a hole would stay: all begins anew. */
   reloaded(page) {
-    const here = (one) => this.rows.get(one.signal_id)?.signal.revision === one.revision || this.waiting.some((held) => held.signal_id === one.signal_id && held.revision === one.revision);
+    const here = (one) => (this.known.get(one.signal_id)?.revision ?? 0) >= one.revision;
     if (page.next && !page.items.some(here)) {
       this.clear();
       this.loaded(page);
       return;
     }
-    for (const one of [...page.items].reverse()) this.place(one, true);
-    this.after();
+    for (const one of [...page.items].reverse()) this.arrived(one);
   }
 
-  /** Add what lies behind the rows; the first of them gets the focus, which was on the button below. */
-  loadedOlder({ items, next }) {
-    const added = items.filter((one) => !this.rows.has(one.signal_id)).map((one) => this.add(one, "append"));
-    this.next = next;
-    this.after();
-    added[0]?.querySelector(".signal-link").focus();
-  }
-
+  /** Returns whether the line is new or another one now. */
   arrived(signal) {
-    const known = this.rows.get(signal.signal_id);
-    if (known) {
-      if (known.signal.revision < signal.revision) this.revised(known, signal);
-      return;
-    }
-    const held = this.waiting.findIndex((one) => one.signal_id === signal.signal_id);
-    if (held >= 0) {
-      if (this.waiting[held].revision < signal.revision) this.waiting.splice(held, 1, ...(this.fits(signal) ? [signal] : []));
-      this.drawFresh();
-      return;
-    }
-    if (!this.fits(signal)) return;
+    const before = this.known.get(signal.signal_id);
+    if (before) return before.revision < signal.revision && this.revised(before, signal);
+    if (!this.look.fits(signal)) return false;
+    this.known.set(signal.signal_id, signal);
+    this.all.unshift(signal);
+    if (this.look.hidden(signal)) return false;
     this.say(signal);
-    if (window.scrollY > READING) {
-      this.waiting.push(signal);
-      this.drawFresh();
-      return;
-    }
-    this.place(signal, true);
-    this.after();
+    const kept = this.isRead() ? this.scroller.scrollTop + this.height : null;
+    this.shown.unshift(signal);
+    this.isNew = signal.signal_id;
+    if (kept !== null) this.unseen += 1;
+    this.stretch(kept ?? 0);
+    if (kept !== null) this.scroller.scrollTop = kept;
+    this.draw();
+    return true;
   }
 
-  revised(known, signal) {
+  /** Somebody reads: further down, or a line that was chosen; or is about to choose one. */
+  isRead() {
+    return this.scroller.scrollTop > 0 || this.selected !== null || Date.now() - (this.aimed ?? 0) < AIMING_MS;
+  }
+
+  takes(signal) {
+    const before = this.known.get(signal.signal_id);
+    if (before) return false;
+    this.known.set(signal.signal_id, signal);
+    return true;
+  }
+
+  revised(before, signal) {
     const places = { asset: signal.asset, standing: standing(signal), confidence: confidence(signal.confidence) };
-    if (this.fits(signal)) {
-      this.place(signal, true);
+    const fits = this.look.fits(signal);
+    for (const list of [this.all, this.shown]) {
+      const at = list.indexOf(before);
+      if (at >= 0) list.splice(at, 1, ...(fits ? [signal] : []));
+    }
+    this.drop(signal.signal_id);
+    if (fits) {
+      this.known.set(signal.signal_id, signal);
+      this.isNew = signal.signal_id;
       announce(t("live.revised", places));
     } else {
-      this.remove(known.row);
+      this.known.delete(signal.signal_id);
       replace(this.note, h("p", { class: "notice warn small" }, t("live.taken_off", places), " ",
         h("a", { href: `/case/${encodeURIComponent(signal.case_id)}` }, words(summaryOf(signal) || t("untitled")))));
       announce(t("live.taken_off", places));
     }
-    this.after();
+    if (this.selected === signal.signal_id) this.look.chosen(signal);
+    this.stretch();
+    this.draw();
+    return true;
   }
 
-  release() {
-    for (const signal of this.waiting.splice(0)) this.place(signal, true);
-    this.fresh.hidden = true;
-    this.after();
+  /** After what is hidden has changed, or the whole list. */
+  refilter() {
+    this.shown = this.all.filter((one) => !this.look.hidden(one));
+    this.drop();
+    this.stretch();
+    this.draw();
   }
 
-  drawFresh() {
-    this.fresh.hidden = this.waiting.length === 0;
-    replace(this.fresh, t("live.new", { n: this.waiting.length }));
-  }
-
-  place(signal, isNew) {
-    const known = this.rows.get(signal.signal_id);
-    if (known && known.signal.revision >= signal.revision) return;
-    if (known) {
-      const focused = known.row.contains(document.activeElement);
-      const row = signalRow(signal);
-      known.row.replaceWith(row);
-      this.rows.set(signal.signal_id, { signal, row });
-      row.classList.add("new");
-      if (focused) focusLink(row);
-      return;
+  /** Make a line anew at the next drawing, or all of them. */
+  drop(id) {
+    const gone = id === undefined ? [...this.lines.keys()] : [id].filter((one) => this.lines.has(one));
+    for (const one of gone) {
+      const line = this.lines.get(one);
+      this.focused ??= line.contains(document.activeElement) ? one : undefined;
+      line.remove();
+      this.lines.delete(one);
     }
-    this.add(signal, "prepend").classList.toggle("new", isNew);
   }
 
-  add(signal, where) {
-    const row = signalRow(signal);
-    this.rows.set(signal.signal_id, { signal, row });
-    this.list[where](row);
-    return row;
+  /** As high as all lines, and never so low that the lines in sight would have to move. */
+  stretch(top = this.scroller.scrollTop) {
+    this.canvas.style.height = `${Math.max(this.shown.length * this.height, top > 0 ? top + this.scroller.clientHeight : 0)}px`;
+    this.grid.setAttribute("aria-rowcount", String(this.next ? -1 : this.shown.length + 1));
   }
 
-  remove(row) {
-    const beside = row.contains(document.activeElement) && (row.nextElementSibling ?? row.previousElementSibling);
-    this.rows.delete(row.dataset.id);
-    row.remove();
-    if (beside) focusLink(beside);
+  soon() {
+    if (this.scroller.scrollTop === 0) this.unseen = 0;
+    this.frame ??= requestAnimationFrame(() => this.draw());
   }
 
-  after() {
-    while (this.rows.size > KEPT && window.scrollY < READING) {
-      const last = this.list.lastElementChild;
-      if (last.contains(document.activeElement)) break;
-      this.remove(last);
-      // What `next` names lies behind what was just taken away: going on from there would leave a hole.
-      this.next = null;
-      this.trimmed = true;
+  draw() {
+    cancelAnimationFrame(this.frame);
+    this.frame = null;
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / this.height) - BEYOND);
+    const last = Math.min(this.shown.length, Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / this.height) + BEYOND);
+    const wanted = new Map();
+    for (let at = first; at < last; at += 1) wanted.set(this.shown[at].signal_id, at);
+    // The chosen line stays an element wherever it is: it may hold the focus.
+    const at = this.selected === null ? -1 : this.place(this.selected);
+    const ordered = [...wanted];
+    if (at >= 0 && !wanted.has(this.selected)) ordered[at < first ? "unshift" : "push"]([this.selected, at]);
+    const keep = new Set(ordered.map(([id]) => id));
+    for (const id of [...this.lines.keys()]) if (!keep.has(id)) this.drop(id);
+    let after = this.canvas.firstElementChild;
+    for (const [id, index] of ordered) {
+      const line = this.lines.get(id) ?? this.make(index);
+      if (line === after) after = after.nextElementSibling;
+      else this.canvas.insertBefore(line, after);
+      line.style.transform = `translateY(${index * this.height}px)`;
+      line.setAttribute("aria-rowindex", String(index + 2));
+      line.tabIndex = (at >= 0 ? id === this.selected : index === 0) ? 0 : -1;
     }
-    this.message.replaceChildren(...(this.empty ? [empty(t("live.empty"), t("live.empty.do"))] : []));
-    this.older.hidden = !this.next && !this.trimmed;
-    replace(this.older, t(this.trimmed ? "live.reload" : "older"));
-    this.settle();
+    if (this.focused !== undefined) this.lines.get(this.focused)?.focus({ preventScroll: true });
+    this.focused = undefined;
+    this.isNew = null;
+    this.fresh.hidden = this.unseen === 0;
+    if (this.unseen > 0) replace(this.fresh, t("live.new", { n: this.unseen }));
+    this.look.inSight(this.shown.slice(first, last));
+    this.look.drawn();
+    if (this.next && last > this.shown.length - AHEAD) this.look.more();
+  }
+
+  make(index) {
+    const signal = this.shown[index];
+    const line = deskRow(signal, { index, price: this.look.price(signal), acknowledged: this.look.acknowledged(signal), selected: this.selected === signal.signal_id });
+    line.classList.toggle("new", this.isNew === signal.signal_id);
+    this.lines.set(signal.signal_id, line);
+    return line;
+  }
+
+  place(id) {
+    return this.shown.findIndex((one) => one.signal_id === id);
+  }
+
+  /** Choose a line, or none; with `focus` it gets that, and is scrolled into sight. */
+  select(id, { focus = false } = {}) {
+    if (id === null && this.selected === null) return;
+    const before = this.selected;
+    this.selected = id;
+    for (const one of [before, id]) if (one !== null) this.lines.get(one)?.setAttribute("aria-selected", String(one === id));
+    const at = id === null ? -1 : this.place(id);
+    if (at >= 0) this.reach(at);
+    this.draw();
+    if (focus) this.lines.get(id ?? before)?.focus({ preventScroll: true });
+    if (before !== id) this.look.chosen(at < 0 ? null : this.shown[at]);
+  }
+
+  /** Go from the chosen line so many on; from none, to the first in sight. */
+  step(by) {
+    if (this.shown.length === 0) return;
+    const at = this.selected === null ? -1 : this.place(this.selected);
+    const first = Math.ceil(this.scroller.scrollTop / this.height);
+    const to = Math.min(this.shown.length - 1, Math.max(0, at < 0 ? first : at + by));
+    this.select(this.shown[to].signal_id, { focus: true });
+  }
+
+  get inOneView() {
+    return Math.max(1, Math.floor(this.scroller.clientHeight / this.height) - 1);
+  }
+
+  reach(at) {
+    const top = at * this.height;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top + this.height > this.scroller.scrollTop + this.scroller.clientHeight) this.scroller.scrollTop = top + this.height - this.scroller.clientHeight;
+  }
+
+  toTop() {
+    this.unseen = 0;
+    this.scroller.scrollTop = 0;
+    this.stretch(0);
+    this.draw();
+    this.lines.get(this.shown[0]?.signal_id)?.focus({ preventScroll: true });
   }
 
   say(signal) {
@@ -170,11 +254,4 @@ export class Board {
       announce(`${t("live.new", { n: all.length })}${t("colon")}${last.asset} ${term(last.action)} ${confidence(last.confidence)}`);
     }, this.unsaid.length > 1 ? SAID_EVERY_MS : 300);
   }
-}
-
-/** One link of the list can be reached with Tab: the one that has the focus. */
-function focusLink(row) {
-  const link = row.querySelector(".signal-link");
-  link.dataset.roving = "1";
-  link.focus();
 }

@@ -18,14 +18,17 @@ export function mount(main, place) {
   else showList(main, place);
 }
 
+/** `rest`: the case's id, or another name of it, which may have slashes. */
 function showOne(main, { rest, signal, setTitle }) {
   setTitle(t("case.title"));
+  let id = rest.join("/");
   const body = h("div", {});
   main.append(h("div", { class: "page-head" }, h("h1", {}, t("case.title")), h("a", { href: "/cases" }, t("case.all"))), body);
-  const load = () => getJson(`cases/${encodeURIComponent(rest[0])}`, {}, signal);
+  const load = () => getJson(`cases/${encodeURIComponent(id)}`, {}, signal);
   fill(body, async () => {
     const found = await load();
-    if (found.case.status === "open") watch(rest[0], signal, async () => {
+    if (found.case_id !== id) history.replaceState(null, "", `/case/${encodeURIComponent(id = found.case_id)}`);
+    if (found.case.status === "open") watch(id, signal, async () => {
       const now = await load();
       body.replaceChildren(showCase(now));
       return now.case.status !== "open";

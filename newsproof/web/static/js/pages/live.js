@@ -1,123 +1,256 @@
-// Live: signals as they come, and the cases that are being worked on.
+// The desk: signals as they come, what each rests on beside the list, and the state of the pipeline in one line.
 
 import { getJson, request } from "../api.js";
 import { h, replace } from "../dom.js";
-import { confidence } from "../format.js";
-import { t, term } from "../i18n.js";
+import { left } from "../format.js";
+import { t } from "../i18n.js";
+import { Alerts } from "../live/alerts.js";
+import { beside, closeButton } from "../live/beside.js";
 import { Board } from "../live/board.js";
+import { filterQuery, filters, fits } from "../live/filters.js";
+import { nothingYet } from "../live/nothing_yet.js";
+import { Prices } from "../live/prices.js";
 import { Running } from "../live/running.js";
+import { SetAside } from "../live/set_aside.js";
+import { drawVitals } from "../live/vitals.js";
 import { follow } from "../sse.js";
 import { failed, loading } from "../states.js";
-import { EVENT_TYPES, STAGES, VERDICTS } from "../vocabulary.js";
+import { lastStatus, onStatus } from "../status.js";
 
-const PAGE = 50;
+const PAGE = 100; // Signals a request; 200 are the most that the API gives.
 const OPEN = 12;
+const EXPIRY_MS = 30_000;
 
 export function mount(main, { query, signal: gone, setTitle }) {
   setTitle(t("nav.live"));
-  const state = h("span", { class: "state-dot busy" }, t("stream.connecting"));
-  const body = h("div", { class: "live" });
-  const list = h("ol", { class: "signals", "aria-label": t("live.list") });
-  const open = h("div", { class: "open-cases" });
-  const fresh = h("button", { class: "button main fresh", type: "button", hidden: true });
-  const older = h("button", { class: "button", type: "button", hidden: true }, t("older"));
-  const message = h("div", {});
-  const note = h("div", {});
-  main.append(
-    h("div", { class: "page-head" }, h("h1", {}, t("live.title")), h("p", {}, t("live.lead")), state),
-    filters(query, restart),
-    body);
-  body.append(h("section", { "aria-label": t("live.list") }, h("div", { class: "fresh-place" }, fresh), note, message, list, h("p", { class: "row more" }, older)), open);
-  const board = new Board({ list, message, note, fresh, older, fits: (signal) => fits(query, signal) });
-  const running = new Running(open);
-  let line = null;
-  let lists = 0; // How often the lists were begun anew: what was asked for before is no longer wanted.
-  const place = { id: null };
+  const desk = new Desk(main, query, gone);
+  desk.restart();
+}
 
-  function restart() {
-    line?.abort();
-    line = new AbortController();
-    board.clear();
-    lists += 1;
-    place.id = null;
-    message.replaceChildren(loading());
-    drawState(state, "connecting");
-    load(line, false).then((found) => found && connect());
+class Desk {
+  constructor(main, query, gone) {
+    Object.assign(this, { query, gone, line: null, lists: 0, place: { id: null }, openShown: false });
+    this.state = h("span", { class: "state-dot busy" }, t("stream.connecting"));
+    this.side = h("aside", { class: "beside", "aria-label": t("beside"), hidden: true });
+    this.message = h("div", { class: "desk-message" });
+    this.aside = new SetAside(() => this.board.refilter());
+    this.alerts = new Alerts((signal) => this.board.select(signal.signal_id, { focus: true }), gone);
+    this.openCases = h("div", { class: "open-cases" });
+    this.running = new Running(this.openCases);
+    const list = h("section", { class: "desk-list", "aria-label": t("live.list") });
+    const line = h("div", { class: "vitals-place", "aria-label": t("vitals"), role: "group" });
+    main.append(
+      h("div", { class: "desk-top" }, h("h1", {}, t("live.title")), line, h("a", { class: "button tiny", href: "/publish" }, t("nav.publish")), this.state),
+      h("div", { class: "desk-tools" }, filters(query, () => this.restart()), h("div", { class: "row" }, this.aside.node, this.alerts.node), this.alerts.said),
+      h("div", { class: "desk" }, list, this.side));
+    this.prices = new Prices(gone, (cases) => this.repriced(new Set(cases)));
+    this.board = new Board(list, {
+      fits: (signal) => fits(query, signal),
+      hidden: (signal) => this.aside.isMuted(signal),
+      acknowledged: (signal) => this.aside.isSeen(signal),
+      price: (signal) => this.prices.of(signal.case_id),
+      more: () => this.more(),
+      inSight: (signals) => this.prices.want(signals.map((one) => one.case_id)),
+      chosen: (signal) => this.choose(signal),
+      drawn: () => this.drawMessage(),
+    });
+    list.append(this.message);
+    onStatus((status) => {
+      drawVitals(line, status, () => this.showOpen());
+      if (this.said === "nothing" && this.unaware) this.drawMessage(true);
+    }, gone);
+    this.listen();
+  }
+
+  listen() {
+    const signal = this.gone;
+    signal.addEventListener("abort", () => this.line?.abort());
+    // Browsers open few connections to one host: a tab that nobody looks at leaves its own to the others, unless it is to ring.
+    const looked = () => (document.hidden && !this.alerts.wanted ? this.line?.abort() : this.board.empty ? this.restart() : this.connect());
+    document.addEventListener("visibilitychange", looked, { signal });
+    document.addEventListener("keydown", (event) => this.key(event), { signal });
+    const expiring = setInterval(() => this.expire(), EXPIRY_MS);
+    signal.addEventListener("abort", () => clearInterval(expiring));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, summary, [contenteditable]")) return;
+    const { board } = this;
+    const inList = event.target.closest(".desk-grid") !== null;
+    const steps = { j: 1, k: -1, ...(inList && { ArrowDown: 1, ArrowUp: -1, PageDown: board.inOneView, PageUp: -board.inOneView, Home: -Infinity, End: Infinity }) };
+    const chosen = board.shown.find((one) => one.signal_id === board.selected);
+    if (event.key in steps) board.step(steps[event.key]);
+    else if (event.key === "Enter" && event.target.matches(".signal")) this.enter(event.target.dataset.id);
+    else if (event.key === "Escape" && !this.side.hidden) this.close();
+    else if (event.key === "a" && chosen) this.acknowledge(chosen);
+    else return;
+    event.preventDefault();
+  }
+
+  /** Enter chooses a line; once more, and the focus goes on to what stands beside it. */
+  enter(id) {
+    if (this.board.selected === id) this.side.querySelector("a")?.focus();
+    else this.board.select(id, { focus: true });
+  }
+
+  choose(signal) {
+    this.openShown = false;
+    this.reading?.abort();
+    this.reading = new AbortController();
+    this.side.hidden = signal === null;
+    if (signal === null) return;
+    this.side.scrollTop = 0;
+    beside(this.side, signal, {
+      close: () => this.close(),
+      acknowledge: (one) => this.acknowledge(one),
+      mute: (name, value) => {
+        this.close();
+        this.aside.put(name, value, true);
+      },
+      isSeen: (one) => this.aside.isSeen(one),
+      price: (one) => this.prices.of(one.case_id),
+    }, this.reading.signal);
+  }
+
+  close() {
+    const chosen = this.board.selected !== null;
+    this.openShown = false;
+    this.side.hidden = true;
+    if (chosen) this.board.select(null, { focus: true });
+  }
+
+  acknowledge(signal) {
+    this.aside.toggleSeen(signal);
+    this.side.querySelector("[aria-keyshortcuts=a]")?.setAttribute("aria-pressed", String(this.aside.isSeen(signal)));
+  }
+
+  showOpen() {
+    const shown = this.openShown;
+    this.board.select(null);
+    this.openShown = !shown;
+    this.side.hidden = shown;
+    replace(this.side, h("div", { class: "beside-head" }, closeButton(() => this.close())), this.openCases);
+  }
+
+  restart() {
+    this.line?.abort();
+    this.line = new AbortController();
+    this.lists += 1;
+    this.place.id = null;
+    this.waiting = true;
+    this.board.clear();
+    this.drawState("connecting");
+    this.load(this.line, false).then((found) => found && this.connect());
   }
 
   /** The list names the place in the stream that it was read at: what is published since comes from there. */
-  async function load(mine, again) {
+  async load(mine, again) {
     try {
-      const found = await getJson("signals", { ...listQuery(query), limit: PAGE }, mine.signal);
+      const found = await getJson("signals", { ...filterQuery(this.query), limit: PAGE }, mine.signal);
       if (mine.signal.aborted) return false;
-      place.id ??= found.after ?? null;
-      if (again) board.reloaded(found);
-      else board.loaded(found);
-      loadRunning();
+      this.place.id ??= found.after ?? null;
+      this.waiting = false;
+      if (again) this.board.reloaded(found);
+      else this.board.loaded(found);
+      this.loadRunning();
       return true;
     } catch (error) {
-      if (!mine.signal.aborted && board.empty) refuse(mine, error);
+      if (!mine.signal.aborted && this.board.empty) this.refuse(mine, error);
       return false;
     }
   }
 
-  /** The list of cases has no filter for the confidence: what is judged already is looked through here. */
-  async function loadRunning() {
-    const mine = lists;
-    running.clear();
-    const { min_confidence: least, ...asked } = filterQuery(query);
+  /** What lies behind the lines that are here, as somebody scrolls there. */
+  async more() {
+    if (this.fetching || this.board.next === null) return;
+    const mine = this.lists;
+    this.fetching = true;
+    let found = null;
     try {
-      const { items } = await getJson("cases", { ...asked, state: "open", limit: OPEN }, gone);
-      if (mine === lists) running.loaded(items.filter((one) => !(Number(least) > 0) || one.confidence >= Number(least)));
+      found = await getJson("signals", { ...filterQuery(this.query), limit: 2 * PAGE, before: this.board.next }, this.gone);
+    } catch (error) {
+      if (!this.gone.aborted && mine === this.lists) replace(this.board.note, failed(error, () => this.more()));
+    }
+    this.fetching = false;
+    if (found === null || mine !== this.lists) return;
+    this.board.loaded(found);
+  }
+
+  async loadRunning() {
+    const mine = this.lists;
+    this.running.clear();
+    try {
+      const { items } = await getJson("cases", { asset: this.query.get("asset"), event_type: this.query.get("event_type"), state: "open", limit: OPEN }, this.gone);
+      if (mine === this.lists) this.running.loaded(items);
     } catch {
       // The stream tells of them as they move.
     }
   }
 
-  function connect() {
-    line?.abort();
-    line = new AbortController();
-    const mine = line;
-    follow((lastId, attempt, signal) => request("stream", { query: filterQuery(query), signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } }), {
+  connect() {
+    this.line?.abort();
+    this.line = new AbortController();
+    const mine = this.line;
+    follow((lastId, attempt, signal) => request("stream", { query: filterQuery(this.query), signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } }), {
       signal: mine.signal,
-      place,
-      onState: (now) => drawState(state, now),
+      place: this.place,
+      onState: (now) => this.drawState(now),
       onEvent: ({ event, data }) => {
         const said = readJson(data);
-        if (event === "gap") load(mine, true);
-        if (event === "signal" && said) board.arrived(said.data ?? said);
-        if (event === "case" && said) running.saw(said.data ?? said);
+        if (event === "gap") this.load(mine, true);
+        if (event === "signal" && said && this.board.arrived(said.data ?? said)) this.alerts.came(said.data ?? said);
+        if (event === "case" && said) this.running.saw(said.data ?? said);
       },
-    }).catch((error) => refuse(mine, error));
+    }).catch((error) => this.refuse(mine, error));
   }
 
-  function refuse(mine, error) {
+  refuse(mine, error) {
     if (mine.signal.aborted) return;
-    drawState(state, "lost");
-    message.replaceChildren(failed(error, restart));
+    this.drawState("lost");
+    this.waiting = false;
+    this.failed = failed(error, () => this.restart());
+    this.drawMessage();
   }
 
-  older.addEventListener("click", async () => {
-    if (board.trimmed) {
-      restart();
-      return;
+  drawState(now) {
+    this.state.className = `state-dot ${{ open: "on", connecting: "busy" }[now] ?? "lost"}`;
+    replace(this.state, t(`stream.${now}`));
+    if (now !== "lost") this.failed = null;
+  }
+
+  /** In the place of lines: that they are loaded, could not be, that there are none, or none that fit. */
+  drawMessage(again = false) {
+    const hidden = this.board.all.length - this.board.shown.length;
+    const kind = this.failed ? "failed" : this.waiting ? "loading" : this.board.shown.length > 0 ? "" : hidden > 0 ? "muted" : [...this.query.keys()].length > 0 ? "filtered" : "nothing";
+    if (this.said === kind && kind !== "failed" && !again) return;
+    this.said = kind;
+    this.unaware = lastStatus() === null;
+    const words = {
+      failed: () => this.failed,
+      loading,
+      muted: () => h("p", { class: "state" }, t("live.all_muted", { n: hidden })),
+      filtered: () => h("div", { class: "state" }, h("p", {}, t("live.empty")), h("a", { class: "button tiny", href: "/" }, t("filters.clear"))),
+      // What can be offered depends on the mode and on how the command is called.
+      nothing: () => nothingYet(lastStatus(), this.gone),
+    }[kind];
+    replace(this.message, words?.() ?? null);
+    this.message.hidden = kind === "";
+  }
+
+  repriced(cases) {
+    for (const one of this.board.shown) if (cases.has(one.case_id)) this.board.drop(one.signal_id);
+    this.board.draw();
+  }
+
+  /** What expired since it was drawn, and how much is left of the others. */
+  expire() {
+    for (const [id, line] of this.board.lines) {
+      const signal = this.board.known.get(id);
+      const place = line.querySelector(".c-expires");
+      if (signal && left(signal.valid_until) !== place.textContent) this.board.drop(id);
     }
-    if (older.getAttribute("aria-disabled")) return;
-    older.setAttribute("aria-disabled", "true");
-    const mine = lists;
-    try {
-      const found = await getJson("signals", { ...listQuery(query), limit: PAGE, before: board.next }, gone);
-      if (mine === lists && !board.trimmed) board.loadedOlder(found);
-    } catch (error) {
-      if (!gone.aborted) message.replaceChildren(failed(error));
-    }
-    older.removeAttribute("aria-disabled");
-  });
-  gone.addEventListener("abort", () => line?.abort());
-  // Browsers open few connections to one host: a tab that nobody looks at leaves its own to the others.
-  const looked = () => (document.hidden ? line?.abort() : board.empty ? restart() : connect());
-  document.addEventListener("visibilitychange", looked, { signal: gone });
-  restart();
+    this.board.draw();
+  }
 }
 
 function readJson(text) {
@@ -126,43 +259,4 @@ function readJson(text) {
   } catch {
     return null;
   }
-}
-
-function drawState(place, now) {
-  place.className = `state-dot ${{ open: "on", connecting: "busy" }[now] ?? "lost"}`;
-  replace(place, t(`stream.${now}`));
-}
-
-/** Whether the filters take a signal: a revision may no longer be what was asked for. */
-function fits(query, signal) {
-  const same = (name) => !query.get(name) || String(signal[name] ?? "").toLowerCase() === query.get(name).toLowerCase();
-  return ["asset", "event_type", "verdict", "stage"].every(same) && signal.confidence >= Number(query.get("min_confidence") || 0);
-}
-
-const filterQuery = (query) => ({ asset: query.get("asset"), event_type: query.get("event_type"), min_confidence: query.get("min_confidence") });
-/** Cases under way have neither stage nor verdict: only the list is asked for these, and what the stream brings is looked through. */
-const listQuery = (query) => ({ ...filterQuery(query), verdict: query.get("verdict"), stage: query.get("stage") });
-
-function filters(query, changed) {
-  const set = (name, value) => {
-    if (value) query.set(name, value);
-    else query.delete(name);
-    const text = query.toString();
-    history.replaceState(null, "", `/${text ? `?${text}` : ""}`);
-    changed();
-  };
-  const asset = h("input", { class: "input", name: "asset", autocomplete: "off", spellcheck: "false", placeholder: t("any"), maxlength: 20, value: query.get("asset") ?? "", on: { change: (e) => set("asset", e.target.value.trim().toUpperCase()) } });
-  const choice = (name, all) => h("label", { class: "field" }, h("span", {}, t(name)),
-    h("select", { class: "input", name, on: { change: (e) => set(name, e.target.value) } },
-      h("option", { value: "" }, t("any")), all.map((one) => h("option", { value: one, selected: one === query.get(name) }, term(one)))));
-  const least = query.get("min_confidence") ?? "0";
-  const said = h("output", {}, confidence(Number(least)));
-  const range = h("input", { type: "range", name: "min_confidence", min: 0, max: 1, step: 0.05, value: least, on: {
-    input: (e) => { said.textContent = confidence(Number(e.target.value)); },
-    change: (e) => set("min_confidence", Number(e.target.value) > 0 ? e.target.value : ""),
-  } });
-  return h("form", { class: "filters", role: "search", "aria-label": t("filters"), on: { submit: (e) => e.preventDefault() } },
-    h("label", { class: "field" }, h("span", {}, t("asset")), asset),
-    choice("event_type", EVENT_TYPES), choice("verdict", VERDICTS), choice("stage", STAGES),
-    h("label", { class: "field" }, h("span", {}, t("confidence.least"), " ", said), range));
 }

@@ -1,0 +1,253 @@
+"""Dead letters, which are unreadable records and failed cases: read, and requeued, by ``newsproof dlq`` and the page.
+
+The topic is append-only, so a requeued letter stays on it. The record that was sent carries the letter's id in a
+header, which the list uses to mark the letter as sent. A command that was killed midway can be repeated: letters that
+were already sent are recognised, and a record that is sent twice anyway opens nothing twice (``schemas.attempts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from aiokafka import TopicPartition
+from msgspec.structs import replace
+
+from infra.kafka.topics import NEWS_DAYS, KafkaAddress, offsets_of, read_range
+from newsproof.app.servers import say_on_stderr
+from schemas.attempts import RETRIES_HEADER
+from schemas.errors import ConfigError, ContractError
+from schemas.news import decode_news
+from schemas.topics import Topics
+
+REQUEUED_FROM = "dl_requeued_from"
+_OURS = "dl_"
+NEWS_KEPT = timedelta(days=NEWS_DAYS)
+"""Retention of ``news``. Older records are gone, and with them the knowledge of what was requeued."""
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """One dead letter. ``id`` is PARTITION:OFFSET on the dead-letters topic; ``case`` is the failed case, if any."""
+
+    id: str
+    reason: str
+    why: str
+    consumer: str
+    topic: str
+    partition: int
+    offset: int
+    at: datetime
+    requeued: bool = False
+    case: str | None = None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+    @property
+    def preview(self) -> str:
+        """The original bytes as text; bytes that are not UTF-8 are escaped with backslashes."""
+        return (self.value or b"").decode("utf-8", "backslashreplace")
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which letters to requeue. ``value`` is a file of replacement bytes; ``again`` allows letters requeued before."""
+
+    ids: tuple[str, ...] = ()
+    reason: str | None = None
+    everything: bool = False
+    value: Path | None = None
+    again: bool = False
+
+
+class DeadLetters:
+    """The dead letters of an installation. :meth:`read` takes in what was added since it was called before.
+
+    ``keep_bytes``: of each original record no more than so many bytes are held, and no headers; None: all of it.
+    """
+
+    def __init__(self, address: KafkaAddress, topics: Topics, *, keep_bytes: int | None = None) -> None:
+        self._address, self._topics, self._keep_bytes = address, topics, keep_bytes
+        self._letters: dict[str, DeadLetter] = {}
+        self._sent: set[str] = set()
+        self._next: dict[TopicPartition, int] = {}
+
+    async def read(self) -> list[DeadLetter]:
+        """Return every dead letter, oldest first.
+
+        Raises:
+            KafkaError: Kafka does not answer.
+        """
+        async for tp, records in self._new(self._topics.dead_letters):
+            letters = [_dead_letter_of(tp.partition, record) for record in records]
+            self._letters |= {one.id: self._cut(one) for one in letters}
+        if self._letters:  # no letter, no mark
+            async for _, records in self._new(self._topics.news):
+                self._sent |= _marks_in(records)
+        found = (
+            replace(one, requeued=one.id in self._sent or one.case in self._sent) for one in self._letters.values()
+        )
+        return sorted(found, key=lambda dead_letter: dead_letter.at)
+
+    async def whole(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+        """Return these letters with all of their original records."""
+        places = [(int(partition), int(offset)) for partition, _, offset in (one.id.partition(":") for one in letters)]
+        wanted, spans = {one.id: one for one in letters}, dict[TopicPartition, tuple[int, int]]()
+        for number in {partition for partition, _ in places}:
+            offsets = [offset for partition, offset in places if partition == number]
+            spans[TopicPartition(self._topics.dead_letters, number)] = min(offsets), max(offsets) + 1
+        async for tp, records in read_range(self._address, spans):
+            found = (_dead_letter_of(tp.partition, record) for record in records)
+            wanted |= {one.id: one for one in found if one.id in wanted}
+        return list(wanted.values())
+
+    async def send(self, letters: Sequence[DeadLetter], replacement: bytes | None = None) -> None:
+        """Append these whole letters to ``news`` again, each with a mark that names it."""
+        producer = self._address.producer(linger_ms=5)
+        await producer.start()
+        try:
+            for one in letters:
+                value, headers = _sent(one, replacement)
+                await producer.send_and_wait(self._topics.news, value, key=_key(one, value), headers=headers)
+        finally:
+            await producer.stop()
+
+    async def _new(self, topic: str) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+        bounds = await offsets_of(self._address, topic)
+        spans = {tp: (max(first, self._next.get(tp, first)), end) for tp, (first, end) in bounds.items()}
+        async for tp, records in read_range(self._address, spans):
+            yield tp, records
+            self._next[tp] = records[-1].offset + 1
+
+    def _cut(self, one: DeadLetter) -> DeadLetter:
+        if self._keep_bytes is None:
+            return one
+        return replace(one, value=(one.value or b"")[: self._keep_bytes], headers=())
+
+
+def _marks_in(records: Sequence[Any]) -> set[str]:
+    """Return what these records of ``news`` say was requeued: ids of letters and of failed cases."""
+    marks = (REQUEUED_FROM, RETRIES_HEADER)
+    return {v.decode("ascii", "replace") for record in records for k, v in record.headers if k in marks and v}
+
+
+def _dead_letter_of(partition: int, record: Any) -> DeadLetter:
+    said = {k: v.decode("utf-8", "replace") for k, v in record.headers if k.startswith(_OURS) and v is not None}
+    return DeadLetter(
+        id=f"{partition}:{record.offset}",
+        reason=said.get("dl_reason", "unknown"),
+        why=said.get("dl_why", ""),
+        consumer=said.get("dl_consumer", ""),
+        topic=said.get("dl_topic", ""),
+        partition=_number(said.get("dl_partition")),
+        offset=_number(said.get("dl_offset")),
+        at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
+        case=said.get("dl_case") if "dl_topic" not in said else None,
+        key=record.key,
+        value=record.value,
+        headers=tuple((k, v) for k, v in record.headers if not k.startswith(_OURS) and v is not None),
+    )
+
+
+def _number(said: str | None) -> int:
+    # The topic may hold anything; a header that is no valid number gives -1.
+    return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 19 else -1
+
+
+def _sent(dead_letter: DeadLetter, replacement: bytes | None) -> tuple[bytes | None, list[tuple[str, bytes]]]:
+    mark = (REQUEUED_FROM, dead_letter.id.encode())
+    if replacement is not None:  # other bytes are other news: they open a case of their own
+        return replacement, [*((k, v) for k, v in dead_letter.headers if k != RETRIES_HEADER), mark]
+    if dead_letter.case is not None:
+        return dead_letter.value, [mark, (RETRIES_HEADER, dead_letter.case.encode())]
+    return dead_letter.value, [*dead_letter.headers, mark]
+
+
+def replacement_of(choice: Choice) -> bytes | None:
+    if choice.value is None:
+        return None
+    if len(choice.ids) != 1:
+        raise ConfigError("--value replaces the bytes of one letter: name one ID with it")
+    try:
+        return choice.value.read_bytes()
+    except OSError as exc:
+        raise ConfigError(f"{choice.value} cannot be read ({exc.strerror}): name a file") from exc
+
+
+def named(dead_letters: Sequence[DeadLetter], wanted: str) -> DeadLetter:
+    found = next((one for one in dead_letters if one.id == wanted), None)
+    if found is None:
+        raise ConfigError(
+            f"there is no dead letter {wanted!r}: `newsproof dlq list` shows the {len(dead_letters)} that there are, "
+            "with ids such as 2:17"
+        )
+    return found
+
+
+def chosen_of(dead_letters: Sequence[DeadLetter], choice: Choice, news: str) -> list[DeadLetter]:
+    if not choice.ids and choice.reason is None and not choice.everything:
+        raise ConfigError("nothing is chosen: name letters by ID, or --reason REASON, or --all")
+    if choice.ids:
+        chosen = [named(dead_letters, wanted) for wanted in choice.ids]
+        for dead_letter in chosen:
+            _refuse(dead_letter, choice, news)
+        return _one_a_case(chosen)
+    able = [one for one in dead_letters if one.topic == news or one.case is not None]
+    if held_back := len(dead_letters) - len(able) if choice.everything else 0:
+        say_on_stderr(f"{held_back} letters do not come from {news} and cannot be sent again")
+    fitting = [one for one in able if choice.reason in (None, one.reason)]
+    young = [one for one in fitting if choice.again or not _too_old(one)]
+    if too_old := len(fitting) - len(young):
+        say_on_stderr(f"{too_old} letters are older than {news} remembers, and may have been sent before: add --again")
+    return _one_a_case([one for one in young if not one.requeued or (choice.again and one.case is None)])
+
+
+Standing = Literal["waiting", "requeued", "not_news", "too_old"]
+"""``not_news``: only the pipeline writes records of its topic. ``too_old``: nobody knows whether it was sent before."""
+
+
+def standing_of(dead_letter: DeadLetter, news: str) -> Standing:
+    """Return whether the letter waits for somebody to requeue it, or why it does not. ``news``: that topic's name."""
+    if dead_letter.topic != news and dead_letter.case is None:
+        return "not_news"
+    if dead_letter.requeued:
+        return "requeued"
+    return "too_old" if _too_old(dead_letter) else "waiting"
+
+
+def _refuse(dead_letter: DeadLetter, choice: Choice, news: str) -> None:
+    if dead_letter.topic != news and dead_letter.case is None:
+        raise ConfigError(
+            f"letter {dead_letter.id} comes from {dead_letter.topic or 'nowhere'}, whose records only the pipeline "
+            "writes; only "
+            f"letters from {news} and of cases that failed can be sent again. Publish the news anew instead"
+        )
+    if dead_letter.requeued and dead_letter.case is not None and choice.value is None:
+        raise ConfigError(
+            f"case {dead_letter.case} was tried again already, and once is all that a letter opens: if that attempt "
+            "failed "
+            "too, it left a letter of its own; --value sends other bytes"
+        )
+    if dead_letter.requeued and not choice.again:
+        raise ConfigError(f"letter {dead_letter.id} was sent again before: add --again to send it once more")
+    if _too_old(dead_letter) and not choice.again:
+        raise ConfigError(f"letter {dead_letter.id} is older than {news} remembers: add --again to send it (once more)")
+
+
+def _too_old(dead_letter: DeadLetter) -> bool:
+    return datetime.now(UTC) - dead_letter.at > NEWS_KEPT
+
+
+def _one_a_case(dead_letters: Sequence[DeadLetter]) -> list[DeadLetter]:
+    # A worker that is killed between a case's letter and its terminal event leaves two letters of one case.
+    seen: set[str] = set()
+    return [one for one in dead_letters if one.case is None or not (one.case in seen or seen.add(one.case))]  # type: ignore[func-returns-value]
+
+
+def _key(dead_letter: DeadLetter, value: bytes | None) -> bytes | None:
+    try:
+        return decode_news(value, now=datetime.now(UTC)).key
+    except ContractError:
+        return dead_letter.key

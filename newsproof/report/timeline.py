@@ -1,0 +1,316 @@
+"""The timeline of a case: every event as a sentence in English and in Chinese, for a person who does not know the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from newsproof.report.narrative import (
+    CRITIC_SAYS,
+    action_in_words,
+    findings_in_words,
+    readers_in_words,
+    verdict_in_words,
+)
+from newsproof.report.rule_words import as_written, rule_words
+from newsproof.report.wording import Told, joined, term, told
+from schemas import events as ev
+from schemas.effects import Failure
+from schemas.signals import StatedClaim
+from streams.journal.case_reading import JournalRecord
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened, in both languages. ``after_s``: seconds since the opening; ``thought``: the reason, if recorded.
+
+    What a model or a person wrote stands in both as it was written.
+    """
+
+    phase: str
+    after_s: float
+    what: str
+    thought: str = ""
+    what_zh: str = ""
+    thought_zh: str = ""
+
+
+def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
+    """Return one line per accepted record, in their order."""
+    lines: list[Line] = []
+    opened: datetime | None = None
+    for record in (r for r in records if r.accepted):
+        phase, what, why = sentence_of(record.event)
+        opened = opened or record.envelope.time
+        after = (record.envelope.time - opened).total_seconds()
+        lines.append(Line(phase=phase, after_s=after, what=what.en, thought=why.en, what_zh=what.zh, thought_zh=why.zh))
+    return lines
+
+
+def sentence_of(event: Any) -> tuple[str, Told, Told]:
+    """Return (phase, what happened, why) of one event."""
+    for kinds, tell in ((_OPENING, _told_opening), (_SEARCHING, _told_searching), (_ENDING, _told_ending)):
+        if isinstance(event, kinds):
+            return tell(event)
+    return _told_aside(event)
+
+
+_OPENING = (ev.EventReceived, ev.CaseTriaged, ev.ContextGathered)
+_SEARCHING = (ev.ToolPlanned, ev.SearchCompleted, ev.PagesScraped, ev.KeywordsExpanded)
+_ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFailed, ev.CaseDegraded)
+
+
+def _told_opening(event: Any) -> tuple[str, Told, Told]:
+    match event:
+        case ev.EventReceived(news=news, edits=edits, language=language):
+            edit = told("; it edits the case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
+            said = LANGUAGES.get(language, LANGUAGES["other"])
+            en, zh = "The news came in from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
+            return "received", told(en, zh, source=news.source, said=said, edit=edit), _NOTHING
+        case ev.CaseTriaged(draft=draft, route=route, gate_reason=reason, claim=claim):
+            what = told(
+                "First judgement: {kind}, {asset}, {action} ({direction}) with confidence {confidence}. {claim}{route}",
+                "初判：{kind}，{asset}，{action}（{direction}），置信度 {confidence}。{claim}{route}",
+                kind=term(draft.event_type),
+                asset=draft.asset or Told("no asset", "无资产"),
+                action=term(draft.action),
+                direction=term(draft.direction),
+                confidence=f"{draft.confidence:.2f}",
+                claim=_claim_in_words(claim),
+                route=ROUTES[route],
+            )
+            return "triaged", what, rule_words(reason)
+        case _:
+            texts = {
+                "found": told("{n:similar past case|similar past cases} found in memory.", "记忆中有 {n} 个相似的历史案例。", n=len(event.entries)),
+                "no_match": Told("Memory was searched: no similar past case.", "已查记忆：没有相似的历史案例。"),
+                "unavailable": Told("Memory could not be asked; the case goes on without it.", "无法查询记忆；案例继续进行。"),
+            }  # fmt: skip
+            best = [
+                told("{what} (similarity {by})", "{what}（相似度 {by}）", what=e.summary[:80], by=f"{e.similarity:.2f}")
+                for e in event.entries[:3]
+            ]
+            return "recalled", texts[event.memory], joined(best, "; ", "；")
+
+
+def _claim_in_words(claim: StatedClaim | None) -> Told:
+    if claim is None:
+        return _NOTHING
+    amount = claim.amount and f"{claim.amount.value:,.15g} {claim.amount.unit}".strip()
+    predicate = term(claim.predicate)
+    parts = (claim.subject, predicate, claim.object, amount, claim.asset, claim.venue)
+    said = joined(dict.fromkeys(part for part in parts if part), " · ", " · ")
+    how, by = term(claim.modality), ATTRIBUTIONS[claim.attribution]
+    return told("It claims: {said} ({how}, {by}). ", "它声称：{said}（{how}，{by}）。", said=said, how=how, by=by)
+
+
+_NOTHING = Told()
+ATTRIBUTIONS = {
+    "named": Told("by a named source", "来源具名"),
+    "unnamed": Told("by an unnamed source", "来源匿名"),
+    "none": Told("without a source", "未提来源"),
+}
+LANGUAGES = {
+    "zh": Told("Chinese", "中文"),
+    "en": Told("English", "英文"),
+    "other": Told("another language", "其他语言"),
+}
+ROUTES = {
+    "deep": Told("It passes the gate: its claims are verified.", "达到核查门槛：其说法将被核查。"),
+    "single_pass": Told("It gets the single-pass analysis.", "只作单步判断。"),
+    "preliminary": Told("It is not verified further.", "不再进一步核查。"),
+}
+
+
+def _told_searching(event: Any) -> tuple[str, Told, Told]:
+    match event:
+        case ev.ToolPlanned(route="search", round=n):
+            tasks = [told("{tool}: {query}", "{tool}：{query}", tool=term(t.tool), query=t.query) for t in event.tasks]
+            en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找 — {tasks}"
+            tools = joined(map(term, event.tools), ", ", "、")
+            what = told(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
+            why, by = rule_words(event.reason), DECIDED[event.decided_by]
+            return "planned", what, told("{why} ({by})", "{why}（{by}）", why=why, by=by)
+        case ev.ToolPlanned(round=n):
+            what = told("Round {n}: nothing more to look up.", "第 {n} 轮：没有更多要查的。", n=n)
+            return "planned", what, rule_words(event.reason)
+        case ev.SearchCompleted(round=n):
+            what = told("Round {n}: {found}.", "第 {n} 轮：{found}。", n=n, found=_outcomes(event))
+            return "searched", what, findings_in_words(event.findings)
+        case ev.PagesScraped():
+            shut = told(", {n} stayed shut", "，{n} 个打不开", n=len(event.failures)) if event.failures else _NOTHING
+            en, zh = "{n:page|pages} opened{shut}.", "打开了 {n} 个网页{shut}。"
+            pages = "; ".join(p.url for p in event.pages)
+            return "scraped", told(en, zh, n=len(event.pages), shut=shut), Told(pages, pages)
+        case _:
+            words = joined(event.keywords, ", ", "、") or Told("none", "无")
+            if event.route == "plan":
+                then = Told("they open a further round", "由此再查一轮")
+            else:
+                then = Told("no further round", "不再查下一轮")
+            what = told("New keywords: {words}; {then}.", "新关键词：{words}；{then}。", words=words, then=then)
+            return "expanded", what, rule_words(event.reason)
+
+
+DECIDED = {
+    "never_search": Told("a rule: this kind of event is never searched", "规则：这类事件从不搜索"),
+    "force_search": Told("a rule: this kind of event is always searched first", "规则：这类事件一律先搜索"),
+    "evidence_there": Told("a rule: the evidence is there already", "规则：证据已经足够"),
+    "rounds_used": Told("a rule: the rounds are used up", "规则：轮次已用完"),
+    "disabled": Told("switched off in the settings", "设置中已关闭"),
+    "model": Told("decided by the model", "由模型决定"),
+}
+
+
+def _outcomes(event: ev.SearchCompleted) -> Told:
+    parts = [_outcome(one) for one in event.outcomes]
+    parts += [
+        told("{who} says {name} {figure}", "{who} 的{name}为 {figure}", who=value.source, name=term(value.name),
+             figure=f"{value.value:g} {value.unit}")
+        for value in event.market
+    ]  # fmt: skip
+    for seen in event.observations:
+        tool, n = term(seen.tool), len(seen.texts) + len(seen.entries)
+        if seen.unavailable:
+            why = term(seen.unavailable)
+            parts.append(told("{tool} FAILED ({why})", "{tool}失败（{why}）", tool=tool, why=why))
+        else:
+            parts.append(told("{tool}: {n:answer|answers}", "{tool}：{n} 条回答", tool=tool, n=n))
+    return joined(parts, "; ", "；") or Told("no provider was asked", "没有询问任何服务")
+
+
+def _outcome(one: ev.ProviderOutcome) -> Told:
+    topic = told(" ({topic})", "（{topic}）", topic=term(one.topic)) if one.topic else _NOTHING
+    of: dict[str, Any] = {"who": one.provider, "topic": topic, "query": one.query}
+    if one.failure is not None:
+        of |= {"kind": term(one.failure.kind), "said": one.failure.message}
+        return told(
+            "{who}{topic} FAILED for “{query}” ({kind}: {said})",
+            "{who}{topic} 未能查询“{query}”（{kind}：{said}）",
+            **of,
+        )
+    cached = Told(", from the cache", "，来自缓存") if one.cached else _NOTHING
+    en, zh = "{who}{topic} gave {n:hit|hits} for “{query}”{cached}", "{who}{topic} 对“{query}”给出 {n} 条结果{cached}"
+    return told(en, zh, n=one.hits, cached=cached, **of)
+
+
+def _told_ending(event: Any) -> tuple[str, Told, Told]:
+    match event:
+        case ev.EvidenceCritiqued():
+            return _told_critique(event)
+        case ev.SignalSynthesized(signal=s):
+            en = "Signal: {action} {asset} with confidence {confidence}; {verdict}, by way of the {path}."
+            zh = "信号：{action} {asset}，置信度 {confidence}；{verdict}，经由{path}。"
+            told_of = {
+                "action": action_in_words(s),
+                "asset": s.asset,
+                "verdict": verdict_in_words(s),
+                "path": PATHS[event.path],
+            }
+            return "ended", told(en, zh, confidence=f"{s.confidence:.2f}", **told_of), rule_words(s.notes)
+        case ev.CaseDropped(duplicate_of=first):
+            of = told(" (the first is case {case})", "（首个案例是 {case}）", case=first) if first else _NOTHING
+            what = told(
+                "Dropped without a signal: {why}{of}.", "舍弃，没有信号：{why}{of}。", why=term(event.reason), of=of
+            )
+            return "ended", what, rule_words(event.detail)
+        case ev.CaseFailed(failed_step=""):  # at nobody's step: a person ended it
+            return (
+                "ended",
+                Told("Ended by request; there is no signal.", "应要求结束，没有信号。"),
+                as_written(event.reason),
+            )
+        case ev.CaseFailed(failed_step=step, attempts=n):
+            en, zh = (
+                "Failed at step {step} after {n:attempt|attempts}; there is no signal.",
+                "步骤“{step}”尝试 {n} 次后失败，没有信号。",
+            )
+            return "ended", told(en, zh, step=term(step), n=n), as_written(event.reason)
+        case _:
+            en, zh = (
+                "The deep path gave up at {step}; the single pass takes over.",
+                "深入核查在“{step}”处放弃，改为单步判断。",
+            )
+            return "degraded", told(en, zh, step=term(event.failed_step)), term(event.reason)
+
+
+def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Told, Told]:
+    said = as_written("; ".join(event.contradictions))
+    if event.stances is None and not event.claims:  # its verdict is that of nobody
+        return "critiqued", readers_in_words(event), said
+    en, zh = "The evidence weighed: {says}; the news is {age}. {read}", "权衡证据：{says}；新闻{age}。{read}"
+    says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]
+    return "critiqued", told(en, zh, says=says, age=age, read=readers_in_words(event)), said
+
+
+TIMELINESS = {
+    "fresh": Told("fresh", "是新的"),
+    "stale": Told("old, told again", "是重提的旧事"),
+    "unknown": Told("of an age that nothing found tells", "的时间无从得知"),
+}
+PATHS = {
+    "deep": Told("deep path", "深入核查"),
+    "single_pass": Told("single-pass analysis", "单步判断"),
+    "preliminary": Told("first judgement alone", "初判"),
+    "degraded": Told("single-pass analysis after the deep path failed", "深入核查失败后的单步判断"),
+}
+FOLLOWS = {
+    "retry": Told("it is tried again", "将重试"),
+    "degrade": Told("the case degrades", "案例降级处理"),
+    "give_up": Told("the case gives up", "案例放弃"),
+}
+
+
+def _told_aside(event: Any) -> tuple[str, Told, Told]:
+    match event:
+        case ev.EffectCompleted():
+            return _told_reply(event)
+        case ev.StepFailed(step=step, attempt=n, failure=failure):
+            at = told(" at {at}", "（{at}）", at=f"{event.retry_at:%H:%M:%S}") if event.retry_at else _NOTHING
+            en, zh = "{step} did not work (attempt {n}): {follows}{at}.", "{step}未成功（第 {n} 次）：{follows}{at}。"
+            what = told(en, zh, step=term(step), n=n, follows=FOLLOWS[event.outcome], at=at)
+            return "recovering", what, _failure(failure)
+        case ev.StepStarted(step=step, handed_back=True):
+            en = "Its worker let go of {step}, which ran alone: the next one runs it alone again."
+            zh = "工作进程放开了单独运行的“{step}”：下一个进程会再次单独运行它。"
+            return "recovering", told(en, zh, step=term(step)), _NOTHING
+        case ev.StepStarted(step=step, crashes=n):
+            en, zh = "{step} runs alone: {n:crash|crashes} happened here.", "“{step}”单独运行：此处曾崩溃 {n} 次。"
+            return "recovering", told(en, zh, step=term(step), n=n), _NOTHING
+        case ev.RetractionFound(of_case=case, kind=kind):
+            en, zh = "The signal of case {case} is {kind}.", "案例 {case} 的信号{kind}。"
+            return "retracting", told(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
+        case ev.CancelRequested(requested_by=who):
+            return (
+                "cancelled",
+                told("{who} asked to end the case.", "{who} 要求结束案例。", who=who),
+                as_written(event.reason),
+            )
+        case _:
+            name = type(event).__name__
+            return "other", Told(name, name), _NOTHING
+
+
+def _told_reply(event: ev.EffectCompleted) -> tuple[str, Told, Told]:
+    step, failed = term(event.step), [c.reply for c in event.calls if isinstance(c.reply, Failure)]
+    if failed and failed[-1].kind == "cut" and event.calls[-1].reply is failed[-1]:
+        en, zh = "{step}: a model's reply was cut at its limit of tokens.", "{step}：模型的回复因词元上限被截断。"
+        return "recovering", told(en, zh, step=step), as_written(failed[-1].message)
+    kinds = joined((term(c.kind) for c in event.calls), ", ", "、") or term("call")
+    if failed and len(failed) == len(event.calls):
+        return (
+            "recovering",
+            told("{step}: no answer ({kinds}).", "{step}：没有回答（{kinds}）。", step=step, kinds=kinds),
+            _failure(failed[-1]),
+        )
+    return (
+        "asking",
+        told("{step}: a reply came ({kinds}).", "{step}：收到回答（{kinds}）。", step=step, kinds=kinds),
+        _NOTHING,
+    )
+
+
+def _failure(one: Failure) -> Told:
+    return told("{kind}: {said}", "{kind}：{said}", kind=term(one.kind), said=one.message)

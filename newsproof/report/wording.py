@@ -1,0 +1,95 @@
+"""Texts in both languages that readers are written to in, made from templates that stand side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+Language = Literal["zh", "en"]
+"""A language that readers are written to in."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One text in English and in Chinese. Words of pages, of models and of news stand in both as they were written."""
+
+    en: str = ""
+    zh: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.en)
+
+    def of(self, language: Language) -> str:
+        """Return the text in this language."""
+        return self.zh if language == "zh" else self.en
+
+
+class _Count(int):
+    """A number that chooses the plural: ``{n:page|pages}`` is "1 page" or "2 pages"."""
+
+    def __format__(self, forms: str) -> str:
+        if "|" not in forms:
+            return super().__format__(forms)
+        one, many = forms.split("|")
+        return f"{self:d} {one if self == 1 else many}"
+
+
+def told(en: str, zh: str, **parts: Any) -> Told:
+    """Fill both templates. A part that is a :class:`Told` goes in by its language; ``{n:page|pages}`` counts in English."""
+    return Told(*(template.format(**_parts_in(lang, parts)) for lang, template in (("en", en), ("zh", zh))))
+
+
+def _parts_in(language: str, parts: dict[str, Any]) -> dict[str, Any]:
+    def part(value: Any) -> Any:
+        if isinstance(value, Told):
+            return getattr(value, language)
+        return _Count(value) if isinstance(value, int) else value
+
+    return {name: part(value) for name, value in parts.items()}
+
+
+def joined(parts: Iterable[Told | str], en: str = ", ", zh: str = "，") -> Told:
+    """Return the parts that are not empty, one after the other."""
+    kept = [p if isinstance(p, Told) else Told(p, p) for p in parts if p]
+    return Told(en.join(p.en for p in kept), zh.join(p.zh for p in kept))
+
+
+def references(numbers: Iterable[int]) -> str:
+    """Return "[1][3]"."""
+    return "".join(f"[{n}]" for n in numbers)
+
+
+def term(word: str) -> Told:
+    """Return a word of the code as people read it; one that has no Chinese stands there as it is."""
+    kind, _, why = word.partition(":")
+    plain = kind.replace("_", " ")
+    found = Told(plain, _ZH.get(kind, plain))
+    return joined((found, term(why)), ": ", "：") if why else found
+
+
+_WORDS = """
+buy=买入 sell=卖出 observe=观望 long=做多 short=做空 neutral=中性 low=低 medium=中 high=高 listing=上线 hack=攻击 regulation=监管
+partnership=合作 depeg=脱锚 liquidation=清算 funding=融资 whale=巨鲸 product=产品 macro=宏观 governance=治理 airdrop=空投
+celebrity=名人 scam_alert=骗局警示 other=其他 asserted=断言 planned=计划 rumoured=传闻 denied=否认 corrected=更正 final=终值
+preliminary=初判 retracted=已撤回 superseded=被取代 confirmed=已证实 likely=很可能 unconfirmed=未证实 stale=旧闻 disputed=有争议
+refuted=被否认 unchecked=未核查 gate=未达到核查门槛 disabled=搜索已关闭 not_planned=未安排搜索 budget=预算不足 language=该语言的搜索服务没有响应
+search_failed=搜索失败 degraded=深入核查失败 duplicate=重复 spam=广告或无内容 empty=没有文字 timeout=超时 network=网络故障 rate_limit=请求过多
+unavailable=不可用 auth=密钥无效 plan_limit=套餐额度用尽 not_open=该密钥不可用此模型 invalid_output=输出无效 cut=回复被截断
+invalid_request=请求无效 blocked=被拦截 refused=被拒绝 too_large=过大 not_configured=未配置 breaker_open=熔断中 crash=崩溃
+deadline=超过期限 cancelled=已取消 internal=内部错误 triage=初判 recall=回忆 plan=计划 search=搜索 scrape=打开网页 expand=扩展关键词 critique=核查
+synthesize=得出信号 single_pass=单步判断 retract=撤回 conclude=收尾 degrade=降级 give_up=放弃 model=模型 market=行情
+duplicate_check=查重 earlier_claims=查找先前说法 call=调用 news=新闻 official=官方 general=综合 price=价格 price_low_2h=两小时最低价
+price_high_2h=两小时最高价 candles_2h=两小时K线数 price_check=查价格 onchain_check=查链上 macro_check=查宏观
+analyze_sentiment=分析情绪 memory_search=查记忆 web_scrape=打开网页 platform_search=平台搜索 competitor_lookup=查竞争对手 timeline_query=查时间线 lists=上线 delists=下架 files=提交申请 opens_trading=开放交易
+halts_trading=暂停交易 hacked=遭攻击 leaks_data=泄露数据 account_taken_over=账号被盗 halts=暂停 recovers_funds=追回资金
+reimburses=赔付 approves=批准 rejects=驳回 delays=推迟 proposes=提议 enacts=颁布 permits=许可 bans=禁止 licenses=发牌
+sanctions=制裁 investigates=调查 sues=起诉 charges=指控 fines=罚款 settles=和解 dismisses=撤案 rules=裁定 arrests=逮捕
+sentences=判刑 seizes=没收 partners=合作 acquires=收购 invests=投资 accepts_payment=接受付款 integrates=接入 ends=终止 depegs=脱锚
+recovers_peg=恢复锚定 halts_redemption=暂停赎回 liquidated=被清算 bankrupt=破产 halts_withdrawals=暂停提币
+resumes_withdrawals=恢复提币 raises=融资 goes_public=上市 buys_back=回购 buys=买入 sells=卖出 transfers=转移 withdraws=提取
+mints=增发 burns=销毁 holds=持有 unlocks=解锁 launches=推出 upgrades=升级 discontinues=停止 resumes=恢复 raises_rate=加息
+cuts_rate=降息 holds_rate=维持利率 reports_figure=公布数据 passes=通过 appoints=任命 resigns=辞职 airdrops=空投
+opens_claims=开放领取 cancels=取消 says=表示 endorses=站台 scams=诈骗 warns=警告 freezes=冻结 lays_off=裁员
+"""
+_ZH = dict(pair.split("=") for pair in _WORDS.split())

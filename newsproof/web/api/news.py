@@ -1,0 +1,47 @@
+"""Routes that put news in: one item, as `newsproof publish` takes it, and the recorded sample."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from infra.offline.sample_news import sample_news
+from newsproof.sdk.client import checked_news
+from newsproof.sdk.news_item import NewsItem, item_of
+from newsproof.web.api.live import backend_of
+from newsproof.web.responses import Refused, as_json
+from streams.journal.clock import utc_now
+
+router = APIRouter(prefix="/api/v1/news", tags=["live"])
+
+_ITEM = {"type": "object", "required": ["text"], "example": {"text": "Binance lists ZK", "source": "me"}}
+# Not a parameter: FastAPI would refuse what is no JSON in words of its own.
+_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": _ITEM}}}}
+
+
+@router.post("", status_code=202, openapi_extra=_BODY)
+async def publish(request: Request) -> Response:
+    """Publish one news item: `text`, and `source` (left out: page), `published_at` (left out: now) and the other fields of
+    `newsproof publish --help`.
+
+    202 once it is on the log. `case_id` is the case that it opens, or has opened if it came before.
+    """
+    checked = item_of(await request.body(), source="page", now=utc_now())
+    await backend_of(request).questions.publish([checked])
+    return as_json({"case_id": checked.case_id, "dated_now": checked.dated_now}, 202)
+
+
+@router.post("/sample", status_code=202)
+async def publish_sample(request: Request) -> Response:
+    """Publish the recorded sample of real news items. Refused in live mode, where judging it costs money."""
+    backend = backend_of(request)
+    if backend.settings.mode == "live":
+        raise Refused(
+            409,
+            "the sample is for trying, and judging it in live mode costs money",
+            "run `newsproof demo`, which is free",
+        )
+    sample = (checked_news(news, now=utc_now()) for news in sample_news())
+    items = [NewsItem(news.key, value, case_id=news.case_id) for news, value in sample]
+    await backend.questions.publish(items)
+    return as_json({"published": len(items)}, 202)

@@ -1,0 +1,110 @@
+"""Routes of the page of operations, and of dead letters and their requeueing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from newsproof.app.dead_letters import DeadLetter, Standing, standing_of
+from newsproof.web.api.live import backend_of
+from newsproof.web.backend import Backend
+from newsproof.web.operations import operations as operations_of
+from newsproof.web.responses import Refused, as_json
+from schemas.errors import TransientError
+from streams.journal.clock import utc_now
+
+router = APIRouter(prefix="/api/v1", tags=["operations"])
+
+READ_WITHIN_S = 3.0
+"""How long an answer waits for the dead letters to be read; the reading goes on."""
+MOST_AT_ONCE = 1_000
+Reason = Annotated[str | None, Query(max_length=200, description="Only letters with this reason, such as not_json.")]
+
+
+@router.get("/operations")
+async def operations(request: Request) -> Response:
+    """Return how the installation is: processes, lag, open cases, dead letters, budget, breakers, the last audit.
+
+    A figure that nobody says is null. `problems` names what is not as it should be; `limits` says from where on that is.
+    """
+    backend = backend_of(request)
+    (processes, figures), letters = await asyncio.gather(backend.processes.look(), _letters_soon(backend))
+    known = backend.feed.ready and not backend.feed.away
+    found = operations_of(
+        processes,
+        figures,
+        topics=backend.topics,
+        letters=letters,
+        cases=backend.feed.recent_cases() if known else None,
+        now=utc_now(),
+    )
+    return as_json(found | {"status": backend.status()})
+
+
+async def _letters_soon(backend: Backend) -> list[DeadLetter] | None:
+    try:
+        async with asyncio.timeout(READ_WITHIN_S):
+            return await backend.dead_letters()
+    except (TransientError, TimeoutError):
+        return None
+
+
+@router.get("/dead-letters")
+async def dead_letters(
+    request: Request,
+    reason: Reason = None,
+    standing: Annotated[Standing | None, Query(description="Only letters that stand like this.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    offset: Annotated[int, Query(ge=0, description="How many of the newest to leave out.")] = 0,
+) -> Response:
+    """Return dead letters, newest first, and how many there are. Of an original record no more than its beginning."""
+    backend = backend_of(request)
+    news = backend.topics.news
+    fitting = [
+        (one, stands)
+        for one in reversed(await backend.dead_letters())
+        if reason in (None, one.reason) and (stands := standing_of(one, news)) and standing in (None, stands)
+    ]
+    items = [_shown(one) | {"standing": stands} for one, stands in fitting[offset : offset + limit]]
+    return as_json({"items": items, "count": len(fitting)})
+
+
+def _shown(one: DeadLetter) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("id", "at", "reason", "why", "consumer", "topic", "case", "preview")}
+
+
+class Requeue(BaseModel):
+    """Dead letters by id, or all that wait with this reason."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: list[Annotated[str, Field(max_length=40)]] = Field([], max_length=MOST_AT_ONCE)
+    reason: str | None = Field(None, max_length=200)
+
+
+@router.post("/dead-letters/requeue")
+async def requeue(request: Request, wanted: Requeue) -> Response:
+    """Send dead letters to `news` again, as `newsproof dlq requeue` does. Idempotent: what was sent before is not sent.
+
+    `requeued` are the ids that were sent, `skipped` those that were not, each with how it stands; at most 1,000 at once,
+    and `left` is how many of the reason wait still.
+    """
+    backend = backend_of(request)
+    if bool(wanted.ids) == (wanted.reason is not None):
+        raise Refused(400, "the body names no letters, or both ids and a reason", "send either `ids` or `reason`")
+    async with backend.requeueing:
+        known = {one.id: one for one in await backend.dead_letters()}
+        if unknown := [one for one in wanted.ids if one not in known]:
+            raise Refused(404, f"there is no dead letter {unknown[0]!r}", "look at /api/v1/dead-letters")
+        ids = wanted.ids or [one.id for one in known.values() if one.reason == wanted.reason]
+        stands = {one: standing_of(known[one], backend.topics.news) for one in ids}
+        waiting = {known[one].case or one: known[one] for one, standing in stands.items() if standing == "waiting"}
+        sent = list(waiting.values())[:MOST_AT_ONCE]
+        await backend.letters.send(await backend.letters.whole(sent))
+        await backend.dead_letters()  # so that they are seen as sent from here on
+    skipped = {one: standing for one, standing in stands.items() if standing != "waiting"} if wanted.ids else {}
+    return as_json({"requeued": [one.id for one in sent], "skipped": skipped, "left": len(waiting) - len(sent)})

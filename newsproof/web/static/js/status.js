@@ -1,0 +1,17 @@
+// What the system last said of itself, for whoever shows a part of it.
+
+let last = null;
+const told = new EventTarget();
+
+export const lastStatus = () => last;
+
+export function tellStatus(status) {
+  last = status;
+  told.dispatchEvent(new Event("status"));
+}
+
+/** Call `look(status)` now, where something is known, and whenever it is said anew. */
+export function onStatus(look, signal) {
+  if (last !== null) look(last);
+  told.addEventListener("status", () => look(last), { signal });
+}

@@ -1,0 +1,104 @@
+"""Figures of the whole pipeline for the line on top of the page: news that came in and that waits, and what is left to spend.
+
+They are read when they are asked for, so that a page nobody looks at costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from decimal import Decimal
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, partitions_of, read_range
+from schemas.budget import decode
+from schemas.errors import ContractError, NewsproofError
+from schemas.topics import Topics
+from streams.budget.rule import BudgetState
+from streams.journal.clock import utc_now
+
+log = structlog.get_logger(__name__)
+
+READ_FOR_S = 10.0
+"""How long a reading is reused."""
+WAIT_S = 1.5
+"""How long an answer waits for a reading that is under way; then it says what was read before."""
+_NANO_USD = Decimal(10) ** -9
+
+
+class BudgetLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left: USD of this UTC month and tool calls of this UTC day, each beside its limit."""
+
+    usd: Decimal
+    of_usd: Decimal
+    calls: int
+    of_calls: int
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """None: not known. ``news_last_hour``: records of ``news`` by append time; ``news_waiting``: those that intake has
+    not finished with. ``budget`` is None too where no worker has written limits."""
+
+    news_last_hour: int | None = None
+    news_waiting: int | None = None
+    budget: BudgetLeft | None = None
+
+
+class VitalsReader:
+    """Reads the figures of one installation. The budget is folded once, then from where the last reading ended."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._address, self._topics = address, topics
+        self._budget, self._next = BudgetState(), 0
+        self._known, self._read_at = Vitals(), float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read(self) -> Vitals:
+        """Return the figures, at most ``READ_FOR_S`` old where Kafka answers in time."""
+        if time.monotonic() - self._read_at > READ_FOR_S and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.create_task(self._read(), name="vitals")
+        if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=WAIT_S)
+        return self._known
+
+    async def _read(self) -> None:
+        try:
+            came, waits = await self._news()
+            self._known = Vitals(news_last_hour=came, news_waiting=waits, budget=await self._left())
+        except (NewsproofError, KafkaError, OSError) as exc:
+            log.info("the figures of the pipeline are not known", why=repr(exc)[:300])
+            self._known = Vitals()
+        self._read_at = time.monotonic()
+
+    async def _news(self) -> tuple[int | None, int | None]:
+        since = int((utc_now() - timedelta(hours=1)).timestamp() * 1000)
+        async with self._address.reading() as consumer:
+            tps = [TopicPartition(self._topics.news, n) for n in await partitions_of(consumer, self._topics.news)]
+            if not tps:
+                return None, None
+            then = await consumer.offsets_for_times(dict.fromkeys(tps, since))
+            first, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+        done = await committed_by(self._address, self._topics.group("worker"))
+        came = sum(ends[tp] - then[tp].offset for tp in tps if then[tp] is not None)
+        return came, sum(ends[tp] - (done[tp].offset if tp in done else first[tp]) for tp in tps)
+
+    async def _left(self) -> BudgetLeft | None:
+        bounds = await offsets_of(self._address, self._topics.budget)
+        ranges = {tp: (max(first, self._next), end) for tp, (first, end) in bounds.items()}
+        async for _, records in read_range(self._address, ranges):
+            for record in records:
+                self._next = record.offset + 1
+                try:
+                    self._budget.fold(record.offset, record.timestamp, decode(record.value))
+                except ContractError as exc:
+                    self._budget.ignore(record.offset, record.timestamp, str(exc))
+            await asyncio.sleep(0)
+        if (limits := self._budget.limits) is None:
+            return None
+        nano, _, calls = self._budget.left(utc_now())
+        return BudgetLeft(usd=nano * _NANO_USD, of_usd=limits.monthly_usd, calls=calls, of_calls=limits.daily_units)
