@@ -39,7 +39,9 @@ class NewsPublisher(Free, Port):
             producer = await self._opened()
             await producer.send_and_wait(self._topic, msgspec.json.encode(news), key=news.key)
         except (KafkaError, OSError) as exc:
-            raise TransientError(f"Kafka did not take the news ({exc!r}): check the broker", kind="unavailable") from exc
+            raise TransientError(
+                f"Kafka did not take the news ({exc!r}): check the broker", kind="unavailable"
+            ) from exc
         return Answer(reply=PublishedReply(case_id=news.case_id), cost_usd=Decimal(0))
 
     async def _opened(self) -> Any:

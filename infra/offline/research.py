@@ -151,7 +151,7 @@ def _cases_of(question: str) -> dict[str, Any]:
     return {
         "asset": asset,
         "names": [*([[ticker, title]] if asset and told else []), *told],
-        "verdicts": [verdict for verdict, said in words.VERDICTS.items() if said.search(question)],
+        "verdicts": [v for v, said in words.VERDICTS.items() if words.LISTS.search(question) and said.search(question)],
         "hours": 24 * days,
     }
 

@@ -73,12 +73,12 @@ WITHIN = (
     (re.compile(r"\bthis month\b|本月|这个月", re.IGNORECASE), 31),
 )
 """What names a time → days back."""
+LISTS = re.compile(r"\b(?:which|what|any|list|show)\b|哪些|有没有|列出|所有", re.IGNORECASE)
+"""What asks for cases of a kind, rather than about one."""
 VERDICTS = {
-    "refuted": re.compile(
-        r"\b(?:refuted|debunked|fake|false)\b.*\b(?:signals?|cases?|news)\b|(?:被否认|假).{0,4}(?:信号|案例|新闻|消息)"
-    ),
-    "confirmed": re.compile(r"\bconfirmed (?:signals?|cases?|news)\b|已?(?:被)?证实的?(?:信号|案例|新闻|消息)"),
-    "disputed": re.compile(r"\bdisputed (?:signals?|cases?|news)\b|有争议的?(?:信号|案例|新闻|消息)"),
+    "confirmed": re.compile(r"\bconfirmed\b|被?证实", re.IGNORECASE),
+    "disputed": re.compile(r"\bdisputed\b|有争议", re.IGNORECASE),
+    "refuted": re.compile(r"\b(?:refuted|denied|debunked|fake|false)\b|否认|假|谣", re.IGNORECASE),
 }
 NEWS = re.compile(r"\b(?:news|signals?|hack\w*|listing|regulation)\b|新闻|消息|信号|黑客|监管|上线", re.IGNORECASE)
 
