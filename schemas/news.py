@@ -183,7 +183,8 @@ def _checked(news: News, now: datetime) -> News:
         )
     if len(news.origins) > MAX_ORIGINS:
         raise ContractError(
-            f"origins has {len(news.origins)} addresses, at most {MAX_ORIGINS} are read: leave some out", reason="bad_value"
+            f"origins has {len(news.origins)} addresses, at most {MAX_ORIGINS} are read: leave some out",
+            reason="bad_value",
         )
     if not news.text.strip():
         raise ContractError("text is empty: there is nothing to judge", reason="empty")

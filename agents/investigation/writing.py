@@ -72,7 +72,12 @@ def draft_of(case: Investigation) -> Draft:
 
 
 def written(
-    case: Investigation, draft: Draft, said: tuple[tuple[int, str], ...], *, unwritten: str = "", published: tuple[str, ...] = ()
+    case: Investigation,
+    draft: Draft,
+    said: tuple[tuple[int, str], ...],
+    *,
+    unwritten: str = "",
+    published: tuple[str, ...] = (),
 ) -> BriefWritten:
     """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
 

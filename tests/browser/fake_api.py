@@ -21,6 +21,7 @@ from aiohttp import web
 from newsproof.web import pages
 from newsproof.web.guard import HEADERS
 from tests.browser import recorded
+from tests.browser.fake_investigations import FakeInvestigations
 from tests.browser.recorded import Events, Json
 
 STATIC = Path(pages.__file__).with_name("static")
@@ -91,6 +92,7 @@ class FakeApi:
         self.no_study = ""
         self.runs = list(recorded.RUNS)
         self.chats: dict[str, Chat] = {}
+        self.investigations = FakeInvestigations(Chat, self._send)
         self.records_at_once: int | None = None
         self.answer: str | None = None
         self.asking = asyncio.Event()
@@ -138,6 +140,7 @@ class FakeApi:
         post("/api/v1/research/chat", self._ask)
         get("/api/v1/research/chat/{id}", self._resume)
         post("/api/v1/research/chat/{id}/stop", self._stop)
+        self.investigations.route(app)
         get("/{path:.*}", self._page)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1, access_log=None)
         await self._runner.setup()
