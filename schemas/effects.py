@@ -159,13 +159,20 @@ class FetchCandles(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_candles
     as_of: datetime
 
 
-class FindSignals(msgspec.Struct, frozen=True, kw_only=True, tag="find_signals"):
-    """Find signals of the news pipeline about an asset ("" = any), decided from ``since`` to ``as_of``, the newest first."""
+class FindSignals(msgspec.Struct, frozen=True, kw_only=True, tag="find_signals", omit_defaults=True):
+    """Find signals of the news pipeline about an asset ("" = any), decided from ``since`` to ``as_of``, the newest first.
+
+    ``names``: things that the news or the summary names, each by its spellings (``("Binance", "币安")``). With them, signals
+    that name any are found, those that name most of them first, whatever their asset. ``verdicts``: only these, all if empty.
+    """
 
     asset: str
     since: datetime
     as_of: datetime
     limit: int
+    # Left out of the request's hash while empty, so that requests recorded before they existed keep theirs.
+    names: tuple[tuple[str, ...], ...] = ()
+    verdicts: tuple[str, ...] = ()
 
 
 class FindBrief(msgspec.Struct, frozen=True, kw_only=True, tag="find_brief", omit_defaults=True):

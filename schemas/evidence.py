@@ -200,11 +200,21 @@ class Candle(msgspec.Struct, frozen=True, kw_only=True):
     volume: float
 
 
+class FoundPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a page says on a signal's claim: the :data:`ReadStance` read in it, and its words verbatim where they were quoted."""
+
+    url: str
+    stance: str
+    quote: str = ""
+    official: bool = False
+
+
 class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A signal of the news pipeline, as it stood at the time asked for. ``number`` is what an answer cites it by, from 1.
 
     ``stage`` and ``verdict`` are those of :class:`schemas.signals.Signal`; ``stage`` is empty in replies that were
-    recorded before there were stages.
+    recorded before there were stages. ``summary_zh`` and ``summary_en`` are empty where nobody wrote them; ``pages`` are
+    those of its evidence, quoted and official ones first; ``matched`` are the things asked for by name that it names.
     """
 
     number: int
@@ -222,6 +232,11 @@ class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     risk_flags: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     provider_mode: str = ""
+    summary_zh: str = ""
+    summary_en: str = ""
+    supporting_sources: int | None = None
+    pages: tuple[FoundPage, ...] = ()
+    matched: tuple[str, ...] = ()
 
 
 class PreviousClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

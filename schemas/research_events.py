@@ -1,6 +1,7 @@
 """Events of a research chat. One turn, a question and its answer, is a case of the journal ``research``.
 
     QuestionAsked ─► QuestionRouted ─┬─ answer ─────────────────────────────────────────────► AnswerGiven
+                                     ├─ cases ─► CasesFound ─────────────────────────────────► AnswerGiven
                                      └─ plan ─► AnalysisPlanned ─► DataCollected ─► AgentsReported ─► AnswerGiven
 
 A stop ends it as ``AnswerStopped``; ``FinishRequested`` goes straight to an answer from what is there. Figures are of
@@ -122,14 +123,28 @@ class QuestionAsked(Event, tag="newsproof.question_asked", kw_only=True, frozen=
     previous: str | None = None
 
 
+class CaseQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What to look up among the pipeline's cases, as in :class:`schemas.effects.FindSignals`; ``hours`` back from the question."""
+
+    asset: str = ""
+    names: tuple[tuple[str, ...], ...] = ()
+    verdicts: tuple[str, ...] = ()
+    hours: int
+
+
 class QuestionRouted(Event, tag="newsproof.question_routed", kw_only=True, frozen=True):
-    """SuperAgent's decision. ``direct_answer`` is empty where an analysis is to be made."""
+    """SuperAgent's decision. ``direct_answer`` is empty where the question is not answered at once.
+
+    ``decision`` has the two words that front ends know: what is not answered directly is COMPLEX_ANALYSIS. ``route`` says
+    what follows; with ``cases``, ``cases`` says what is looked up.
+    """
 
     decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS"]
     reasoning: str
     confidence: float
     direct_answer: str
-    route: Literal["answer", "plan"]
+    route: Literal["answer", "plan", "cases"]
+    cases: CaseQuery | None = None
 
 
 class AnalysisPlanned(Event, tag="newsproof.analysis_planned", kw_only=True, frozen=True):
@@ -156,6 +171,16 @@ class DataCollected(Event, tag="newsproof.data_collected", kw_only=True, frozen=
     candles: tuple[Candle, ...] = ()
     candle_interval: str = ""
     candle_source: str = ""
+    signals: tuple[FoundSignal, ...] = ()
+    unavailable: tuple[str, ...] = ()
+
+
+class CasesFound(Event, tag="newsproof.cases_found", kw_only=True, frozen=True):
+    """What the pipeline's cases say on the question: signals with their verdicts and pages, the best match first.
+
+    ``unavailable``: why they could not be looked up; empty with signals, and where there are none.
+    """
+
     signals: tuple[FoundSignal, ...] = ()
     unavailable: tuple[str, ...] = ()
 
@@ -196,6 +221,7 @@ ResearchEvent = (
     | QuestionRouted
     | AnalysisPlanned
     | DataCollected
+    | CasesFound
     | AgentsReported
     | AnswerGiven
     | AnswerStopped

@@ -50,8 +50,13 @@ PIVOT_SIDE = 2
 """Bars on each side that a pivot must exceed: the five-bar fractal of Bill Williams (Trading Chaos, 1995)."""
 
 
-def indicators(candles: Iterable[Candle], *, unit: str, source: str) -> tuple[MarketValue, ...]:
-    """Return the indicators of these bars (in any order), as of the end of the last bar. ``unit`` is that of prices."""
+def indicators(
+    candles: Iterable[Candle], *, unit: str, source: str, price: float | None = None
+) -> tuple[MarketValue, ...]:
+    """Return the indicators of these bars (in any order), as of the end of the last bar. ``unit`` is that of prices.
+
+    ``price``: the newer price, which support and resistance lie below and above; None: the last close.
+    """
     bars = sorted((c for c in candles if _sound(c)), key=lambda c: c.ended_at)
     if not bars:
         return ()
@@ -64,7 +69,7 @@ def indicators(candles: Iterable[Candle], *, unit: str, source: str) -> tuple[Ma
         **macd(closes),
         **bollinger(closes),
         **volume(volumes),
-        **levels(bars),
+        **levels(bars, price),
     }
     return tuple(
         MarketValue(
@@ -127,17 +132,17 @@ def volume(volumes: Sequence[float], period: int = 20) -> Figures:
     return {"volume": volumes[-1], "volume_average_20": average, **ratio}
 
 
-def levels(bars: Sequence[Candle], side: int = PIVOT_SIDE) -> Figures:
-    """Return support and resistance: the nearest earlier low below the last close, the nearest high above it.
+def levels(bars: Sequence[Candle], price: float | None = None, side: int = PIVOT_SIDE) -> Figures:
+    """Return support and resistance: the nearest earlier low below the price (the last close), the nearest high above it.
 
     A low (high) counts if it is below (above) those of ``side`` bars on each side, within the last 90 bars.
     """
     near = bars[-LEVELS_WITHIN:]
-    close = near[-1].close
+    at = near[-1].close if price is None else price
     inner = range(side, len(near) - side)
     lows = [near[i].low for i in inner if _stands_out([-b.low for b in near[i - side : i + side + 1]])]
     highs = [near[i].high for i in inner if _stands_out([b.high for b in near[i - side : i + side + 1]])]
-    below, above = [low for low in lows if low < close], [high for high in highs if high > close]
+    below, above = [low for low in lows if low < at], [high for high in highs if high > at]
     return {**({"support": max(below)} if below else {}), **({"resistance": min(above)} if above else {})}
 
 

@@ -17,7 +17,7 @@ from agents.core.inquiry import Inquiry
 from agents.core.step import StepFailure
 from agents.prompts import render
 from schemas.config import Prompt
-from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Tier, Trusted, Untrusted
+from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Trusted, Untrusted
 from schemas.events import PagesScraped, SearchCompleted
 from schemas.evidence import Findings, MemoryEntry, SearchReference, SearchResult
 from schemas.signals import EventType
@@ -58,23 +58,25 @@ def ask_model(
                 retryable=False,
             )
         )
-    content = tuple(parts)
-    size = sum(len(p.text) for p in content if isinstance(p, Untrusted))
-    asked = call_of(prompt, render(prompt, language=case.language, event_types=EVENT_TYPES, **values), content)
-    tier: Tier = "heavy" if size > HEAVY_ABOVE_CHARACTERS else prompt.tier
-    return msgspec.structs.replace(asked, tier=tier, functions=functions, forced_function=forced_function)
+    asked = call_of(prompt, render(prompt, language=case.language, event_types=EVENT_TYPES, **values), parts)
+    return msgspec.structs.replace(asked, functions=functions, forced_function=forced_function)
 
 
 def call_of(prompt: Prompt, system: str, parts: Iterable[Part]) -> CallModel:
-    """Return the call of a prompt as its front matter has it. ``system``: its text, rendered."""
+    """Return the call of a prompt as its front matter has it, of the heavy model where it reads much from outside.
+
+    ``system``: the prompt's text, rendered.
+    """
+    content = tuple(parts)
+    size = sum(len(p.text) for p in content if isinstance(p, Untrusted))
     return CallModel(
         task=prompt.name,
-        tier=prompt.tier,
+        tier="heavy" if size > HEAVY_ABOVE_CHARACTERS else prompt.tier,
         prompt_name=prompt.name,
         prompt_version=prompt.version,
         prompt_hash=prompt.hash,
         system=system,
-        parts=tuple(parts),
+        parts=content,
         temperature=prompt.temperature,
         max_output_tokens=prompt.max_output_tokens,
         thinking=prompt.thinking,

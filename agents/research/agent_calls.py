@@ -20,6 +20,7 @@ from agents.analysis.blocks import (
     own_figures,
     told,
 )
+from agents.analysis.names import called
 from agents.core.asking import bounded, facts
 from agents.research.asking import ask_agent, question_parts
 from agents.research.turn import Turn
@@ -68,7 +69,7 @@ def question(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *
     blocks = blocks_of(task)
     parts: list[Part] = [
         *question_parts(turn),
-        facts(**_figures(agent, data, blocks)),
+        facts(**_figures(turn, agent, data, blocks)),
         *report_parts(before),
         *(signal_parts(data.signals) if "signals" in blocks else ()),
         *unavailable_parts(data),
@@ -119,9 +120,11 @@ def unavailable_parts(data: DataCollected) -> tuple[Part, ...]:
     return (Untrusted("unavailable data", bounded("\n".join(data.unavailable), 2_000)),)
 
 
-def _figures(agent: AgentName, data: DataCollected, blocks: tuple[str, ...]) -> dict[str, Any]:
+def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[str, ...]) -> dict[str, Any]:
     own = own_figures(agent, data)
     beside = {name: value for name, value in given(data, blocks).items() if name not in own}
+    zh = turn.language == "zh"
+    names = {*own, *beside, *missing(agent, data)}
     told_bars = {"last_bars": [_bar(c) for c in data.candles[-LAST_BARS:]]} if agent == "TAAgent" else {}
     return {
         "agent": agent,
@@ -131,6 +134,7 @@ def _figures(agent: AgentName, data: DataCollected, blocks: tuple[str, ...]) -> 
         "known_indicators": list(dict.fromkeys([*EXPECTED[agent], *own])),
         "missing": list(missing(agent, data)),
         "blocks_without_data": [b for b in blocks if not has(data, b)],
+        "called": {name: called(name, zh=zh) for name in sorted(names)},
         "bar_interval": data.candle_interval if agent == "TAAgent" else "",
         **told_bars,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.analysis.blocks import AGENTS, BLOCKS, SCALES, given
 from agents.analysis.numbers import unsupported_numbers
-from agents.analysis.words import paragraphs, several
+from agents.analysis.words import paragraphs, said_in, several
 from agents.core.answers import answer, one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
@@ -12,23 +12,24 @@ from agents.core.step import Asked, On, StepFailure, only_reply
 from agents.research.agent_calls import signal_text
 from agents.research.answer_calls import results_of, writing
 from agents.research.answer_directly import direct_answer
-from agents.research.answers import FinalAnswer
+from agents.research.answers import CasesAnswer, FinalAnswer
 from agents.research.bounds import bounded_confidence
 from agents.research.by_code import answered_by_code, metadata_of
+from agents.research.case_answer import answer_from_cases, cases_written
 from agents.research.citations import cited_only, sources_of, used
 from agents.research.collected import with_data_so_far
 from agents.research.results import supported_words
 from agents.research.turn import ANSWER, Turn
 from schemas.effects import Failure
 from schemas.events import Event, StepFailed
-from schemas.research_events import AgentResult, AgentsReported, AnswerGiven, AnswerStopped, FinishRequested
+from schemas.research_events import AgentResult, AgentsReported, AnswerGiven, AnswerStopped, CasesFound, FinishRequested
 
 
 class Answer:
     """The last resort of a turn. If the model fails, code writes an answer; without any data, the turn fails."""
 
     name = ANSWER
-    takes = (On(AgentsReported), On(FinishRequested), On(StepFailed, outcome="degrade"))
+    takes = (On(AgentsReported), On(CasesFound), On(FinishRequested), On(StepFailed, outcome="degrade"))
     emits = (AnswerGiven, AnswerStopped)
 
     def ask(self, turn: Turn) -> Asked:
@@ -36,11 +37,15 @@ class Answer:
             return AnswerStopped(requested_by=turn.stopped.requested_by, reason=turn.stopped.reason)
         if turn.routed is not None and turn.routed.direct_answer:
             return direct_answer(turn)  # routed before somebody asked to finish
+        if turn.from_cases:
+            return answer_from_cases(turn)
         return writing(with_data_so_far(turn))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         turn = with_data_so_far(turn)
         try:
+            if turn.from_cases:
+                return cases_written(turn, answer(only_reply(replies), CasesAnswer))
             return _written(turn, answer(only_reply(replies), FinalAnswer))
         except StepFailure as stop:
             again = failed(turn, ANSWER, stop.failure, now=replies.at or turn.head_at).outcome == "retry"
@@ -51,21 +56,22 @@ class Answer:
 
 
 def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
-    results, sources = results_of(turn), sources_of(turn.data)
+    results, sources = results_of(turn), sources_of(turn.data, zh=turn.language == "zh")
     text, removed = cited_only(paragraphs(said.answer, 12_000), sources)
     summary, more = cited_only(one_line(said.summary, 400), sources)
-    insights = [cited_only(line, sources) for line in several(said.key_insights, 8, 300)]
-    shown = (text, summary, *(line for line, _ in insights))
+    listed = [cited_only(line, sources) for line in several(said.key_insights, 8, 300)]
+    insights = tuple(line for line, _ in listed if line and not said_in(line, text))
+    shown = (text, summary, *insights)
     if not text:
         raise StepFailure(Failure(kind="invalid_output", message="the answer has no text", retryable=True))
     unsupported = _unsupported(turn, results, "\n".join(shown))
     return AnswerGiven(
         answer=text,
         summary=summary or one_line(text, 160),
-        key_insights=tuple(line for line, _ in insights if line),
+        key_insights=insights,
         confidence=bounded_confidence(said.confidence, turn, results, unsupported=bool(unsupported)),
         sources=used(shown, sources),
-        metadata=metadata_of(turn, results, unsupported, removed + more + sum(n for _, n in insights)),
+        metadata=metadata_of(turn, results, unsupported, removed + more + sum(n for _, n in listed)),
     )
 
 

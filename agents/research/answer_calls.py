@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.analysis.blocks import BLOCKS, as_facts, given
+from agents.analysis.names import called
 from agents.core.asking import facts
 from agents.research.agent_calls import report_parts, signal_parts, unavailable_parts
 from agents.research.asking import ask_agent, clipped_history, question_parts
@@ -26,13 +27,16 @@ def results_of(turn: Turn) -> tuple[AgentResult, ...]:
 
 def writing(turn: Turn) -> CallModel:
     """Return the call that writes the answer. It works with any amount of data, including none."""
-    results, data = results_of(turn), turn.data
+    results, data, zh = results_of(turn), turn.data, turn.language == "zh"
+    figures, absent, lacking = given(data, BLOCKS) if data else {}, agents_missing(turn, results), without_data(turn)
+    asked = tuple(r.agent_name for r in results)
     known = facts(
         asset=data.asset if data else (turn.plan.asset if turn.plan else ""),
-        figures=as_facts(given(data, BLOCKS)) if data else {},
+        figures=as_facts(figures),
         agents=[{"agent": r.agent_name, "signal": r.signal, "confidence": r.confidence} for r in results],
-        agents_missing=list(agents_missing(turn, results)),
-        blocks_without_data=list(without_data(turn)),
+        agents_missing=list(absent),
+        blocks_without_data=list(lacking),
+        called={name: called(name, zh=zh) for name in (*figures, *asked, *absent, *lacking)},
         signals=[s.number for s in data.signals] if data else [],
         # Signal titles are outside text; they come as untrusted parts with the signals.
         sources=[{"number": s.number, "of": s.title} for s in sources_of(data) if s.kind == "market"],

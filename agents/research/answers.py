@@ -10,12 +10,13 @@ from schemas.research_events import Outlook
 
 
 class RouteAnswer(msgspec.Struct):
-    """The reply of SuperAgent (``research_route.v1.schema.json``)."""
+    """The reply of SuperAgent (``research_route.v2.schema.json``). ``cases`` is checked field by field."""
 
-    decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS"]
+    decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS", "CASE_LOOKUP"]
     reasoning: str
     confidence: float
     direct_answer: str = ""
+    cases: Any = None
 
 
 class PlanAnswer(msgspec.Struct):
@@ -44,6 +45,14 @@ class AgentAnswer(msgspec.Struct):
     indicators: list[IndicatorAnswer]
     key_factors: list[str]
     risk_assessment: str
+
+
+class CasesAnswer(msgspec.Struct):
+    """The reply on the pipeline's cases (``research_cases.v1.schema.json``). ``relevant``: numbers of cases."""
+
+    answer: str
+    relevant: list[Any]
+    confidence: float
 
 
 class FinalAnswer(msgspec.Struct):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from agents.analysis.blocks import told
+from agents.analysis.names import called
 from agents.research.answer_calls import agents_missing, results_of
 from agents.research.bounds import anything, bounded_confidence, without_data
+from agents.research.case_answer import cases_by_code
 from agents.research.citations import cited_only, sources_of
 from agents.research.turn import Turn
 from schemas.effects import Failure
@@ -13,8 +15,8 @@ from schemas.research_events import AgentResult, AnswerGiven, AnswerMetadata, Da
 WRITER = "GeneralAnalysisAgent"
 _WORDS = {
     "zh": {
-        "summary": "撰写回答的模型未能应答，以下仅列出已有的数据与各代理的结论。",
-        "agents": "各代理的结论",
+        "summary": "撰写回答的模型未能应答，以下仅列出已有的数据与各智能体的结论。",
+        "agents": "各智能体的结论",
         "figures": "数据",
         "signals": "相关信号",
         "missing": "缺失的数据",
@@ -33,16 +35,18 @@ _WORDS = {
 
 def answered_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
     """Return an answer made of the available data, or None without any. ``failure``: why no model wrote it."""
+    if turn.from_cases:
+        return cases_by_code(turn, failure)
     results = results_of(turn)
     if not results and (turn.data is None or not anything(turn.data)):
         return None
-    text, summary, insights = put_together(turn, results, failure)
+    text, summary = put_together(turn, results, failure)
     return AnswerGiven(
         answer=text,
         summary=summary,
-        key_insights=insights,
+        key_insights=(),
         confidence=bounded_confidence(1.0, turn, results, unsupported=False, by_code=True),
-        sources=sources_of(turn.data),
+        sources=sources_of(turn.data, zh=turn.language == "zh"),
         metadata=metadata_of(turn, results, (), 0, writer=False),
     )
 
@@ -69,25 +73,29 @@ def metadata_of(
     )
 
 
-def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str, tuple[str, ...]]:
-    """Return answer (Markdown with citations), summary and insights. ``failure`` is why no model wrote them."""
+def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str]:
+    """Return answer (Markdown with citations) and summary. ``failure`` is why no model wrote them."""
     words = _WORDS["zh" if turn.language == "zh" else "en"]
-    verdicts = tuple(f"{r.agent_name}: {r.signal}, {words['confidence']} {r.confidence:.2f}" for r in results)
+    zh = turn.language == "zh"
+    verdicts = tuple(
+        f"{called(r.agent_name, zh=zh)}: {called(r.signal, zh=zh)}, {words['confidence']} {r.confidence:.2f}"
+        for r in results
+    )
     blocks = [f"{words['summary']} ({failure.kind})"]
     blocks += [_list(words["agents"], verdicts)] if verdicts else []
     if turn.data is not None:
-        blocks += [_list(words["figures"], lines)] if (lines := _figures(turn.data)) else []
+        blocks += [_list(words["figures"], lines)] if (lines := _figures(turn.data, zh)) else []
         # A summary cites the references of its own case, which are not those of this answer.
         signals = tuple(f"{cited_only(s.summary, ())[0]} [{s.number}]" for s in turn.data.signals)
         blocks += [_list(words["signals"], signals)] if signals else []
         blocks += [_list(words["missing"], turn.data.unavailable)] if turn.data.unavailable else []
-    return "\n\n".join(blocks), words["summary"], verdicts
+    return "\n\n".join(blocks), words["summary"]
 
 
-def _figures(data: DataCollected) -> tuple[str, ...]:
+def _figures(data: DataCollected, zh: bool) -> tuple[str, ...]:
     number = {s.title: s.number for s in sources_of(data) if s.kind == "market"}
     values = (*data.price, *data.macro, *data.fear_greed, *data.onchain, *data.indicators)
-    return tuple(f"{v.name}: {told(v.value):,} {v.unit} [{number[v.source]}]" for v in values)
+    return tuple(f"{called(v.name, zh=zh)}: {told(v.value):,} {v.unit} [{number[v.source]}]" for v in values)
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

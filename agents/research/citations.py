@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from agents.analysis.blocks import told
+from agents.analysis.names import called
 from agents.analysis.pages import page_behind, page_of
 from agents.core.answers import one_line
 from agents.research.agent_calls import signal_text
@@ -19,8 +20,8 @@ _BLOCKS = ("price", "macro", "fear_greed", "indicators", "onchain")
 MAX_PREVIEW_FIGURES = 8
 
 
-def sources_of(data: DataCollected | None) -> tuple[Source, ...]:
-    """Return all citable sources: the signals under their own numbers, then each source of figures."""
+def sources_of(data: DataCollected | None, *, zh: bool = False) -> tuple[Source, ...]:
+    """Return all citable sources: the signals under their own numbers, then each source of figures, named in Chinese if ``zh``."""
     if data is None:
         return ()
     by_source: dict[str, list[MarketValue]] = {}
@@ -28,7 +29,7 @@ def sources_of(data: DataCollected | None) -> tuple[Source, ...]:
         by_source.setdefault(value.source, []).append(value)
     first = 1 + max((s.number for s in data.signals), default=0)
     named = enumerate(by_source.items(), start=first)
-    market = (_market(number, name, values, page_of(name, data.asset)) for number, (name, values) in named)
+    market = (_market(number, name, values, page_of(name, data.asset), zh) for number, (name, values) in named)
     return (*map(_signal, data.signals), *market)
 
 
@@ -64,8 +65,10 @@ def _signal(signal: FoundSignal) -> Source:
     )
 
 
-def _market(number: int, name: str, values: list[MarketValue], page: str | None) -> Source:
-    figures = "; ".join(f"{v.name} {told(v.value):,} {v.unit}".strip() for v in values[:MAX_PREVIEW_FIGURES])
+def _market(number: int, name: str, values: list[MarketValue], page: str | None, zh: bool) -> Source:
+    figures = "; ".join(
+        f"{called(v.name, zh=zh)} {told(v.value):,} {v.unit}".strip() for v in values[:MAX_PREVIEW_FIGURES]
+    )
     more = f"; {len(values) - MAX_PREVIEW_FIGURES} more" if len(values) > MAX_PREVIEW_FIGURES else ""
     newest = max(v.observed_at for v in values)
     return Source(number=number, title=name, kind="market", url=page, observed_at=newest, preview=figures + more)

@@ -23,6 +23,7 @@ from schemas.effects import (
     Reply,
     SignalsReply,
 )
+from schemas.evidence import MarketValue
 from schemas.research_events import DataCollected
 
 INTERVAL: Literal["1d"] = "1d"
@@ -73,7 +74,7 @@ def collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
                 found[block] = sound(reply.values)
                 unavailable += [f"{block}: {one_line(said, 200)}" for said in reply.unknown]
             case CandlesReply() if block == "candles" and reply.candles:
-                found |= _bars(reply)
+                found |= _bars(reply, found.get("price", ()))
                 unavailable += _too_few(found["indicators"])
             case CandlesReply() if block == "candles":
                 unavailable.append(f"{block}: no bars of {turn.plan.asset}")
@@ -88,16 +89,20 @@ def collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
     return DataCollected(asset=turn.plan.asset, **found, unavailable=tuple(unavailable))
 
 
-def _bars(reply: CandlesReply) -> dict[str, Any]:
+def _bars(reply: CandlesReply, quoted: tuple[MarketValue, ...]) -> dict[str, Any]:
+    price = next((v.value for v in quoted if v.name == "price"), None)
     return {
         "candles": reply.candles,
         "candle_interval": reply.interval,
         "candle_source": reply.source,
-        "indicators": sound(indicators(reply.candles, unit=reply.unit, source=reply.source)),
+        "indicators": sound(indicators(reply.candles, unit=reply.unit, source=reply.source, price=price)),
     }
 
 
 def _too_few(found: Any) -> list[str]:
     names = {v.name for v in found}
-    absent = [name for name in INDICATORS if name not in names]
-    return [f"candles: too few bars for {', '.join(absent)}"] if absent else []
+    levels = {"support": "below", "resistance": "above"}
+    absent = [name for name in INDICATORS if name not in names and name not in levels]
+    # The price may lie beyond every turning point: that is no lack of bars.
+    said = [f"candles: no {name} {side} the price" for name, side in levels.items() if name not in names]
+    return [f"candles: too few bars for {', '.join(absent)}", *said] if absent else said

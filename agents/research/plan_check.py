@@ -33,15 +33,15 @@ def sanitised(said: PlanAnswer) -> AnalysisPlanned:
     )
 
 
-def plausible_asset(text: str) -> str:
-    """Return the ticker that the text begins with, without its quote currency, or ``BTC`` if there is none."""
+def plausible_asset(text: str, *, otherwise: str = DEFAULT_ASSET) -> str:
+    """Return the ticker that the text begins with, without its quote currency, or ``otherwise`` if there is none."""
     # An address or a query is not a ticker, even if it begins with letters.
     symbol = "" if _ADDRESS.search(text) else re.split(r"[-.]", ticker(text))[0]
     for quote in _QUOTES:
         if symbol.endswith(quote) and len(symbol) > len(quote) + 1:
             symbol = symbol.removesuffix(quote)
     fits = _ASSET.fullmatch(symbol) and not symbol.isdigit() and symbol not in _NO_ASSETS
-    return symbol if fits else DEFAULT_ASSET
+    return symbol if fits else otherwise
 
 
 def _tasks(said: list[Any]) -> tuple[AgentTask, ...]:

@@ -1,4 +1,4 @@
-"""The route step: SuperAgent answers a question that needs no data, or passes it on to the analysis."""
+"""The route step: SuperAgent answers a question that needs no data, has the pipeline's cases looked up, or an analysis made."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from agents.core.case_core import Replies
 from agents.core.step import Asked, On, only_reply
 from agents.research.answers import RouteAnswer
 from agents.research.asking import ask_agent, question_parts, whole_history
+from agents.research.case_query import case_query
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
 from schemas.events import Event
@@ -31,6 +32,7 @@ class Route:
         # No data has been read yet, so there is nothing to cite.
         direct, _ = cited_only(paragraphs(said.direct_answer, 6_000), ())
         answers = said.decision == "DIRECT_ANSWER" and bool(direct)
+        looked_up = said.decision == "CASE_LOOKUP"
         reasoning = one_line(said.reasoning, 600)
         if said.decision == "DIRECT_ANSWER" and not answers:
             reasoning = f"{reasoning} {NO_DIRECT_ANSWER}".strip()
@@ -39,7 +41,8 @@ class Route:
             reasoning=reasoning,
             confidence=round(clamped(said.confidence, 0.0, 1.0), 4),
             direct_answer=direct if answers else "",
-            route="answer" if answers else "plan",
+            route="answer" if answers else "cases" if looked_up else "plan",
+            cases=case_query(said.cases) if looked_up else None,
         )
 
 

@@ -45,6 +45,11 @@ class Turn(CaseCore, frozen=True, kw_only=True):
         """zh, en or other: the language of the question."""
         return self.asked.language
 
+    @property
+    def from_cases(self) -> bool:
+        """Whether the answer is written from the pipeline's cases alone."""
+        return self.routed is not None and self.routed.route == "cases"
+
     def is_last_resort(self, step: str) -> bool:
         """True for the answer step, and for every step of a turn that is finishing."""
         return self.finishing or step == ANSWER
@@ -83,5 +88,6 @@ _APPLY: Apply = {
     rev.QuestionRouted: lambda _t, e: {"routed": e},
     rev.AnalysisPlanned: lambda _t, e: {"plan": e},
     rev.DataCollected: lambda _t, e: {"data": e, "source_calls": ()},
+    rev.CasesFound: lambda _t, e: {"data": rev.DataCollected(asset="", signals=e.signals, unavailable=e.unavailable)},
     rev.AgentsReported: lambda _t, e: {"reported": e},
 }

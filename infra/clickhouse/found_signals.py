@@ -5,6 +5,7 @@ A chat never waits for ClickHouse. Any failure of it becomes a ``Failure`` of ki
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,7 @@ from infra.clickhouse.query_slots import Turns
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, FindSignals, SignalsReply
-from schemas.evidence import FoundSignal
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.ids import LIVE_RUN
 
 TIMEOUT_S = 0.9
@@ -24,6 +25,13 @@ AT_ONCE = 4
 MAX_SIGNALS = 50
 """Upper limit of signals, whatever the effect asks for."""
 MAX_SOURCES = 5
+MAX_PAGES = 5
+MAX_QUOTE_CHARACTERS = 400
+MAX_NAMES = 8
+SHORT_NAME = 3
+"""A Latin name of at most so many characters is a word by itself; a longer one may go on ("hack", "hacked")."""
+_TOLD = ("supports", "denies", "hedges", "earlier")
+"""The stances of pages that are told, in this order."""
 
 REVISIONS = 4
 """Rows read per requested signal: a signal may have several revisions, or redelivered rows. When they yield too few
@@ -36,11 +44,12 @@ WHERE run_id = {run_id:String}
   AND decided_at >= fromUnixTimestamp64Milli({since_ms:Int64}, 'UTC')
   AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
   AND emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
+  AND (empty({verdicts:Array(String)}) OR has({verdicts:Array(String)}, verdict))
 """
 # Months before `since` are not read at all: the table is partitioned by decided_at.
 
 _NEWEST = f"""
-SELECT signal_id
+SELECT signal_id, [] AS matched
 {_KNOWN}
   AND ({{asset:String}} = '' OR upper(asset) = {{asset:String}})
 ORDER BY decided_at DESC, signal_id
@@ -49,10 +58,36 @@ LIMIT {{rows:UInt32}}
 # The newest rows, not the newest signals: ClickHouse finds those with a heap, while grouping would hold all of them in
 # memory.
 
+_NAMING = f"""
+SELECT signal_id, matched
+FROM
+(
+    SELECT s.signal_id AS signal_id, s.decided_at AS decided_at,
+           arrayFilter(i -> s.hits[i] OR n.hits[i], range(1, {{count:UInt32}} + 1)) AS matched
+    FROM
+    (
+        SELECT signal_id, case_id, decided_at, [HITS] AS hits FROM
+        (SELECT signal_id, case_id, decided_at, concat(asset, ' ', asset_name, ' ', summary, ' ', summary_zh, ' ', summary_en) AS words
+         {_KNOWN})
+    ) AS s
+    LEFT JOIN
+    (
+        SELECT case_id, [HITS] AS hits FROM
+        (SELECT case_id, text AS words FROM news
+         WHERE run_id = {{run_id:String}} AND opened_at >= fromUnixTimestamp64Milli({{since_ms:Int64}}, 'UTC') - INTERVAL 1 DAY)
+        WHERE has(hits, 1)
+    ) AS n ON n.case_id = s.case_id
+)
+WHERE notEmpty(matched)
+ORDER BY length(matched) DESC, decided_at DESC, signal_id
+LIMIT {{rows:UInt32}}
+"""
+# A case is opened before it is decided: by more than a day only where its news waited as long.
+
 _SAID = f"""
-SELECT signal_id, case_id, asset, event_type, action, direction, confidence, stage, verdict, summary,
-       decided_at, risk_flags, arrayMap(e -> tupleElement(e, 'url'), evidence) AS evidence_urls, links, provider_mode
-{_KNOWN}
+SELECT signal_id, case_id, asset, event_type, action, direction, confidence, stage, verdict, summary, summary_zh, summary_en,
+       supporting_sources, decided_at, risk_flags, evidence, links, provider_mode
+{_KNOWN.replace("{verdicts:Array(String)}", "[]::Array(String)")}
   AND signal_id IN {{signals:Array(String)}}
 ORDER BY revision DESC, first_wins DESC
 LIMIT 1 BY signal_id
@@ -63,8 +98,8 @@ class FoundSignals(Free):
     """Port for ``FindSignals``. Free of charge. ``mode`` is the provider mode of the installation it reads from.
 
     For each signal it returns the newest revision emitted strictly before ``as_of``. Signals were decided within the
-    requested time, come newest first, at most ``limit``, numbered from 1. Withdrawn ones are included, marked by
-    ``stage``.
+    requested time, come newest first, or by how many of the names they hold, at most ``limit``, numbered from 1. Withdrawn
+    ones are included, marked by ``stage``.
     """
 
     provider = "clickhouse"
@@ -100,27 +135,48 @@ class FoundSignals(Free):
             "since_ms": round(effect.since.timestamp() * 1000),
             "as_of_ms": round(effect.as_of.timestamp() * 1000),
             "asset": effect.asset.strip().upper().lstrip("$"),
+            "verdicts": list(effect.verdicts),
         }
-        signals = await self._newest(asked, limit)
-        if not signals:
+        names = effect.names[:MAX_NAMES]
+        patterns = {f"name{n}": _pattern(spellings) for n, spellings in enumerate(names)}
+        hits = ", ".join(f"match(words, {{{key}:String}})" for key in patterns)
+        asking = _NAMING.replace("HITS", hits) if names else _NEWEST
+        found = await self._candidates(asking, {**asked, **patterns, "count": len(names)}, limit)
+        if not found:
             return ()
-        rows = (await self._client.query(_SAID, {**asked, "signals": signals})).dicts()
+        rows = (await self._client.query(_SAID, {**asked, "signals": list(found)})).dicts()
+        rows = [row for row in rows if not effect.verdicts or row["verdict"] in effect.verdicts]
         rows.sort(key=lambda row: row["signal_id"])
-        rows.sort(key=lambda row: row["decided_at"], reverse=True)
-        return tuple(_signal(number, row) for number, row in enumerate(rows, start=1))
+        rows.sort(key=lambda row: (len(found[row["signal_id"]]), row["decided_at"]), reverse=True)
+        matched = {signal: tuple(names[i - 1][0] for i in held) for signal, held in found.items()}
+        return tuple(_signal(number, row, matched[row["signal_id"]]) for number, row in enumerate(rows, start=1))
 
-    async def _newest(self, asked: dict[str, Any], limit: int) -> list[str]:
+    async def _candidates(self, asking: str, asked: dict[str, Any], limit: int) -> dict[str, list[int]]:
         rows = limit * REVISIONS
         while True:
-            found = (await self._client.query(_NEWEST, {**asked, "rows": rows})).rows
-            signals = list(dict.fromkeys(row[0] for row in found))
+            found = (await self._client.query(asking, {**asked, "rows": rows})).rows
+            signals: dict[str, list[int]] = {}
+            for signal_id, matched in found:
+                signals.setdefault(signal_id, matched)
             if len(signals) >= limit or len(found) < rows:
-                return signals[:limit]
+                return dict(list(signals.items())[:limit])
             rows *= 10
 
 
-def _signal(number: int, row: dict[str, Any]) -> FoundSignal:
-    urls = dict.fromkeys(url for url in (*row["evidence_urls"], *row["links"]) if url)
+def _pattern(spellings: tuple[str, ...]) -> str:
+    return "(?i)" + "|".join(map(_spelled, spellings))
+
+
+def _spelled(name: str) -> str:
+    # A parameter's backslashes are read as escapes on the way, so none is used: any sign stands for each sign of a name.
+    plain = re.sub(r"\W", ".", name)
+    if not name.isascii():
+        return plain
+    return f"(^|[^a-z0-9]){plain}" + ("([^a-z0-9]|$)" if len(name) <= SHORT_NAME else "")
+
+
+def _signal(number: int, row: dict[str, Any], matched: tuple[str, ...]) -> FoundSignal:
+    urls = dict.fromkeys(url for url in (*(e["url"] for e in row["evidence"]), *row["links"]) if url)
     decided: datetime = row["decided_at"]
     return FoundSignal(
         number=number,
@@ -138,4 +194,23 @@ def _signal(number: int, row: dict[str, Any]) -> FoundSignal:
         risk_flags=tuple(row["risk_flags"]),
         sources=tuple(urls)[:MAX_SOURCES],
         provider_mode=row["provider_mode"],
+        summary_zh=row["summary_zh"],
+        summary_en=row["summary_en"],
+        supporting_sources=row["supporting_sources"],
+        pages=_pages(row["evidence"]),
+        matched=matched,
+    )
+
+
+def _pages(evidence: list[dict[str, Any]]) -> tuple[FoundPage, ...]:
+    told = [e for e in evidence if e["stance"] in _TOLD]
+    told.sort(key=lambda e: (not e["quote"], not e["official"], _TOLD.index(e["stance"])))
+    return tuple(
+        FoundPage(
+            url=e["url"],
+            stance=e["stance"],
+            quote=(e["quote"] or "")[:MAX_QUOTE_CHARACTERS],
+            official=bool(e["official"]),
+        )
+        for e in told[:MAX_PAGES]
     )

@@ -7,14 +7,16 @@ figures use only the figures given.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
+from infra.offline import lexicon
 from infra.offline import research_words as words
 from infra.offline.research_votes import Vote, confidence_of, outlook_of, votes_of
 from infra.offline.research_words import phrase
-from infra.offline.rules import asset_of, is_zh
+from infra.offline.rules import asset_of, event_type_of, is_zh
 from schemas.effects import CallModel, ModelReply, Trusted, Untrusted
 
 _FACTS = "Facts computed by code: "
@@ -27,19 +29,26 @@ _DATA = {
 FIRST_FIGURES = ("price", "price_change_24h", "fear_greed", "fed_funds_rate", "rsi_14", "support", "resistance", "mvrv")
 """Figures that an answer lists first."""
 TOLD_FIGURES = 8
+SHARE_NAMED = 0.6
+"""The least share of the names of a question that a case about it names."""
 _INVENTED = "offline"
 """Source name of the bundled data."""
 
 
 def route_of(question: str) -> dict[str, Any]:
-    """Return SuperAgent's reply: a direct answer to greetings, terms and questions about us, else analysis."""
+    """Return SuperAgent's reply: a direct answer to greetings, terms and questions about us, a look-up of cases for questions
+    of news and signals, else analysis.
+    """
     zh = is_zh(question)
-    direct = _direct_answer(question, zh)
+    direct = "" if words.ASKS_CASES.search(question) else _direct_answer(question, zh)
+    cases = None if direct or not _asks_cases(question) else _cases_of(question)
+    way = "direct" if direct else "cases" if cases else "plan"
     return {
-        "decision": "DIRECT_ANSWER" if direct else "COMPLEX_ANALYSIS",
-        "reasoning": phrase("route_direct" if direct else "route_plan", zh=zh),
+        "decision": {"direct": "DIRECT_ANSWER", "cases": "CASE_LOOKUP", "plan": "COMPLEX_ANALYSIS"}[way],
+        "reasoning": phrase(f"route_{way}", zh=zh),
         "confidence": 0.8,
         "direct_answer": direct,
+        "cases": cases,
     }
 
 
@@ -65,13 +74,21 @@ def plan_for(question: str) -> dict[str, Any]:
     }
 
 
+def choose_cases(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the reply on cases that were looked up: those that name most of what was asked for, told by code alone."""
+    least = math.ceil(SHARE_NAMED * facts.get("names_asked_for", 0))
+    relevant = [case["number"] for case in facts.get("cases", []) if case["names_matched"] >= least]
+    return {"relevant": relevant, "answer": "", "confidence": 0.6 if relevant else 0.2}
+
+
 def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Return an agent's reply: each figure votes by a rule, and the votes determine the signal."""
     zh = is_zh(question)
     votes = votes_of(facts)
     signal = outlook_of(votes)
-    missing = [str(name) for name in facts.get("missing", [])]
-    lines = [_said(vote, zh) for vote in votes]
+    called = facts.get("called", {})
+    missing = [called.get(name, name) for name in facts.get("missing", [])]
+    lines = [f"- {_said(vote, called, zh)}" for vote in votes]
     reasoning = [f"{phrase('label', zh=zh)}: {facts.get('asset', '')} {phrase(signal, zh=zh)}", *lines]
     reasoning += [f"{phrase('missing', zh=zh)}: {', '.join(missing)}"] if missing else []
     weighty = sorted(votes, key=lambda v: (-v.weight, v.name))[:5]
@@ -80,7 +97,7 @@ def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
         "confidence": confidence_of(votes, missing=len(missing)),
         "reasoning": "\n".join(reasoning) if votes else phrase("no_figures", zh=zh),
         "indicators": [{"name": v.name, "impact": v.impact, "weight": v.weight} for v in votes],
-        "key_factors": [_said(v, zh) for v in weighty if v.weight > 0],
+        "key_factors": [_said(v, called, zh) for v in weighty if v.weight > 0],
         "risk_assessment": phrase("risk", zh=zh),
     }
 
@@ -88,16 +105,16 @@ def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
 def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Return GeneralAnalysisAgent's reply: judgements, figures with their sources, and what is missing."""
     zh = is_zh(question)
-    agents = list(facts.get("agents", []))
+    agents, called = list(facts.get("agents", [])), facts.get("called", {})
     overall = phrase("overall", zh=zh).format(asset=facts.get("asset", ""), signal=phrase(_majority(agents), zh=zh))
     summary = overall if agents else phrase("no_figures", zh=zh) if not facts.get("figures") else phrase("label", zh=zh)
     verdicts = [
-        f"{a['agent']}: {phrase(a['signal'], zh=zh)}, {phrase('confidence', zh=zh)} {a['confidence']:.2f}"
+        f"{called.get(a['agent'], a['agent'])}: {phrase(a['signal'], zh=zh)}, {phrase('confidence', zh=zh)} {a['confidence']:.2f}"
         for a in agents
     ]
     figures = _cited_figures(facts)
     signals = "".join(f"[{number}]" for number in facts.get("signals", []))
-    missing = [*facts.get("agents_missing", []), *facts.get("blocks_without_data", [])]
+    missing = [called.get(n, n) for n in (*facts.get("agents_missing", []), *facts.get("blocks_without_data", []))]
     blocks = [f"{phrase('label', zh=zh)}{'：' if zh else ': '}{summary}"]
     blocks += [_list(phrase("agents", zh=zh), verdicts)] if verdicts else []
     blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
@@ -107,8 +124,35 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     return {
         "answer": "\n\n".join(blocks),
         "summary": summary,
-        "key_insights": [*verdicts, *figures[:2]][:5],
+        "key_insights": [],  # the text says all of it
         "confidence": min(0.6, sum(a["confidence"] for a in agents) / len(agents)) if agents else 0.1,
+    }
+
+
+def _asks_cases(question: str) -> bool:
+    if words.ASKS_CASES.search(question):
+        return True
+    of_markets = any(field.search(question) for _, field in _AGENTS) or words.OUTLOOK.search(question)
+    return event_type_of(question) != "other" and not of_markets
+
+
+def _cases_of(question: str) -> dict[str, Any]:
+    """Return what to look up: the asset, and for a question of one event the names and the words of it."""
+    named = [words.ALSO.get(name, name) for name in lexicon.ENTITIES if name in question]
+    named += [words.ALSO[name] for name in words.ALSO if name in question]
+    named += words.NAMED.findall(words.ASKING.sub("", question))
+    names = {name: [name, *(zh for zh, en in words.ALSO.items() if en == name)] for name in named}
+    ticker, title = asset_of(question)
+    coin = next((n for n, (t, _) in lexicon.ASSETS.items() if t == ticker and n in question.lower()), ticker)
+    asset = ticker if coin.lower() in question.lower() else ""  # not the token of a company that is named
+    kind = words.EVENT_NAMES.get(event_type_of(question), [])
+    told = [one for one in names.values() if one[0] not in (ticker, title)] + ([kind] if kind else [])
+    days = next((days for within, days in words.WITHIN if within.search(question)), 0)
+    return {
+        "asset": asset,
+        "names": [*([[ticker, title]] if asset and told else []), *told],
+        "verdicts": [v for v, said in words.VERDICTS.items() if words.LISTS.search(question) and said.search(question)],
+        "hours": 24 * days,
     }
 
 
@@ -136,10 +180,10 @@ def _figures(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _cited_figures(facts: dict[str, Any]) -> list[str]:
     number = {source["of"]: source["number"] for source in facts.get("sources", [])}
-    figures = _figures(facts)
+    figures, called = _figures(facts), facts.get("called", {})
     order = [*(name for name in FIRST_FIGURES if name in figures), *(n for n in figures if n not in FIRST_FIGURES)]
     return [
-        f"{name}: {written(figures[name]['value'])} {_unit(figures[name]['unit'])} [{number[figures[name]['source']]}]"
+        f"{called.get(name, name)}: {written(figures[name]['value'])} {_unit(figures[name]['unit'])} [{number[figures[name]['source']]}]"
         for name in order
         if figures[name]["source"] in number
     ]
@@ -150,8 +194,8 @@ def _unit(unit: str) -> str:
     return f"({unit})" if unit[:1].isdigit() else unit
 
 
-def _said(vote: Vote, zh: bool) -> str:
-    return f"- {vote.name} {written(vote.value)}: {phrase(vote.impact, zh=zh)}"
+def _said(vote: Vote, called: dict[str, str], zh: bool) -> str:
+    return f"{called.get(vote.name, vote.name)} {written(vote.value)}: {phrase(vote.impact, zh=zh)}"
 
 
 def written(value: float) -> str:
@@ -187,6 +231,7 @@ RESEARCH_RULES: dict[str, Callable[[CallModel], ModelReply]] = {
     "research_macro": _judge,
     "research_ta": _judge,
     "research_onchain": _judge,
+    "research_cases": lambda call: ModelReply(data=choose_cases(_facts(call))),
     "research_answer": lambda call: ModelReply(data=write_up(_question(call), _facts(call))),
 }
 """Task → its rule; :class:`infra.offline.model.OfflineModel` includes these."""

@@ -36,6 +36,50 @@ ON_CHAIN = re.compile(
     r"|链上|巨鲸|流入|流出|地址|算力|网络活动",
     re.IGNORECASE,
 )
+OUTLOOK = re.compile(
+    r"\b(?:price|outlook|bullish|bearish|trend|forecast|predict|should|buy|sell|hold)\b"
+    r"|价格|行情|走势|看涨|看跌|看多|看空|前景|预测|会涨|会跌|该不该|能买|买入|卖出",
+    re.IGNORECASE,
+)
+ASKS_CASES = re.compile(
+    r"\b(?:signals?|cases?|pipeline|news|true|fake|real|rumou?rs?|hoax|verif\w+|confirm\w*|refut\w+|den(?:y|ies|ied)|debunk\w*"
+    r"|(?:what|has|have) happened|evidence)\b"
+    r"|信号|案例|新闻|消息|真的|真假|是真|属实|假的|谣|传闻|证实|否认|核实|辟谣|发生了什么|怎么回事|证据",
+    re.IGNORECASE,
+)
+NAMED = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z0-9.\-]{2,}(?: [A-Z][A-Za-z0-9.\-]+)*")
+ASKING = re.compile(
+    r"\b(?:what|which|who|where|when|why|how|did|does|do|has|have|had|was|were|is|are|can|could|should|would|will|tell|show|give"
+    r"|any|recent|latest|today|breaking|the|a|an|it|this|that|there)\b",
+    re.IGNORECASE,
+)
+"""Words that a question begins or asks with; none of them is a name."""
+ALSO = {
+    "币安": "Binance", "欧易": "OKX", "火币": "HTX", "特斯拉": "Tesla", "贝莱德": "BlackRock", "灰度": "Grayscale",
+    "美国证监会": "SEC", "美联储": "Federal Reserve", "沃尔玛": "Walmart", "亚马逊": "Amazon", "马斯克": "Musk",
+    "微软": "Microsoft", "谷歌": "Google", "苹果": "Apple", "以太坊基金会": "Ethereum Foundation",
+}  # fmt: skip
+"""A Chinese name → the name in English."""
+EVENT_NAMES = {
+    "hack": ["hack", "exploit", "drained", "stolen", "breach", "黑客", "攻击", "被盗"],
+    "listing": ["list", "上线", "上币", "下架"],
+    "depeg": ["depeg", "脱锚"],
+    "liquidation": ["liquidat", "清算", "爆仓"],
+}
+"""A type of event → the words of which news of it has one, where there are such words."""
+WITHIN = (
+    (re.compile(r"\btoday\b|24 h|今天|今日|24 ?小时", re.IGNORECASE), 1),
+    (re.compile(r"\bthis week\b|本周|这周|一周", re.IGNORECASE), 7),
+    (re.compile(r"\bthis month\b|本月|这个月", re.IGNORECASE), 31),
+)
+"""What names a time → days back."""
+LISTS = re.compile(r"\b(?:which|what|any|list|show)\b|哪些|有没有|列出|所有", re.IGNORECASE)
+"""What asks for cases of a kind, rather than about one."""
+VERDICTS = {
+    "confirmed": re.compile(r"\bconfirmed\b|被?证实", re.IGNORECASE),
+    "disputed": re.compile(r"\bdisputed\b|有争议", re.IGNORECASE),
+    "refuted": re.compile(r"\b(?:refuted|denied|debunked|fake|false)\b|否认|假|谣", re.IGNORECASE),
+}
 NEWS = re.compile(r"\b(?:news|signals?|hack\w*|listing|regulation)\b|新闻|消息|信号|黑客|监管|上线", re.IGNORECASE)
 
 GLOSSARY: dict[str, tuple[str, str]] = {
@@ -94,18 +138,21 @@ GLOSSARY: dict[str, tuple[str, str]] = {
 PHRASES: dict[str, tuple[str, str]] = {
     "hello": (
         "Hello. I am the offline stand-in of the research chat: rules, not a model. Ask about the outlook of an asset, its "
-        "technical indicators, the economy or its chain, or what a term means.",
-        "你好。我是研究对话的离线替身：由规则而非模型作答。可以询问某个资产的前景、技术指标、宏观环境或链上情况，也可以问术语的含义。",
+        "technical indicators, the economy or its chain, what the pipeline's signals say, whether a piece of news is true, or what "
+        "a term means.",
+        "你好。我是研究对话的离线替身：由规则而非模型作答。可以询问某个资产的前景、技术指标、宏观环境或链上情况，本系统的信号说了什么、"
+        "某条消息是否属实，也可以问术语的含义。",
     ),
     "unknown_term": (
         "Offline rules hold a small glossary only, and this term is not in it. With a model configured it would be explained.",
         "离线规则只有一个很小的术语表，其中没有这一项；配置模型后即可得到解释。",
     ),
     "route_direct": ("offline rules: no figures of today are needed", "离线规则：不需要当日数据"),
+    "route_cases": ("offline rules: this is looked up in the pipeline's cases", "离线规则：到本系统的案例中查找"),
     "route_plan": ("offline rules: this needs figures of today", "离线规则：需要当日数据"),
     "plan": (
         "Offline rules: agents by the words of the question; all three where it names none.",
-        "离线规则：按问题用词选择代理；未点名时三者都用。",
+        "离线规则：按问题用词选择智能体；未点名时三者都用。",
     ),
     "task": ("offline rules: words of its field, or an outlook", "离线规则：问题涉及其领域，或询问整体前景"),
     "BULLISH": ("bullish", "看涨"),
@@ -122,7 +169,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "规则只逐项衡量数据、不了解背景；数据反转则结论随之反转。",
     ),
     "invented": ("The figures of offline mode are invented, for trying it out.", "离线模式的数据为虚构，仅供试用。"),
-    "agents": ("The agents", "各代理"),
+    "agents": ("The agents", "各智能体"),
     "figures": ("Figures", "数据"),
     "signals": ("Recent signals of the news pipeline", "新闻流水线的近期信号"),
     "confidence": ("confidence", "置信度"),

@@ -32,6 +32,7 @@ from lab.bench.world import world
 from newsproof.report.drawn import CHARTS
 from newsproof.web.api import analytics as api
 from newsproof.web.backend import Backend
+from newsproof.web.pages import wrong_address
 from newsproof.web.responses import answer_errors
 from schemas.prices import HORIZONS_S, PriceSeries
 
@@ -83,7 +84,7 @@ async def _timed(settings: Settings, pid: int, cases: int, within_s: float) -> l
     backend = _Reached(settings)
     app = FastAPI()
     app.state.backend = backend
-    answer_errors(app)
+    answer_errors(app, wrong_address)
     app.include_router(api.router)
     assert backend.tables is not None
     async with backend.tables, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page") as http:

@@ -32,6 +32,8 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/analytics")
 @router.get("/research")
 @router.get("/research/{_rest:path}")
+@router.get("/investigations")
+@router.get("/investigations/{_rest:path}")
 @router.get("/backtests")
 @router.get("/backtests/{_rest:path}")
 @router.get("/operations")

@@ -16,8 +16,8 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, committed_by, partitions_of
-from schemas.budget import NewerBudgetError
 from schemas.errors import NewsproofError
+from schemas.record_codec import NewerRecordError
 from schemas.topics import Topics
 from streams.budget.reading import fold_budget
 from streams.budget.rule import BudgetState
@@ -94,7 +94,7 @@ class VitalsReader:
         self._budget, self._next = BudgetState(), 0
         try:
             after = await fold_budget(self._address, self._topics, state, first)
-        except NewerBudgetError as exc:
+        except NewerRecordError as exc:
             log.warning("the budget is not known here", why=str(exc))
             return None
         self._budget, self._next = state, after

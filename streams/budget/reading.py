@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
-from schemas.budget import NewerBudgetError, decode
+from schemas.budget import decode
 from schemas.errors import ContractError
+from schemas.record_codec import NewerRecordError
 from schemas.topics import Topics
 from streams.budget.rule import BudgetState
 
@@ -15,7 +16,7 @@ async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
     """Return the fold of the whole topic up to its present end.
 
     Raises:
-        NewerBudgetError: the topic holds a record of newer code.
+        NewerRecordError: the topic holds a record of newer code.
     """
     state = BudgetState()
     await fold_budget(address, topics, state)
@@ -26,14 +27,14 @@ async def fold_budget(address: KafkaAddress, topics: Topics, state: BudgetState,
     """Fold the topic from offset ``first`` up to its present end into ``state``; return the offset behind it.
 
     Raises:
-        NewerBudgetError: the topic holds a record of newer code. Up to there it is folded.
+        NewerRecordError: the topic holds a record of newer code. Up to there it is folded.
     """
     bounds = await offsets_of(address, topics.budget)
     async for _, records in read_range(address, {tp: (max(first, start), end) for tp, (start, end) in bounds.items()}):
         for record in records:
             try:
                 state.fold(record.offset, record.timestamp, decode(record.value))
-            except NewerBudgetError:
+            except NewerRecordError:
                 raise
             except ContractError as exc:
                 state.ignore(record.offset, record.timestamp, str(exc))

@@ -77,13 +77,16 @@ class TurnTeller:
                 return [self._status("routing", **asked)]
             case rev.QuestionRouted():
                 decided: Said = "super_agent_decision", _fields(event)
-                return [decided, *([self._status("planning")] if event.route == "plan" else [])]
+                follows = {"plan": "planning", "cases": "data_collection"}.get(event.route)
+                return [decided, *([self._status(follows)] if follows else [])]
             case rev.AnalysisPlanned():
                 asked_agents = [AGENT_IDS[one.agent] for one in event.task_breakdown]
                 planned: Said = "planning_result", {**_fields(event), "agent_ids": asked_agents}
                 return [planned, self._status("data_collection")]
             case rev.DataCollected():
                 return [("data_collected", _collected(event, candles=self._candles)), self._status("analysis")]
+            case rev.CasesFound() if turn.data is not None:
+                return [("data_collected", _collected(turn.data, candles=False)), self._status("synthesis")]
             case ev.EffectCompleted(step=step) if step == ANALYZE:
                 return [_agent(turn, call) for call in event.calls]
             case rev.AgentsReported() | rev.FinishRequested():

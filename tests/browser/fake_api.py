@@ -21,6 +21,7 @@ from aiohttp import web
 from newsproof.web import pages
 from newsproof.web.guard import HEADERS
 from tests.browser import recorded
+from tests.browser.fake_investigations import FakeInvestigations
 from tests.browser.played_operations import PlayedOperations
 from tests.browser.recorded import Events, Json
 
@@ -93,6 +94,7 @@ class FakeApi:
         self.runs = list(recorded.RUNS)
         self.operations = PlayedOperations()
         self.chats: dict[str, Chat] = {}
+        self.investigations = FakeInvestigations(Chat, self._send)
         self.records_at_once: int | None = None
         self.answer: str | None = None
         self.asking = asyncio.Event()
@@ -144,6 +146,7 @@ class FakeApi:
         get("/api/v1/operations", self._told(lambda _: self.operations.document(self.status)))
         get("/api/v1/dead-letters", self._told(self.operations.page))
         post("/api/v1/dead-letters/requeue", self.operations.requeue)
+        self.investigations.route(app)
         get("/{path:.*}", self._page)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1, access_log=None)
         await self._runner.setup()

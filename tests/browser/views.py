@@ -12,6 +12,7 @@ from schemas.events import EvidenceCritiqued
 from schemas.evidence import Findings
 from tests.browser import recorded
 from tests.browser.fake_api import FakeApi
+from tests.browser.fake_investigations import FIRST, watch
 from tests.browser.recorded import CASE_OF_SOURCE
 
 QUESTION = "Where does Bitcoin stand now, and what speaks against it?"
@@ -173,6 +174,25 @@ def read_by_a_critic(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "critique": critique, "pages": msgspec.to_builtins(pages)}
 
 
+async def investigations(fake: FakeApi, page: Any) -> None:
+    """The form with its limits, one investigation, one watch."""
+    await fake.investigations.begin(FIRST, {"subject": "Monitor DeepSeek's latest developments"})
+    fake.investigations.watches.append(watch("关注币安的监管进展", every="6h"))
+    await page.reload()
+    await page.locator(".inquiry").wait_for()
+    await page.locator(".watches tbody tr").wait_for()
+    await page.locator(".limits summary").click()
+
+
+async def brief(fake: FakeApi, page: Any) -> None:
+    """A brief with a preview, every step opened below it."""
+    await page.locator(".inquiry").click()
+    await page.locator(".brief").wait_for()
+    await page.locator("details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
+    await page.locator("button.cite").nth(1).focus()
+    await page.get_by_role("tooltip").wait_for()
+
+
 VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
     "live": ("/", (live,)),
     "live-open": ("/", (desk_open,)),
@@ -189,6 +209,8 @@ VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
     "research": ("/research", (research,)),
     "research-answer": ("/research", (research, research_answer)),
     "operations": ("/operations", (operations,)),
+    "investigations": ("/investigations", (investigations,)),
+    "investigation": ("/investigations", (investigations, brief)),
     "backtests": ("/backtests?a=synth-v3&b=synth-v4", (backtests,)),
 }
 """By name: the path, and what is done until it looks as it is meant to."""

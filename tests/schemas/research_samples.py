@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 
 from schemas import investigation_events as iev
 from schemas import research_events as rev
-from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, PageStance, PreviousBrief, PreviousClaim
+from schemas.evidence import (
+    Candle,
+    FoundPage,
+    FoundSignal,
+    MarketValue,
+    MemoryEntry,
+    PageStance,
+    PreviousBrief,
+    PreviousClaim,
+)
 from schemas.ids import uuid5
 from schemas.runtime_events import Event
 
@@ -53,6 +62,13 @@ SAMPLES: tuple[Event, ...] = (
     ),
     rev.AnswerStopped(requested_by="page", reason="stopped"),
     rev.FinishRequested(requested_by="page"),
+    rev.CasesFound(
+        signals=(FoundSignal(number=1, case_id="c", signal_id="s", asset="BTC", event_type="etf", action="buy",
+                             direction="long", confidence=0.8, stage="final", verdict="refuted", summary="s", decided_at=NOW,
+                             summary_zh="摘", summary_en="s", supporting_sources=0, matched=("SEC",),
+                             pages=(FoundPage(url="https://a.example/1", stance="denies", quote="no", official=True),)),),
+        unavailable=("signals: timeout",),
+    ),
 )  # fmt: skip
 
 _CLAIM = iev.FoundClaim(

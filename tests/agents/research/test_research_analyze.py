@@ -39,7 +39,7 @@ def test_three_agents_are_asked_at_once_each_by_its_own_prompt(turn, chat):
     assert [(c.temperature, c.max_output_tokens) for c in asked] == [(1.0, 50000), (0.6, 8192), (0.7, 8192)]
     for call in asked:
         prompt = chat.prompts[call.task]
-        assert (call.prompt_name, call.prompt_version, call.prompt_hash) == (prompt.name, "1", prompt.hash)
+        assert (call.prompt_name, call.prompt_version, call.prompt_hash) == (prompt.name, prompt.version, prompt.hash)
 
 
 def test_they_see_none_of_the_history(turn):

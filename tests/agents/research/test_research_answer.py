@@ -208,8 +208,13 @@ def test_without_a_writer_code_tells_what_is_there(turn, language):
         assert answer.confidence == 0.25
         assert answer.metadata.agents_missing == ("GeneralAnalysisAgent",)
         assert (answer.metadata.path, answer.metadata.unsupported_numbers) == ("partial", ())
-        assert "price: 63,450.5 USDT [2]" in answer.answer and "Bridge lost funds [1]" in answer.answer
-        assert "MacroAgent: BEARISH" in answer.answer and failure.kind in answer.answer
+        assert (
+            f"{'价格' if language == 'zh' else 'price'}: 63,450.5 USDT [2]" in answer.answer
+            and "Bridge lost funds [1]" in answer.answer
+        )
+        assert (
+            "宏观智能体: 看跌" if language == "zh" else "Macro agent: bearish"
+        ) in answer.answer and failure.kind in answer.answer
         assert ("撰写回答的模型未能应答" in answer.answer) == (language == "zh")
         assert len(answer.sources) >= 4
 
@@ -234,7 +239,7 @@ def test_a_source_of_many_figures_previews_the_first_of_them(turn, written):
     many = tuple(value(f"figure_{n}", float(n), "", "somewhere") for n in range(20))
     answer = turn(macro=many).told(written(answer="x", key_insights=[])).event
     preview = next(s.preview for s in answer.sources if s.title == "somewhere")
-    assert preview.endswith("figure_7 7.0; 12 more")
+    assert preview.endswith("figure 7 7.0; 12 more")
 
 
 def test_the_failure_of_a_reply_is_a_value_that_names_its_kind(turn):

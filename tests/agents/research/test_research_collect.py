@@ -86,9 +86,24 @@ def test_the_failure_that_asks_for_the_longest_wait_is_the_one_that_is_logged(ch
 def test_too_few_bars_give_few_indicators_and_say_which_lack(chat, routed, planned):
     few = CandlesReply(candles=bars(60), source="kraken", unit="USDT", interval="1d")
     data = told(chat, routed, planned, candles=few).event
-    assert data.unavailable == ("candles: too few bars for sma_200",)
+    assert data.unavailable == ("candles: too few bars for sma_200", "candles: no resistance above the price")
     none = replace(few, candles=())
     assert told(chat, routed, planned, candles=none).event.unavailable == ("candles: no bars of BTC",)
+
+
+def test_support_lies_below_the_price_of_now_and_resistance_above_it_or_they_are_not_called_so(chat, routed, planned):
+    def levels(now):
+        price = MarketReply(values=(value("price", now, "USDT", "kraken"),))
+        data = told(chat, routed, planned, price=price).event
+        return {v.name: v.value for v in data.indicators if v.name in ("support", "resistance")}, data.unavailable
+
+    close = bars()[-1].close
+    at_close, _ = levels(close)
+    # Since the last bar the price fell through its support: that level is none any more, and the next one is.
+    fallen, _ = levels(at_close["support"] - 1)
+    assert fallen["support"] < at_close["support"] - 1 < fallen["resistance"]
+    below_all, said = levels(1.0)
+    assert set(below_all) == {"resistance"} and said == ("candles: no support below the price",)
 
 
 def test_figures_that_cannot_be_told_are_left_out(chat, routed, planned):

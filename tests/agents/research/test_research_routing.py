@@ -75,7 +75,7 @@ def test_both_calls_name_their_prompt_with_its_version_and_hash_and_its_options(
         assert (asked.task, asked.prompt_name, asked.prompt_version, asked.prompt_hash) == (
             name,
             name,
-            "1",
+            prompt.version,
             prompt.hash,
         )
         assert (asked.temperature, asked.max_output_tokens, asked.response_schema) == (
@@ -235,11 +235,12 @@ def test_a_turn_that_nothing_worked_for_fails_and_says_why(chat):
 
 def test_the_chats_prompts_are_its_own_and_in_no_snapshot_of_the_pipeline():
     ours, news = load_prompts("research"), load_prompts()
-    assert set(ours) == {f"research_{n}" for n in ("route", "plan", "macro", "ta", "onchain", "answer")}
+    assert set(ours) == {f"research_{n}" for n in ("route", "plan", "macro", "ta", "onchain", "answer", "cases")}
     assert not set(ours) & set(news)
     options = {n: (p.temperature, p.max_output_tokens) for n, p in ours.items()}
     assert options == {
         "research_route": (0.3, 2048),
+        "research_cases": (0.2, 2048),
         "research_plan": (0.5, 4096),
         "research_macro": (1.0, 50000),
         "research_ta": (0.6, 8192),
@@ -247,3 +248,17 @@ def test_the_chats_prompts_are_its_own_and_in_no_snapshot_of_the_pipeline():
         "research_answer": (0.6, 8192),
     }
     assert all(p.schema is not None for p in ours.values())
+
+
+def test_much_text_from_outside_is_read_by_the_heavy_model(chat):
+    def tier(message, *history):
+        return given(question(message, *history), config=chat).asked.tier
+
+    long = ChatMessage(role="user", content="x" * 4_990)
+    assert (tier("BTC?"), tier("BTC?", long), tier("y" * 5_000), tier("y" * 5_001)) == (
+        "light",
+        "light",
+        "light",
+        "heavy",
+    )
+    assert tier("y" * 20, long) == "heavy"

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
+from agents.specification import opened
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.found_signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
-from schemas.evidence import FoundSignal
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import SignalEvidence
-from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
+from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 from tests.infra.fakes.server import FakeServer, Say, StaySilent
 
 pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
@@ -69,6 +70,8 @@ async def test_signals_are_found_newest_first_with_what_an_answer_cites(clickhou
         risk_flags=("rumor",),
         sources=tuple(urls[:MAX_SOURCES]),
         provider_mode="offline",
+        supporting_sources=0,
+        pages=tuple(FoundPage(url=url, stance="supports") for url in urls[:2]),
     )
 
 
@@ -165,3 +168,39 @@ async def test_when_clickhouse_is_back_it_is_asked_again(clickhouse: ClickHouse)
     assert isinstance(await perform(port), Failure)
     port._turns.timeout_s = 30.0
     assert isinstance(await perform(port), SignalsReply)
+
+
+async def test_names_are_looked_for_in_news_and_summary_and_the_best_match_comes_first(clickhouse: ClickHouse) -> None:
+    pages = (
+        SignalEvidence(url="https://a.example", hash="h", stance="unrelated", reference_number=1, quote="nothing"),
+        SignalEvidence(url="https://b.example", hash="h", stance="supports", reference_number=2, quote="reported"),
+        SignalEvidence(
+            url="https://c.example", hash="h", stance="denies", reference_number=3, quote="We did not", official=True
+        ),
+    )
+    told = {"summary": "Upbit lists nothing", "verdict": "refuted", "evidence": pages, "supporting_sources": 1}
+    await fill_signals(
+        clickhouse,
+        one("both", 5, asset="KRW", **told),
+        one("one", 1, summary="Coinbase was hacked"),
+        one("short", 1, summary="The second hour"),
+        one("none", 0, summary="Solana upgrade"),
+    )
+    await fill(clickhouse, [record(opened("遭黑客攻击，据 SEC"), case="case-both", time=NOW - 5 * DAY)])
+    names = (("Upbit", "业必特"), ("hack", "黑客"), ("SEC",))
+    both, one_of = await find(clickhouse, asset="ETH", names=names)
+    assert (both.signal_id, both.matched, both.verdict) == ("both", ("Upbit", "hack", "SEC"), "refuted")
+    assert (one_of.signal_id, one_of.matched) == ("one", ("hack",))
+    assert [(q.stance, q.quote, q.official) for q in both.pages] == [
+        ("denies", "We did not", True),
+        ("supports", "reported", False),
+    ]
+    assert [f.signal_id for f in await find(clickhouse, names=names, verdicts=("refuted",))] == ["both"]
+    assert [f.signal_id for f in await find(clickhouse, verdicts=("refuted",))] == ["both"]
+    assert await find(clickhouse, names=(("Kroger",),)) == ()
+
+
+async def test_a_verdict_asked_for_is_that_of_the_newest_revision(clickhouse: ClickHouse) -> None:
+    await fill_signals(clickhouse, one("s", 2, verdict="refuted"), one("s", 1, revision=2, supersedes=1))
+    assert await find(clickhouse, verdicts=("refuted",)) == ()
+    assert [f.signal_id for f in await find(clickhouse, verdicts=("confirmed",))] == ["s"]

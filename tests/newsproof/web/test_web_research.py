@@ -23,7 +23,7 @@ from tests.schemas.research_samples import SAMPLES
 from tests.streams.world import World
 
 CHAT = "/api/v1/research/chat"
-ASKED, ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED, STOPPED, FINISH = SAMPLES
+ASKED, ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED, STOPPED, FINISH, _FOUND = SAMPLES
 FAILED = ev.StepFailed(
     step="plan",
     failure=Failure(kind="timeout", message="slow", retryable=True),

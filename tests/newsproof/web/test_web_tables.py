@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
@@ -130,6 +131,18 @@ async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
         ]
 
 
+async def prices_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
+    assert (await http.get(f"/api/v1/prices?case={signal('a').case_id}")).json() == {"prices": {}}
+    async with clickhouse_of(settings) as client:
+        await prices(client, 1, "csv:a.csv", market("BTC/USDT", {60: 110.0}))
+    priced = (await http.get(f"/api/v1/prices?case={signal('a').case_id}&case={signal('none').case_id}")).json()
+    found = {"symbol": "BTC/USDT", "price": 100.0, "at": "2026-03-01T12:00:00Z", "last": 110.0,
+             "last_at": "2026-03-02T17:55:00Z", "synthetic": False}  # fmt: skip
+    assert priced["prices"].keys() == {signal("a").case_id}, "of the other there are no prices, and so it is left out"
+    change = priced["prices"][signal("a").case_id].pop("change")
+    assert (priced["prices"], round(change, 9)) == ({signal("a").case_id: found}, 0.1)
+
+
 @pytest.mark.slow
 async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
     world: World, web_settings: Settings, serving: Serving, tables: str, monkeypatch: pytest.MonkeyPatch
@@ -164,17 +177,7 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         none = (await http.get("/api/v1/report/study?by=source")).json()
         assert none == {"study": None, "why": "there are no prices yet: newsproof outcomes import"}
         assert (await http.get("/api/v1/report/charts/study.svg")).status_code == 404
-        assert (await http.get(f"/api/v1/prices?case={signal('a').case_id}")).json() == {"prices": {}}
-        async with clickhouse_of(web_settings.model_copy(update={"clickhouse_url": tables})) as client:
-            await prices(client, 1, "csv:a.csv", market("BTC/USDT", {60: 110.0}))
-        priced = (await http.get(f"/api/v1/prices?case={signal('a').case_id}&case={signal('none').case_id}")).json()
-        found = {"symbol": "BTC/USDT", "price": 100.0, "at": "2026-03-01T12:00:00Z", "last": 110.0,
-                 "last_at": "2026-03-02T17:55:00Z", "synthetic": False}  # fmt: skip
-        assert priced["prices"].keys() == {signal("a").case_id}, (
-            "of the other there are no prices, and so it is left out"
-        )
-        change = priced["prices"][signal("a").case_id].pop("change")
-        assert (priced["prices"], round(change, 9)) == ({signal("a").case_id: found}, 0.1)
+        await prices_are_told(http, web_settings.model_copy(update={"clickhouse_url": tables}))
         told = (await http.get("/api/v1/report/study?by=source")).json()["study"]
         assert (told["run_id"], told["study"]["events"]) == ("live", 1)
         saved = await http.get("/api/v1/report/study?by=source&format=csv")

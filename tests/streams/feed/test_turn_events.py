@@ -16,11 +16,11 @@ from schemas.config import Snapshot
 from schemas.effects import Failure, ModelReply
 from schemas.evidence import MarketValue
 from schemas.ids import RESEARCH_RUN, uuid5
-from schemas.research_events import DataCollected
+from schemas.research_events import CaseQuery, CasesFound, DataCollected
 from streams.feed.turn_events import SHORT, TurnTeller, state_of
 from tests.schemas.research_samples import NOW, SAMPLES
 
-ASKED, ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED, STOPPED, FINISH = SAMPLES
+ASKED, ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED, STOPPED, FINISH, FOUND = SAMPLES
 DIRECT = replace(ROUTED, decision="DIRECT_ANSWER", direct_answer="Hello.", route="answer")  # type: ignore[call-arg, type-var]
 CONFIG = Snapshot(prompts=load_prompts("research"))
 SLOW = Failure(kind="timeout", message="nobody answered", retryable=True)
@@ -60,6 +60,17 @@ def test_an_analysis_goes_through_every_stage() -> None:
 
 def test_a_direct_answer_has_no_stage_in_between() -> None:
     assert in_short(ASKED, DIRECT, ANSWERED) == ["status:routing", "super_agent_decision", "final_answer", "done"]
+
+
+def test_cases_are_looked_up_and_written_of_without_agents() -> None:
+    to_cases = replace(ROUTED, route="cases", cases=CaseQuery(hours=24))  # type: ignore[call-arg, type-var]
+    assert in_short(ASKED, to_cases, FOUND, ANSWERED) == [
+        "status:routing", "super_agent_decision", "status:data_collection", "data_collected", "status:synthesis",
+        "final_answer", "done",
+    ]  # fmt: skip
+    [collected] = [data for name, data in told(ASKED, to_cases, FOUND) if name == "data_collected"]
+    assert isinstance(FOUND, CasesFound)
+    assert (collected["signals"], collected["unavailable"]) == (FOUND.signals, FOUND.unavailable)
 
 
 def test_a_front_end_that_knows_phases_alone_can_follow_a_turn_through_a_retry_to_its_end() -> None:

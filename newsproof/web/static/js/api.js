@@ -3,7 +3,7 @@
 const ROOT = new URL("/api/v1/", location.href);
 
 export class ApiError extends Error {
-  /** `status` is 0 where the server could not be reached at all; `chatId` names the chat that may go on all the same. */
+  /** `status` is 0 where the server could not be reached at all; `chatId` names the chat or investigation that may go on all the same. */
   constructor(message, { status = 0, todo = "", retryAfter = null, chatId = null } = {}) {
     super(message);
     this.status = status;
@@ -54,7 +54,7 @@ async function refused(response) {
     status: response.status,
     todo: typeof said.do === "string" ? said.do : "",
     retryAfter: Number.isFinite(after) && after > 0 ? after : null,
-    chatId: response.headers.get("X-Chat-Id") ?? (typeof said.chat_id === "string" ? said.chat_id : null),
+    chatId: response.headers.get("X-Chat-Id") ?? [said.chat_id, said.investigation_id].find((id) => typeof id === "string") ?? null,
   });
 }
 

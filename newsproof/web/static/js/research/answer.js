@@ -18,7 +18,6 @@ export function answer(data, turnId) {
   };
   const cite = (number) => (byNumber.has(number) ? citation(number, (n) => byNumber.get(n), go) : h("span", { class: "faint" }, `[${number}]`));
   return h("div", { class: "answer" },
-    data.summary && data.summary !== data.answer && words(data.summary, "p", { class: "lead" }),
     standing(data.metadata ?? {}),
     markdown(data.answer, { cite, top: 3 }),
     data.key_insights?.length > 0 && h("div", { class: "insights" }, h("h3", {}, t("answer.insights")), h("ul", { class: "plain-list" }, data.key_insights.map((one) => h("li", { dir: "auto" }, cited(one, cite))))),

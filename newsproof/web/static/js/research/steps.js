@@ -15,8 +15,19 @@ function sure(value) {
   return known(value) && h("span", { class: "sure small faint" }, t("confidence"), " ", meter(value), " ", confidence(value));
 }
 
+const ALIASES = { fear_greed_index: "fear_greed", treasury_yield_10y: "treasury_yield", transactions_per_day: "network_activity" };
+
+/** What a figure is called, as in agents/analysis/names.py. */
+function figureName(name) {
+  const change = /^(.+)_change_(\d+)([hd])$/.exec(name);
+  return change ? t(`figure.change.${change[3]}`, { of: figureName(change[1]), span: change[2] }) : term(ALIASES[name] ?? name);
+}
+
+/** What was decided about the question, in words. */
+export const decided = (data) => t(`decision.${data.route === "cases" ? "cases" : data.decision}`);
+
 export function decision(data) {
-  return h("div", { class: "step-body" }, h("div", { class: "row" }, h("span", { class: "tag accent" }, t(`decision.${data.decision}`)), sure(data.confidence)),
+  return h("div", { class: "step-body" }, h("div", { class: "row" }, h("span", { class: "tag accent" }, decided(data)), sure(data.confidence)),
     data.reasoning && words(data.reasoning, "p", { class: "soft" }));
 }
 
@@ -37,7 +48,7 @@ export function collected(data) {
   const values = BLOCKS.map((name) => [name, data[name] ?? []]).filter(([, all]) => Array.isArray(all) && all.length > 0);
   return h("div", { class: "step-body" },
     values.map(([name, all]) => h("div", { class: "block" }, h("h4", {}, t(`block.${name}`)), h("dl", { class: "figures-list" }, all.map((one) => h("div", { title: `${one.source ?? ""} · ${dateTime(one.observed_at)}` },
-      h("dt", {}, words(term(one.name))), h("dd", {}, figure(one.value, one.unit), h("span", { class: "small faint" }, " ", words(one.source ?? ""), one.observed_at && ` · ${dateTime(one.observed_at)}`))))))),
+      h("dt", {}, words(figureName(one.name))), h("dd", {}, figure(one.value, one.unit), h("span", { class: "small faint" }, " ", words(one.source ?? ""), one.observed_at && ` · ${dateTime(one.observed_at)}`))))))),
     data.candles?.length > 0 && h("div", { class: "block" }, h("h4", {}, t("data.candles", { n: data.candles.length }), h("span", { class: "small faint" }, " ", words(`${data.candle_interval} · ${data.candle_source}`))), sparkline(data.candles.map((bar) => bar.close))),
     data.signals?.length > 0 && h("div", { class: "block" }, h("h4", {}, t("block.signals")), h("ul", {}, data.signals.map((one) => h("li", {},
       h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.summary)), " ", h("span", { class: "small faint" }, `${term(one.action)} ${confidence(one.confidence)} · ${standing(one)}`))))),
@@ -61,7 +72,7 @@ function indicators(all) {
   if (rows.length === 0) return null;
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("agent.indicators") }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("agent.indicators")), h("th", { scope: "col", class: "n" }, t("agent.value")), h("th", { scope: "col" }, t("agent.impact")), h("th", { scope: "col", class: "n" }, t("agent.weight")), h("th", { scope: "col" }, t("case.source")))),
-    h("tbody", {}, rows.map(([name, one]) => h("tr", {}, h("th", { scope: "row" }, words(term(name))),
+    h("tbody", {}, rows.map(([name, one]) => h("tr", {}, h("th", { scope: "row" }, words(figureName(name))),
       h("td", { class: "n" }, known(one.value) ? figure(one.value, one.unit) : t("unknown")),
       h("td", {}, outlookTag(one.impact)), h("td", { class: "n" }, confidence(one.weight)),
       h("td", {}, words(one.source || "–"), one.observed_at && ` · ${dateTime(one.observed_at)}`))))));
@@ -70,7 +81,7 @@ function indicators(all) {
 export function doubts({ missing = [], unsupported_numbers: unsupported = [] }) {
   if (missing.length + unsupported.length === 0) return null;
   return h("div", { class: "notice warn small" },
-    missing.length > 0 && h("p", {}, t("agent.missing"), " ", missing.map((one, at) => [at > 0 && t("comma"), words(term(one))])),
+    missing.length > 0 && h("p", {}, t("agent.missing"), " ", missing.map((one, at) => [at > 0 && t("comma"), words(figureName(one))])),
     unsupported.length > 0 && h("p", {}, t("agent.unsupported"), " ", unsupported.map((one, at) => [at > 0 && t("comma"), words(one)])));
 }
 

@@ -6,7 +6,7 @@ import { confidence, known } from "../format.js";
 import { t, term } from "../i18n.js";
 import { alarm, announce, explained } from "../states.js";
 import { answer } from "./answer.js";
-import { agent, collected, decision, outlookTag, plan } from "./steps.js";
+import { agent, collected, decided, decision, outlookTag, plan } from "./steps.js";
 
 const SCROLLING = new Set(["PageUp", "PageDown", "ArrowUp", "ArrowDown", "Home", "End"]);
 const STAGES = ["routing", "planning", "data_collection", "analysis", "synthesis"];
@@ -61,7 +61,7 @@ export class Turn {
     const say = quiet ? () => {} : announce;
     switch (type) {
       case "status": this.status(data, say); break;
-      case "super_agent_decision": this.fill("routing", decision(data), t(`decision.${data.decision}`)); break;
+      case "super_agent_decision": this.fill("routing", decision(data), decided(data)); break;
       case "planning_result": this.fill("planning", plan(data), (data.task_breakdown ?? []).map((one) => term(one.agent)).join(t("comma"))); break;
       case "data_collected": this.fill("data_collection", collected(data), dataInShort(data)); break;
       case "agent_result": this.agent(data, say); break;
@@ -141,7 +141,8 @@ export class Turn {
 
   final(data, say) {
     this.answer = data.answer ?? "";
-    replace(this.result, answer(data, `turn-${this.chatId ?? "new"}`));
+    const further = this.message && h("p", {}, h("a", { class: "button tiny quiet", href: `/investigations?subject=${encodeURIComponent(this.message.slice(0, 500))}` }, t("inquiry.look_into")));
+    replace(this.result, answer(data, `turn-${this.chatId ?? "new"}`), further);
     if (this.watched) this.result.scrollIntoView({ block: "start" });
     say(t("turn.answered"));
   }

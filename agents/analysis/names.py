@@ -1,0 +1,80 @@
+"""What agents, judgements and figures are called in an answer, in English and in Chinese. The page has the same words."""
+
+from __future__ import annotations
+
+import re
+
+NAMES: dict[str, tuple[str, str]] = {
+    "SuperAgent": ("Routing agent", "路由智能体"),
+    "PlanningAgent": ("Planning agent", "规划智能体"),
+    "MacroAgent": ("Macro agent", "宏观智能体"),
+    "TAAgent": ("Technical agent", "技术智能体"),
+    "OnChainAgent": ("On-chain agent", "链上智能体"),
+    "GeneralAnalysisAgent": ("Writing agent", "撰写智能体"),
+    "BULLISH": ("bullish", "看涨"),
+    "BEARISH": ("bearish", "看跌"),
+    "NEUTRAL": ("neutral", "中性"),
+    "price": ("price", "价格"),
+    "price_high_24h": ("24 h high", "24 小时最高价"),
+    "price_low_24h": ("24 h low", "24 小时最低价"),
+    "volume_24h": ("24 h volume", "24 小时成交量"),
+    "volume_24h_usd": ("24 h volume in USD", "24 小时成交额"),
+    "market_cap": ("market value", "市值"),
+    "macro": ("economy", "宏观经济"),
+    "candles": ("price bars", "K 线"),
+    "onchain": ("on-chain", "链上"),
+    "fed_funds_rate": ("Fed funds rate", "联邦基金利率"),
+    "m2_growth": ("M2 growth", "M2 增速"),
+    "dxy": ("broad dollar index", "广义美元指数"),
+    "treasury_yield": ("10-year Treasury yield", "10 年期美债收益率"),
+    "fear_greed": ("fear and greed", "恐惧与贪婪"),
+    "exchange_inflow": ("exchange inflow", "交易所流入"),
+    "exchange_outflow": ("exchange outflow", "交易所流出"),
+    "exchange_netflow": ("exchange net flow", "交易所净流入"),
+    "exchange_netflow_7d": ("exchange net flow of 7 days", "交易所 7 日净流入"),
+    "whale_transfers": ("whale transfers", "巨鲸转账"),
+    "whale_transfer_largest": ("largest whale transfer", "最大一笔巨鲸转账"),
+    "active_addresses": ("active addresses", "活跃地址"),
+    "network_activity": ("transactions a day", "每日交易笔数"),
+    "mvrv": ("MVRV", "MVRV"),
+    "transfer_volume_usd": ("volume on the chain", "链上转账额"),
+    "hash_rate": ("hash rate", "算力"),
+    "stablecoin_supply": ("stablecoins on the chain", "链上稳定币供应"),
+    "stablecoin_supply_total": ("stablecoins in all", "稳定币总供应"),
+    "chain_tvl": ("value locked", "总锁仓量"),
+    "output_total_usd": ("outputs in USD", "链上输出总额"),
+    "close": ("last close", "最近收盘价"),
+    "ema_20": ("EMA (20)", "EMA (20)"),
+    "ema_50": ("EMA (50)", "EMA (50)"),
+    "sma_50": ("SMA (50)", "SMA (50)"),
+    "sma_200": ("SMA (200)", "SMA (200)"),
+    "rsi_14": ("RSI (14)", "RSI (14)"),
+    "macd": ("MACD", "MACD"),
+    "macd_signal": ("MACD signal line", "MACD 信号线"),
+    "macd_histogram": ("MACD histogram", "MACD 柱"),
+    "bollinger_upper": ("upper Bollinger band", "布林带上轨"),
+    "bollinger_middle": ("middle Bollinger band", "布林带中轨"),
+    "bollinger_lower": ("lower Bollinger band", "布林带下轨"),
+    "volume": ("volume", "成交量"),
+    "volume_average_20": ("average volume of 20 bars", "20 根 K 线均量"),
+    "volume_ratio": ("volume to its average", "量比"),
+    "support": ("support", "支撑位"),
+    "resistance": ("resistance", "阻力位"),
+}
+_ALIASES = {
+    "fear_greed_index": "fear_greed",
+    "treasury_yield_10y": "treasury_yield",
+    "transactions_per_day": "network_activity",
+}
+_CHANGE = re.compile(r"(.+)_change_(\d+)([hd])")
+
+
+def called(name: str, *, zh: bool) -> str:
+    """Return the words for a name: ``rsi_14`` → RSI (14), ``dxy_change_30d`` → broad dollar index, 30 d change."""
+    if (change := _CHANGE.fullmatch(name)) is not None:
+        of, span, unit = change.groups()
+        if zh:
+            return f"{called(of, zh=True)} {span} {'小时' if unit == 'h' else '日'}变化"
+        return f"{called(of, zh=False)}, {span} {unit} change"
+    words = NAMES.get(_ALIASES.get(name, name))
+    return words[zh] if words else name.replace("_", " ")

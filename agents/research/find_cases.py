@@ -1,0 +1,39 @@
+"""The find-cases step: looks the question up among the signals of the news pipeline, with their verdicts and quotes."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agents.core.answers import one_line
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.research.case_query import MAX_SIGNALS, looking_up
+from agents.research.turn import Turn
+from schemas.effects import Failure, SignalsReply
+from schemas.events import Event
+from schemas.research_events import CasesFound, QuestionRouted
+
+
+class FindCases:
+    """Retries a look-up that may still work; then the answer says that it did not."""
+
+    name = "find_cases"
+    takes = (On(QuestionRouted, route="cases"),)
+    emits = (CasesFound,)
+
+    def ask(self, turn: Turn) -> Asked:
+        return looking_up(turn)
+
+    def tell(self, turn: Turn, replies: Replies) -> Event:
+        reply = only_reply(replies)
+        if isinstance(reply, SignalsReply):
+            found = reply.signals[:MAX_SIGNALS]
+            return CasesFound(signals=tuple(replace(s, number=n) for n, s in enumerate(found, start=1)))
+        assert isinstance(reply, Failure)
+        if failed(turn, self.name, reply, now=replies.at or turn.head_at).outcome == "retry":
+            raise StepFailure(reply)
+        return CasesFound(unavailable=(f"signals: {reply.kind} ({one_line(reply.message, 200)})",))
+
+
+STEP = FindCases()
