@@ -187,7 +187,8 @@ def _too_little(facts: _Facts) -> Iterator[Told]:
         yield Told("when it says so is not known", "其发布时间不详")
     elif official and facts.critic == "not_enough_evidence":
         yield Told("the critic finds not enough evidence either way", "核查模型认为正反证据都不足")
-    elif supports and not official and not denies:
+    elif supports and not denies and not any(p.official or p.speaks_for for p in supports):
+        # Of a page on which the critic hears the party, it is not known here whether the rules took it for official.
         yield Told("no official page among them", "其中没有官方网页")
 
 
