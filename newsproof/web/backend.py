@@ -108,6 +108,8 @@ class Backend:
                     group.create_task(self._look(), name="look")
         except BaseExceptionGroup as exc:
             raise _first_of(exc) from exc
+        finally:
+            self.vitals.stop()
 
     def stop(self) -> None:
         if self._running is not None:
