@@ -120,6 +120,7 @@ class Backend:
         finally:
             if self._reading_letters is not None:
                 self._reading_letters.cancel()
+            self.vitals.stop()
 
     def stop(self) -> None:
         if self._running is not None:

@@ -67,6 +67,11 @@ class VitalsReader:
             await asyncio.wait({self._reading}, timeout=WAIT_S)
         return self._known
 
+    def stop(self) -> None:
+        """End a reading that is under way."""
+        if self._reading is not None:
+            self._reading.cancel()
+
     async def _read(self) -> None:
         try:
             came, waits = await self._news()

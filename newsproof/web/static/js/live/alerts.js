@@ -112,4 +112,4 @@ export class Alerts {
   }
 }
 
-const permission = () => ("Notification" in window ? Notification.permission : "none");
+const permission = () => ("Notification" in window && window.isSecureContext ? Notification.permission : "none");
