@@ -23,15 +23,20 @@ MAX_QUOTED = 400
 
 
 class WriteBrief:
-    """The last resort of an investigation. Where the model fails, the claims stand in the brief as they were stated."""
+    """The last resort of an investigation. Where the model fails, the claims stand in the brief as they were stated.
+
+    One that failed before anything was searched has found nothing out, and ends with the reason.
+    """
 
     name = BRIEF
     takes = (On(ClaimsCritiqued), On(FinishRequested), On(StepFailed, outcome="degrade"))
-    emits = (BriefWritten, AnswerStopped)
+    emits = (BriefWritten, AnswerStopped, CaseFailed)
 
     def ask(self, case: Investigation) -> Asked:
         if case.stopped is not None:  # stopped, then asked to finish: the stop wins
             return AnswerStopped(requested_by=case.stopped.requested_by, reason=case.stopped.reason)
+        if case.failed is not None and not case.searches:
+            return _failed(case.failed)
         draft = draft_of(case)
         if not draft.claims:
             return written(case, draft, ())
@@ -61,13 +66,15 @@ class GiveUp:
     def ask(self, case: Investigation) -> Asked:
         last: StepFailed = case.head
         draft = draft_of(case)
-        if draft.claims:
-            return written(case, draft, (), unwritten=last.failure.kind)
-        reason = f"{last.failure.kind}: {last.failure.message}"
-        return CaseFailed(reason=reason, failed_step=last.step, attempts=last.attempt)
+        return written(case, draft, (), unwritten=last.failure.kind) if draft.claims else _failed(last)
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
         raise NotImplementedError("it asks for nothing")
+
+
+def _failed(last: StepFailed) -> CaseFailed:
+    reason = f"{last.failure.kind}: {last.failure.message}"
+    return CaseFailed(reason=reason, failed_step=last.step, attempts=last.attempt)
 
 
 def _call(case: Investigation, draft: Draft) -> CallModel:

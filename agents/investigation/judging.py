@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
+from agents.core.answers import cite_only, one_line
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import assess
@@ -88,7 +89,8 @@ def judged_claim(case: Investigation, reading: ClaimReading) -> JudgedClaim:
 def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
     """Return what the best pages are called, as claims: where nobody read what they claim."""
     best = sorted(references_so_far(case), key=lambda r: (not r.official, not r.independent, r.reference_number))
-    return tuple(FoundClaim(claim=r.title[:300], told_by=(r.reference_number,)) for r in best[:MAX_SHOWN] if r.title)
+    titles = ((cite_only(one_line(r.title, 300), None), r.reference_number) for r in best[:MAX_SHOWN])
+    return tuple(FoundClaim(claim=title, told_by=(number,)) for title, number in titles if title)
 
 
 def _read_by_words(

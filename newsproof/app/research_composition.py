@@ -19,7 +19,7 @@ from newsproof.app.composition import address_of, live_models, live_pages, live_
 from newsproof.app.model_options import tuned_prompts
 from newsproof.app.version import code_version
 from schemas.calls import ProviderMode
-from schemas.config import Snapshot
+from schemas.config import RULES, Snapshot
 from schemas.investigation_events import InvestigationAsked, Limits
 from schemas.watches import WatchSet
 
@@ -44,6 +44,7 @@ def research_snapshot_of(settings: Settings) -> Snapshot:
     return Snapshot(
         provider_mode=settings.mode,
         code_version=code_version(),
+        rules=RULES,
         search_providers=(),
         case_deadline_seconds=settings.research_deadline_seconds,
         prompts=tuned_prompts(settings, load_prompts("research")),

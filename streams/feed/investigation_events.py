@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from agents.core.registry import Registry
 from agents.graphs import research
 from schemas import envelope as wire
 from schemas import events as ev
@@ -70,7 +72,6 @@ class InvestigationTeller:
     """Converts the records of one investigation, in log order, into events. ``over`` is set once its end was converted."""
 
     def __init__(self) -> None:
-        self._graph = research()
         self._zh = False
         self._calls: list[Call] = []
         self._all: list[Call] = []
@@ -97,7 +98,7 @@ class InvestigationTeller:
         if isinstance(event, ev.TERMINAL):
             self.over = True
             return [*said, *self._ending(env, event)]
-        following = self._graph.step_after(event, iev.InvestigationAsked)
+        following = _graph().step_after(event, iev.InvestigationAsked)
         self._step = "" if following is None else following.name
         return [*said, self._status(env, event)]
 
@@ -201,6 +202,11 @@ class InvestigationTeller:
 
     def _say(self, name: str, *values: object) -> str:
         return _SAID[name][self._zh].format(*values)
+
+
+@cache
+def _graph() -> Registry:
+    return research()
 
 
 def _fields(event: msgspec.Struct) -> dict[str, Any]:

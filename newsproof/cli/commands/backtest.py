@@ -160,12 +160,15 @@ def verify(
     processes: Annotated[
         int, typer.Option(min=1, max=64, help="How many share the cases; the result is the same. Each takes a core.")
     ] = 1,
+    research: Annotated[
+        bool, typer.Option("--research", help="The journal of chats and investigations, not that of the news.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay the log with nothing changed: every signal must come out byte for byte, without a call. Else exit status 1."""
     from newsproof.evaluation.backtest.run.show import show_verified, verified
 
-    work = verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes)
+    work = verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
     found = run(work, interrupted=READS_ONLY)
     if as_json:
         json_line(

@@ -105,7 +105,7 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
                 event = _add_event(stories, env, record)
                 if isinstance(event, ev.EventReceived):
                     pinned[env.case_id] = sys.intern(event.config_hash)
-            if env.type == ev.OPENING_NAME:
+            if env.type in ev.OPENING_NAMES:
                 opened[env.case_id] = env.time
             elif env.type in ev.TERMINAL_NAMES:
                 ended.add(env.case_id)

@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from agents.core.registry import Registry
+from agents.graphs import research, verification
 from infra.kafka.topics import KafkaAddress
 from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source
 from newsproof.evaluation.backtest.sample import read_log_file
@@ -29,17 +31,27 @@ from streams.journal.log import Bounds, KafkaLog
 
 
 class LogAt(msgspec.Struct, frozen=True):
-    """Where a log is: a file (None: the shipped sample), or the journal of an installation up to ``bounds``."""
+    """Where a log is: a file (None: the shipped sample), or the journal of an installation up to ``bounds``.
+
+    ``research``: the journal of chats and investigations, not that of the news.
+    """
 
     file: Path | None = None
     address: KafkaAddress | None = None
     topics: Topics | None = None
     bounds: Bounds | None = None
+    research: bool = False
 
     @classmethod
-    async def journal(cls, address: KafkaAddress, topics: Topics) -> LogAt:
+    async def journal(cls, address: KafkaAddress, topics: Topics, *, research: bool = False) -> LogAt:
         """Return the journal up to its present end, which is then the same for every reader."""
-        return cls(address=address, topics=topics, bounds=await KafkaLog(address).bounds(topics.cases))
+        bounds = await KafkaLog(address).bounds(topics.research if research else topics.cases)
+        return cls(address=address, topics=topics, bounds=bounds, research=research)
+
+    @property
+    def registry(self) -> Registry:
+        """The graphs of the journal's cases."""
+        return research() if self.research else verification()
 
     async def source(self) -> Source:
         """Open the log for reading."""
@@ -74,13 +86,13 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
         TransientError: a process was ended from outside, as for want of memory.
     """
     if processes == 1:
-        return await verify(await where.source(), sample=sample)
+        return await verify(await where.source(), registry=where.registry, sample=sample)
     began, loop = time.perf_counter(), asyncio.get_running_loop()
     context = multiprocessing.get_context("spawn")  # not forked: a copy of this process would share its connections
     claims = Claims(context)
     with ProcessPoolExecutor(processes - 1, context, initializer=_share, initargs=(claims,)) as pool:
         others = [loop.run_in_executor(pool, verify_share, where, sample, n + 1) for n in range(1, processes)]
-        found = await verify(await where.source(), sample=sample, mine=claims.of(1))
+        found = await verify(await where.source(), registry=where.registry, sample=sample, mine=claims.of(1))
         try:
             for share in await asyncio.gather(*others):
                 found.add(share)
@@ -104,6 +116,6 @@ def verify_share(where: LogAt, sample: int, number: int) -> Verified:
     """Verify the cases that this process of a pool is the first to reach, as the ``number``-th of all."""
 
     async def share() -> Verified:
-        return await verify(await where.source(), sample=sample, mine=_claims.of(number))
+        return await verify(await where.source(), registry=where.registry, sample=sample, mine=_claims.of(number))
 
     return asyncio.run(share())

@@ -7,11 +7,14 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
+from agents.graphs import research
 from agents.investigation.subject import asked, subject_key, subject_of
+from agents.specification import case_after, run_case
 from schemas.effects import CallModel, Failure, ModelReply, Search
-from schemas.events import EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
+from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
 from schemas.investigation_events import BriefWritten, Limits
-from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, investigated
+from schemas.research_events import AnswerStopped
+from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, config, investigated
 
 DOWN = Failure(kind="server", message="down", retryable=False)
 
@@ -115,12 +118,19 @@ def test_what_fails_costs_its_part_and_the_brief_names_it():
     )
 
 
+def test_without_any_model_it_ends_as_failed_and_a_stop_ends_it_without_a_brief():
+    failed = investigated(model=lambda _call: DOWN).events[-1]
+    assert isinstance(failed, CaseFailed) and (failed.failed_step, failed.reason) == ("frame", "server: down")
+    stopped = case_after(
+        asked(QUESTION, as_of=DATES[0], config_hash=""), CancelRequested(requested_by="page", reason="stopped")
+    )
+    step = research().next_step(stopped)
+    assert step.ask(stopped) == AnswerStopped(requested_by="page", reason="stopped")
+
+
 def test_without_any_answer_it_ends_with_an_empty_brief_that_says_why():
     def perform(effect):
         return DOWN if isinstance(effect, Search) else answering()(effect)
-
-    from agents.specification import run_case
-    from tests.agents.investigation.worlds import config
 
     run = run_case(asked(QUESTION, as_of=DATES[0], config_hash=""), perform, config=config())
     brief = run.events[-1]

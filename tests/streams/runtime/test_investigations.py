@@ -7,23 +7,29 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from agents.graphs import research
 from agents.investigation.subject import asked
+from agents.prompts import load_prompts
+from infra.offline.market import OfflineCandles, OfflineMarket
 from infra.ports import Answer, Free, Ports
-from newsproof.evaluation.backtest.journal import LogSource
-from newsproof.evaluation.backtest.verify import verify
+from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from schemas import events as ev
 from schemas.config import RULES
 from schemas.effects import BriefReply, RecallReply
 from schemas.ids import investigation_id, uuid5
 from schemas.investigation_events import BriefWritten
+from schemas.research_events import AnswerGiven
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from tests.agents.investigation.worlds import DATES, QUESTION, config, corpus
-from tests.streams.runtime.test_research import Watched, append, path, told, until_ended
+from tests.streams.runtime.test_research import NoSignals, Watched, append, ask, path, told, until_ended
 from tests.streams.world import World, leave_at_once
 
-SNAPSHOT = config(retry_base_seconds=0.05, rules=RULES)
+ASKED = config(retry_base_seconds=0.05, rules=RULES)
+SNAPSHOT = replace(ASKED, prompts=ASKED.prompts | load_prompts("research"))
+"""Of both kinds of case of the journal."""
 
 
 class Knows(Free):
@@ -66,6 +72,9 @@ def ports(model: Watched, search: Counted) -> Ports:
         search={"offline": search},
         scrape=corpus()[1],
         recall=Knows(RecallReply(entries=())),
+        signals=NoSignals(),
+        market=OfflineMarket(mode="offline", latency_s=0),
+        candles=OfflineCandles(mode="offline", latency_s=0),
         briefs=Knows(BriefReply(brief=None)),
     )
 
@@ -88,6 +97,7 @@ async def test_a_killed_worker_is_followed_by_one_that_repeats_no_call_and_the_l
         await world.until(three_searched)
     async with world.working(research(), ports=ports(second, other), snapshot=SNAPSHOT):
         events = await until_ended(world, case_id)
+        chat = (await until_ended(world, await ask(world, config_hash=SNAPSHOT.config_hash)))[-1]
 
     assert isinstance(events[-1], BriefWritten) and events[-1].path == "complete" and events[-1].claims
     assert path(events)[:4] == ["InvestigationAsked", "InvestigationFramed", "ToolPlanned", "SearchCompleted"]
@@ -99,7 +109,6 @@ async def test_a_killed_worker_is_followed_by_one_that_repeats_no_call_and_the_l
     report = await audit(KafkaLog(world.address), world.topics)
     assert report.clean and (report.lost, report.repeated_calls) == (0, 0)
 
-    log = KafkaLog(world.address)
-    source = await LogSource.made(log, world.topics, bounds=await log.bounds(world.topics.research))
-    verified = await verify(source, registry=research())
-    assert (verified.cases, verified.identical, verified.misses, verified.diverged) == (1, 1, 0, 0)
+    assert isinstance(chat, AnswerGiven)
+    verified = await verify_at(await LogAt.journal(world.address, world.topics, research=True))
+    assert (verified.cases, verified.identical, verified.misses, verified.diverged) == (2, 2, 0, 0)

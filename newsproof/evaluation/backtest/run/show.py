@@ -171,13 +171,20 @@ def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
 
 
 async def verified(
-    invocation: Invocation, *, sample: bool, file: Path | None, cases: int, processes: int = 1
+    invocation: Invocation,
+    *,
+    sample: bool,
+    file: Path | None,
+    cases: int,
+    processes: int = 1,
+    research: bool = False,
 ) -> Verified:
-    """Verify the shipped log, a file, or the current log."""
+    """Verify the shipped log, a file, or the current log: of news, or of chats and investigations (``research``)."""
     if sample or file is not None:
         return await verify_at(LogAt(file=file), sample=cases, processes=processes)
     async with open_log(invocation) as log:
-        return await verify_at(await LogAt.journal(log.address, log.topics), sample=cases, processes=processes)
+        where = await LogAt.journal(log.address, log.topics, research=research)
+        return await verify_at(where, sample=cases, processes=processes)
 
 
 def show_verified(found: Verified) -> None:
