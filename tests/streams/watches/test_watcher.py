@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from decimal import Decimal
 
 import pytest
 from msgspec.structs import replace
 
+from agents.graphs import research
 from agents.tables import load_tables
+from infra.kafka.news import NewsPublisher
+from infra.ports import Answer, Ports
 from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
 from lab.outage.clock import run_virtually, virtual_now
 from newsproof.app.watches import WatchBook, found, view_of, watch_of
+from schemas.effects import BriefReply, CallModel, ModelReply, RecallReply
 from schemas.errors import ConfigError, ContractError
-from schemas.events import InvestigationAsked
+from schemas.events import BriefWritten, InvestigationAsked
+from schemas.evidence import PreviousBrief
+from schemas.news import decode_news
 from schemas.topics import partition_of
 from schemas.watches import WatchSet
 from streams.journal.appender import Appender
@@ -27,7 +33,10 @@ from streams.watches.reading import read_watches
 from streams.watches.rule import ms_of
 from streams.watches.watcher import Watcher
 from streams.watches.writer import WatchWriter, append_record
+from tests.agents.investigation.worlds import DATES, corpus
 from tests.streams.records import TRIAGED, after, opening
+from tests.streams.runtime.test_investigations import SNAPSHOT, Counted, Knows
+from tests.streams.runtime.test_research import Watched, until_ended
 from tests.streams.world import World
 
 TABLES = load_tables(demo=False)
@@ -111,38 +120,65 @@ def test_news_that_concern_the_subject_fire_once_triaged_and_a_watchs_own_news_n
     run_in_memory(story)
 
 
-async def test_on_kafka_the_watch_that_was_set_is_looked_into_once_and_obeys(world: World) -> None:
+class Critic(Watched):
+    """The offline rules, with a critic that reads on each page what its title says."""
+
+    async def perform(self, effect: CallModel) -> Answer:
+        if effect.task != "critique":
+            return await super().perform(effect)
+        titles = [p.text.partition("\n")[0] for p in effect.parts if getattr(p, "label", "").startswith("reference")]
+        said = [
+            {"number": n, "stance": "supports", "quote": title, "same_subject": True, "same_event": True}
+            for n, title in enumerate(titles, start=1)
+        ]
+        return Answer(
+            reply=ModelReply(data={"references": said, "claims": [], "verdict": "supported"}), cost_usd=Decimal(0)
+        )
+
+
+async def test_on_kafka_a_watch_is_looked_into_once_publishes_what_is_new_and_obeys(world: World) -> None:
     book = WatchBook(world.address, world.topics, daily_limit=12)
     watch = await book.set(watch_of("关注DeepSeek的最新进展", "6h", on_news=False, by="test"))
     with pytest.raises(ConfigError, match="watched already"):
         await book.set(watch_of("DeepSeek", None, on_news=True, by="test"))
+    model, before = Critic(), BriefReply(brief=PreviousBrief(investigation_id="earlier", as_of=DATES[0]))
+    ports = Ports(
+        models={"light": model, "heavy": model}, search={"offline": Counted()}, scrape=corpus()[1],
+        recall=Knows(RecallReply(entries=())), briefs=Knows(before),
+        news=NewsPublisher(world.address, world.topics, mode="offline"),
+    )  # fmt: skip
 
-    async def published(_appender: object) -> str:
-        return "config"
+    async with world.working(research(), ports=ports, snapshot=SNAPSHOT) as worker:
 
-    def watcher() -> Watcher:
-        log = KafkaLog(world.address)
-        writer = WatchWriter(
-            Appender(world.address), world.topics, partitions=world.partitions, ask=asked_by, pin=published
-        )
-        return Watcher(log, world.topics.watches, writer, NewsMatches(log, world.topics.cases, TABLES), utc_now, 12)
+        def watcher() -> Watcher:
+            log = KafkaLog(world.address)
+            writer = WatchWriter(
+                Appender(world.address), world.topics, partitions=world.partitions,
+                ask=lambda watch, _at: asked_by(watch, DATES[1]), pin=lambda by: worker.configs.publish(SNAPSHOT, by),
+            )  # fmt: skip
+            return Watcher(log, world.topics.watches, writer, NewsMatches(log, world.topics.cases, TABLES), utc_now, 12)
 
-    both = [watcher(), watcher()]
-    running = [asyncio.create_task(one.run()) for one in both]
-    await world.until(lambda: all(w.state.watches and w.state.watches[watch.id].investigation for w in both))
-    for one in both:
-        one.stop()
-    await asyncio.gather(*running, return_exceptions=True)
-    opened = [f for f in await world.journal(world.topics.research) if f.accepted]
-    assert [(type(f.event), f.envelope.case_id if f.envelope else "") for f in opened] == [
-        (InvestigationAsked, both[0].state.watches[watch.id].investigation)
-    ]
-    event: Any = opened[0].event
-    assert (event.watch, event.subject, event.config_hash, event.language) == (watch.id, "DeepSeek", "config", "zh")
+        both = [watcher(), watcher()]
+        running = [asyncio.create_task(one.run()) for one in both]
+        await world.until(lambda: all(w.state.watches and w.state.watches[watch.id].investigation for w in both))
+        for one in both:
+            one.stop()
+        await asyncio.gather(*running, return_exceptions=True)
+        investigation = both[0].state.watches[watch.id].investigation or ""
+        events = await until_ended(world, investigation)
+    await ports.close()
+    openings = [e for e in events if isinstance(e, InvestigationAsked)]
+    assert [(e.watch, e.subject, e.language) for e in openings] == [(watch.id, "DeepSeek", "zh")]
+    brief = events[-1]
+    assert isinstance(brief, BriefWritten) and brief.new_since
+    news = [decode_news(record.value, now=utc_now()) for record in await world.records(world.topics.news)]
+    assert news and {n.source for n in news} == {"watch:deepseek"} and all(n.origins for n in news)
+    assert sorted(brief.published) == sorted(n.case_id for n in news)
 
     (listed,) = await book.views()
     assert (listed.state, listed.fired, listed.source) == ("active", 1, "watch:deepseek")
-    assert listed.last_result is not None and listed.last_result.state == "running"
+    assert listed.last_result is not None
+    assert (listed.last_result.state, listed.last_result.new) == ("brief", len(brief.new_since))
     short = watch.id[:8]
     assert (await book.change(short, "pause", by="test")).state == "paused"
     with pytest.raises(ConfigError, match="paused already"):
