@@ -537,7 +537,7 @@ export default {
   "inquiry.none.hint": "Name a subject above. The first brief of a subject says what stands; later ones say what is new, too.",
   "inquiry.by_watch": "by a watch",
   "inquiry.of": "as of {at}",
-  "inquiry.one": "Investigation",
+  "inquiry.single": "Investigation",
   "inquiry.back": "All investigations",
   "inquiry.steps": "What was done",
   "inquiry.within": "at most {rounds} rounds, {searches} searches",
