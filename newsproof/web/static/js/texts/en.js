@@ -7,7 +7,7 @@ export default {
   "nav.cases": "Cases",
   "nav.analytics": "Analytics",
   "nav.research": "Research",
-  "nav.investigations": "Inquiries",
+  "nav.investigations": "Investigate",
   "nav.publish": "Publish",
   "nav.backtests": "Backtests",
   "nav.operations": "Operations",
