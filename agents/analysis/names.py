@@ -1,8 +1,11 @@
-"""What agents, judgements and figures are called in an answer, in English and in Chinese. The page has the same words."""
+"""What agents, judgements, figures and signals are called in an answer, in English and in Chinese, as on the page."""
 
 from __future__ import annotations
 
 import re
+
+from schemas.evidence import FoundSignal
+from schemas.signals import NO_ASSET
 
 NAMES: dict[str, tuple[str, str]] = {
     "SuperAgent": ("Routing agent", "路由智能体"),
@@ -61,6 +64,32 @@ NAMES: dict[str, tuple[str, str]] = {
     "support": ("support", "支撑位"),
     "resistance": ("resistance", "阻力位"),
 }
+SIGNAL_WORDS: dict[str, tuple[str, str]] = {
+    "confirmed": ("confirmed", "已证实"),
+    "likely": ("likely", "很可能"),
+    "unconfirmed": ("unconfirmed", "未证实"),
+    "stale": ("old news", "旧闻"),
+    "disputed": ("disputed", "有争议"),
+    "refuted": ("refuted", "被否认"),
+    "unchecked": ("unchecked", "未核查"),
+    "": ("no verdict", "无结论"),
+    "preliminary": ("preliminary", "初判"),
+    "superseded": ("superseded", "被取代"),
+    "retracted": ("withdrawn", "已撤回"),
+    "buy": ("buy", "买入"),
+    "sell": ("sell", "卖出"),
+    "observe": ("observe", "观望"),
+    "supports": ("supports it", "支持"),
+    "denies": ("denies it", "否认"),
+    "hedges": ("hedges", "含糊"),
+    "earlier": ("is about an earlier event", "说的是更早的事件"),
+    "official": ("official", "官方"),
+    "pages": ("Pages read, without a quote: ", "读过的网页（无引文）："),
+    "confidence": ("confidence", "置信度"),
+    "offline": ("judged by offline rules", "由离线规则判断"),
+    "simulated": ("simulated", "模拟"),
+}
+"""What the fields of a signal hold."""
 _ALIASES = {
     "fear_greed_index": "fear_greed",
     "treasury_yield_10y": "treasury_yield",
@@ -78,3 +107,18 @@ def called(name: str, *, zh: bool) -> str:
         return f"{called(of, zh=False)}, {span} {unit} change"
     words = NAMES.get(_ALIASES.get(name, name))
     return words[zh] if words else name.replace("_", " ")
+
+
+def said(name: str, *, zh: bool) -> str:
+    """Return the word for what a field of a signal holds: a verdict, a stage, an action, a stance."""
+    both = SIGNAL_WORDS.get(name)
+    return both[zh] if both else name.replace("_", " ")
+
+
+def signal_facts(signal: FoundSignal, *, zh: bool) -> str:
+    """Return what a signal says in short: asset and action, confidence, and whether it was withdrawn or is not live."""
+    stage = [said(signal.stage, zh=zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
+    made = [said(signal.provider_mode, zh=zh)] if signal.provider_mode in {"offline", "simulated"} else []
+    asset = [signal.asset] if signal.asset not in ("", NO_ASSET) else []
+    order = " ".join((*asset, said(signal.action, zh=zh)))
+    return " · ".join((order, f"{said('confidence', zh=zh)} {signal.confidence:.2f}", *stage, *made))

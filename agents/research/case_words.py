@@ -9,37 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from agents.analysis.names import said, signal_facts
 from agents.core.answers import one_line
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
 from schemas.evidence import FoundPage, FoundSignal
-from schemas.signals import NO_ASSET
 
-_WORDS: dict[str, tuple[str, str]] = {
-    "confirmed": ("confirmed", "已证实"),
-    "likely": ("likely", "很可能"),
-    "unconfirmed": ("unconfirmed", "未证实"),
-    "stale": ("old news", "旧闻"),
-    "disputed": ("disputed", "有争议"),
-    "refuted": ("refuted", "被否认"),
-    "unchecked": ("unchecked", "未核查"),
-    "": ("no verdict", "无结论"),
-    "preliminary": ("preliminary", "初判"),
-    "superseded": ("superseded", "被取代"),
-    "retracted": ("withdrawn", "已撤回"),
-    "buy": ("buy", "买入"),
-    "sell": ("sell", "卖出"),
-    "observe": ("observe", "观望"),
-    "supports": ("supports it", "支持"),
-    "denies": ("denies it", "否认"),
-    "hedges": ("hedges", "含糊"),
-    "earlier": ("is about an earlier event", "说的是更早的事件"),
-    "official": ("official", "官方"),
-    "pages": ("Pages read, without a quote: ", "读过的网页（无引文）："),
-    "confidence": ("confidence", "置信度"),
-    "offline": ("judged by offline rules", "由离线规则判断"),
-    "simulated": ("simulated", "模拟"),
-}
 MAX_TOLD_QUOTES = 3
 MAX_NEAR = 3
 
@@ -58,28 +33,19 @@ def searched_text(signal: FoundSignal) -> str:
 
 def case_told(signal: FoundSignal, *, zh: bool) -> str:
     """Return a case as a list item of Markdown that cites it: verdict, summary, order, confidence, time, and its pages."""
-    stage = [_word(signal.stage, zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
-    made = [_word(signal.provider_mode, zh)] if signal.provider_mode in {"offline", "simulated"} else []
-    asset = [signal.asset] if signal.asset not in ("", NO_ASSET) else []
-    facts = (
-        " ".join((*asset, _word(signal.action, zh))),
-        f"{_word('confidence', zh)} {signal.confidence:.2f}",
-        f"{signal.decided_at:%Y-%m-%d %H:%M} UTC",
-        *stage,
-        *made,
-    )
-    verdict = _word(signal.verdict or "", zh)
+    verdict = said(signal.verdict or "", zh=zh)
     head = f"- **{verdict[:1].upper()}{verdict[1:]}** · {summary_in(signal, zh=zh)} [{signal.number}]"
     quoted = [f"> {_quoted(p.quote, zh)} – {_said_by(p, zh)}" for p in signal.pages if p.quote][:MAX_TOLD_QUOTES]
     others = ("、" if zh else ", ").join(_said_by(p, zh) for p in signal.pages if not p.quote)
-    blocks = (" · ".join(facts), *quoted, *([f"{_word('pages', zh)}{others}"] if others else []))
+    facts = f"{signal_facts(signal, zh=zh)} · {signal.decided_at:%Y-%m-%d %H:%M} UTC"
+    blocks = (facts, *quoted, *([f"{said('pages', zh=zh)}{others}"] if others else []))
     return "\n\n".join((head, *(f"  {block}" for block in blocks)))
 
 
 def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
     """Return the sentence before the cases where no model wrote one: how many match what was looked for, with which verdicts."""
     count = len(cases)
-    told = [(n, _word(verdict, zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
+    told = [(n, said(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
     sought = _sought(turn, zh)
     if zh:
         return f"本系统有 {count} 个案例符合（{sought}）：" + "、".join(f"{n} 个{word}" for n, word in told) + "。"
@@ -110,7 +76,7 @@ def _sought(turn: Turn, zh: bool) -> str:
     assert turn.routed is not None and turn.routed.cases is not None
     query = turn.routed.cases
     names = [next((n for n in spelled if n.isascii() is not zh), spelled[0]) for spelled in query.names]
-    named = [*(names or filter(None, [query.asset])), *(_word(v, zh) for v in query.verdicts)]
+    named = [*(names or filter(None, [query.asset])), *(said(v, zh=zh) for v in query.verdicts)]
     days = max(query.hours // 24, 1)
     if zh:
         return f"过去 {days} 天，查找：{'、'.join(named) or '所有信号'}"
@@ -123,7 +89,7 @@ def _quoted(quote: str, zh: bool) -> str:
 
 
 def _said_by(page: FoundPage, zh: bool) -> str:
-    kinds = (_word(page.stance, zh), *([_word("official", zh)] if page.official else []))
+    kinds = (said(page.stance, zh=zh), *([said("official", zh=zh)] if page.official else []))
     return f"{_host(page.url)}（{'，'.join(kinds)}）" if zh else f"{_host(page.url)} ({', '.join(kinds)})"
 
 
@@ -132,8 +98,3 @@ def _host(url: str) -> str:
         return (urlsplit(url).hostname or "?").removeprefix("www.")
     except ValueError:
         return "?"
-
-
-def _word(name: str, zh: bool) -> str:
-    both = _WORDS.get(name)
-    return both[zh] if both else name.replace("_", " ")

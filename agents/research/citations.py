@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable
 
 from agents.analysis.blocks import told
-from agents.analysis.names import called
+from agents.analysis.names import called, said, signal_facts
 from agents.analysis.pages import page_behind, page_of
 from agents.core.answers import one_line
-from agents.research.agent_calls import signal_text
 from schemas.evidence import FoundSignal, MarketValue
 from schemas.research_events import DataCollected, Source
 
@@ -30,7 +29,7 @@ def sources_of(data: DataCollected | None, *, zh: bool = False) -> tuple[Source,
     first = 1 + max((s.number for s in data.signals), default=0)
     named = enumerate(by_source.items(), start=first)
     market = (_market(number, name, values, page_of(name, data.asset), zh) for number, (name, values) in named)
-    return (*map(_signal, data.signals), *market)
+    return (*(_signal(s, zh) for s in data.signals), *market)
 
 
 def cited_only(text: str, sources: Iterable[Source]) -> tuple[str, int]:
@@ -53,15 +52,16 @@ def used(texts: Iterable[str], sources: tuple[Source, ...]) -> tuple[Source, ...
     return tuple(s for s in sources if s.number in numbers) or sources
 
 
-def _signal(signal: FoundSignal) -> Source:
+def _signal(signal: FoundSignal, zh: bool) -> Source:
     return Source(
         number=signal.number,
-        title=one_line(signal.summary, 160) or f"{signal.asset} {signal.event_type}",
+        title=one_line((signal.summary_zh if zh else signal.summary_en) or signal.summary, 160)
+        or f"{signal.asset} {signal.event_type}",
         kind="signal",
         case_id=signal.case_id,
         url=page_behind(signal),
         observed_at=signal.decided_at,
-        preview=one_line(signal_text(signal), 300),
+        preview=f"{said(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)}",
     )
 
 

@@ -15,7 +15,7 @@ import { thoughtStep } from "./steps.js";
 export class Investigation {
   constructor(main, { rest, signal, setTitle }) {
     Object.assign(this, { id: rest[0], signal, setTitle, seen: new Map(), ended: false });
-    this.title = h("h1", {}, t("inquiry.one"));
+    this.title = h("h1", {}, t("inquiry.single"));
     this.about = h("div", { class: "inquiry-about small soft" });
     this.buttons = h("div", { class: "row" });
     this.state = h("p", { class: "turn-state state-dot busy" }, t("loading"));
@@ -24,7 +24,7 @@ export class Investigation {
     this.count = h("span", { class: "small faint" });
     this.process = h("details", { class: "process", open: true }, h("summary", {}, t("inquiry.steps"), " ", this.count), this.list);
     main.append(h("div", { class: "page-head" }, this.title, h("a", { href: "/investigations" }, t("inquiry.back"))), this.about, this.buttons, this.state, this.result, this.process);
-    setTitle(t("inquiry.one"));
+    setTitle(t("inquiry.single"));
     this.follow();
   }
 

@@ -2,9 +2,9 @@
 
 import { getJson, postJson } from "../api.js";
 import { h, replace, words } from "../dom.js";
-import { dateTime } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce, empty, failed, loading } from "../states.js";
+import { agoTime } from "../times.js";
 
 const COMMANDS = { active: ["pause", "end"], paused: ["resume", "end"] };
 
@@ -36,7 +36,7 @@ function table(items, place, signal) {
     h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: name === "fired" ? "n" : "" }, t(`watch.${name}`))))),
     h("tbody", {}, items.map((one) => h("tr", { data: { watch: one.id } }, h("th", { scope: "row" }, words(one.subject), one.note && words(one.note, "p", { class: "small faint" })),
       h("td", {}, one.on_news ? t("inquiry.on_news") : rhythm(one.every_s)), h("td", {}, h("span", { class: `state-dot ${one.state === "active" ? "on" : ""}` }, term(one.state))),
-      h("td", { class: "n" }, String(one.fired)), h("td", {}, one.next_due_at && one.state === "active" ? dateTime(one.next_due_at) : "–"), h("td", {}, result(one.last_result)),
+      h("td", { class: "n" }, String(one.fired)), h("td", {}, one.next_due_at && one.state === "active" ? agoTime(one.next_due_at) : "–"), h("td", {}, result(one.last_result)),
       h("td", {}, h("div", { class: "row" }, (COMMANDS[one.state] ?? []).map((command) => h("button", { class: "button tiny quiet", type: "button", "aria-label": `${t(`watch.${command}`)} ${one.subject}`, on: { click: () => change(one, command) } }, t(`watch.${command}`)))))))))));
 }
 

@@ -8,7 +8,8 @@ import { markdown } from "../markdown.js";
 import { citation, sourceHead } from "../preview.js";
 import { doubts } from "./steps.js";
 
-export function answer(data, turnId) {
+/** `further`: what may follow from it, as an element. */
+export function answer(data, turnId, further) {
   const sources = data.sources ?? [];
   const byNumber = new Map(sources.map((one) => [one.number, one]));
   const go = (number) => {
@@ -21,16 +22,17 @@ export function answer(data, turnId) {
     standing(data.metadata ?? {}),
     markdown(data.answer, { cite, top: 3 }),
     data.key_insights?.length > 0 && h("div", { class: "insights" }, h("h3", {}, t("answer.insights")), h("ul", { class: "plain-list" }, data.key_insights.map((one) => h("li", { dir: "auto" }, cited(one, cite))))),
-    sources.length > 0 && h("div", { class: "sources-list" }, h("h3", {}, t("answer.sources")), h("ol", {}, sources.map((one) => source(one, turnId)))),
-    foot(data));
+    sources.length > 0 && h("div", { class: "sources-list" }, h("h3", {}, t("answer.sources")), h("ol", {}, sources.map((one) => source(one, turnId, data.answer)))),
+    foot(data, further));
 }
 
 /** Words whose [n] are citations. */
 const cited = (text, cite) => String(text).split(/\[(\d{1,3})\]/).map((part, at) => (at % 2 ? cite(Number(part)) : part));
 
-function source(one, turnId) {
+/** What the answer itself tells of a source is not told again below it. */
+function source(one, turnId, told) {
   return h("li", { id: `${turnId}-source-${one.number}`, tabindex: -1 }, h("span", { class: "number" }, `[${one.number}]`),
-    h("div", {}, sourceHead(one), one.preview && words(one.preview, "p", { class: "small soft" }), one.observed_at && h("p", { class: "small faint" }, t("as_of", { at: dateTime(one.observed_at) }))));
+    h("div", {}, sourceHead(one), one.preview && !String(told).includes(one.title) && words(one.preview, "p", { class: "small soft" }), one.observed_at && h("p", { class: "small faint" }, t("as_of", { at: dateTime(one.observed_at) }))));
 }
 
 function standing(meta) {
@@ -41,11 +43,11 @@ function standing(meta) {
   return [said.length > 0 && h("div", { class: "notice warn small" }, said), doubts({ unsupported_numbers: meta.unsupported_numbers ?? [] })];
 }
 
-function foot(data) {
+function foot(data, further) {
   const meta = data.metadata ?? {};
   return h("p", { class: "answer-foot small faint" },
     known(data.confidence) && h("span", {}, t("confidence"), " ", meter(data.confidence), " ", confidence(data.confidence)),
     meta.agents?.length > 0 && h("span", {}, meta.agents.map(term).join(t("comma"))),
     meta.as_of && h("span", {}, t("as_of", { at: dateTime(meta.as_of) })),
-    meta.provider_mode && meta.provider_mode !== "live" && h("span", { class: "tag warn" }, t(`mode.${meta.provider_mode}`)));
+    meta.provider_mode && meta.provider_mode !== "live" && h("span", { class: "tag warn" }, t(`mode.${meta.provider_mode}`)), further);
 }

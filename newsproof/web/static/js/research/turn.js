@@ -141,8 +141,8 @@ export class Turn {
 
   final(data, say) {
     this.answer = data.answer ?? "";
-    const further = this.message && h("p", {}, h("a", { class: "button tiny quiet", href: `/investigations?subject=${encodeURIComponent(this.message.slice(0, 500))}` }, t("inquiry.look_into")));
-    replace(this.result, answer(data, `turn-${this.chatId ?? "new"}`), further);
+    const further = this.message && h("a", { href: `/investigations?subject=${encodeURIComponent(this.message.slice(0, 500))}` }, t("inquiry.look_into"));
+    replace(this.result, answer(data, `turn-${this.chatId ?? "new"}`, further));
     if (this.watched) this.result.scrollIntoView({ block: "start" });
     say(t("turn.answered"));
   }

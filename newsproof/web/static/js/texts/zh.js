@@ -554,7 +554,7 @@ export default {
   "inquiry.none.hint": "在上面写一个主题。第一份简报说明现状，之后的简报还会说明有什么新变化。",
   "inquiry.by_watch": "由关注发起",
   "inquiry.of": "截至 {at}",
-  "inquiry.one": "调查",
+  "inquiry.single": "调查",
   "inquiry.back": "全部调查",
   "inquiry.steps": "过程",
   "inquiry.within": "最多 {rounds} 轮、{searches} 次搜索",
