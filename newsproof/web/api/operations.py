@@ -42,7 +42,7 @@ async def operations(request: Request) -> Response:
         cases=backend.feed.recent_cases() if known else None,
         now=utc_now(),
     )
-    return as_json(found | {"status": backend.status()})
+    return as_json(found | {"status": await backend.status()})
 
 
 async def _letters_soon(backend: Backend) -> list[DeadLetter] | None:

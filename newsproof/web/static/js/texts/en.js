@@ -861,7 +861,7 @@ export default {
   "ops.name": "Name",
   "ops.kind": "Kind",
   "ops.kind.worker": "worker",
-  "ops.kind.research": "worker of the chat",
+  "ops.kind.research": "worker of the chat and of investigations",
   "ops.kind.sink": "sink",
   "ops.kind.server": "server",
   "ops.state": "State",
