@@ -1023,7 +1023,7 @@ export default {
   "ops.name": "名称",
   "ops.kind": "类型",
   "ops.kind.worker": "worker",
-  "ops.kind.research": "对话 worker",
+  "ops.kind.research": "对话与调查 worker",
   "ops.kind.sink": "sink",
   "ops.kind.server": "服务器",
   "ops.state": "状态",
