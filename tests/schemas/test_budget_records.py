@@ -24,6 +24,7 @@ from schemas.budget import (
     usd_of,
 )
 from schemas.errors import ContractError
+from schemas.record_codec import NewerRecordError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
 SAMPLES: dict[str, BudgetRecord] = {
@@ -142,7 +143,7 @@ def test_no_value_raises_anything_but_a_contract_error(value: bytes) -> None:
     "value", [settled(version=VERSION + 1), settled(type="newsproof.budget_dreamt", version=VERSION + 1)]
 )
 def test_a_record_of_newer_code_stops_the_reader_and_says_what_to_deploy(value: bytes) -> None:
-    with pytest.raises(match="deploy"):
+    with pytest.raises(NewerRecordError, match="deploy"):
         decode(value)
 
 

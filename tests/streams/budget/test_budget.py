@@ -30,6 +30,7 @@ from schemas.budget import LimitsSet, Reserved, Settled, encode, usd_of
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
+from schemas.record_codec import NewerRecordError
 from streams.budget.budget import REFRESH_DAYS, BudgetLedger
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState
@@ -249,16 +250,16 @@ async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world
 
 async def test_a_record_of_newer_code_stops_the_worker_rather_than_let_it_decide_otherwise(world: World) -> None:
     async with ledger(world) as reader:
-        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":3}'
+        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":4}'
         await world.producer.send_and_wait(world.topics.budget, value, partition=0)
         await world.until(lambda: reader.ending.over)
     assert "deploy it before its writers" in str(reader.ending.error)
 
 
 async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_start(world: World) -> None:
-    value = b'{"type":"newsproof.budget_dreamt","version":3}'
+    value = b'{"type":"newsproof.budget_dreamt","version":4}'
     await world.producer.send_and_wait(world.topics.budget, value, partition=0)
-    with pytest.raises(match="deploy"):
+    with pytest.raises(NewerRecordError, match="deploy"):
         async with ledger(world):
             raise AssertionError("it must not start")
 
