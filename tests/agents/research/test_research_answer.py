@@ -103,6 +103,13 @@ def test_a_citation_that_points_nowhere_is_removed_and_counted(turn, written):
     assert [s.number for s in answer.sources] == [1, 2]
 
 
+def test_a_key_point_that_the_text_has_already_is_not_said_again(turn, written):
+    text = "**Cautious.** The mood is one of fear, at 22 [5].\n\n恐惧指数为 22，市场情绪低迷 [5]。"
+    points = ["The mood is one of fear at 22 [5]", "Options were approved [1]", "恐惧指数为 22，市场情绪低迷"]
+    answer = turn().told(written(answer=text, key_insights=points)).event
+    assert answer.key_insights == ("Options were approved [1]",)
+
+
 def test_an_answer_that_cites_nothing_lists_all_that_it_was_given(turn, written):
     answer = turn().told(written(answer="Cautious.", key_insights=[])).event
     assert [s.number for s in answer.sources] == list(range(1, len(answer.sources) + 1))

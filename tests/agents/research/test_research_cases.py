@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from agents.research.case_query import NAMED_HOURS, NEWEST_HOURS, case_query
@@ -158,3 +159,8 @@ def test_cases_that_could_not_be_looked_up_are_said_to_be_so_and_never_taken_for
         answer = turn(chat, ending).told().event
         assert "could not be looked up" in answer.answer and "No case" not in answer.answer
         assert answer.metadata.path == "partial" and answer.metadata.unavailable
+
+
+def test_a_look_up_recorded_before_there_were_names_keeps_its_hash():
+    plain = FindSignals(asset="BTC", since=START, as_of=START, limit=8)
+    assert msgspec.json.decode(msgspec.json.encode(plain)).keys() == {"type", "asset", "since", "as_of", "limit"}

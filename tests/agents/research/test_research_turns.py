@@ -59,6 +59,23 @@ def test_a_question_in_chinese_is_answered_in_chinese():
     assert answer.metadata.unsupported_numbers == ()
 
 
+@pytest.mark.parametrize(
+    ("message", "language"), [("Is it true that the SEC approved options?", "en"), ("SEC 批准期权是真的吗?", "zh")]
+)
+def test_a_question_of_facts_is_answered_from_the_cases_without_a_chapter_on_the_market(message, language):
+    run, hashes = ask(message, language)
+    answer = run.case.head
+    assert [type(e).__name__ for e in run.events if not isinstance(e, EffectCompleted)] == [
+        "QuestionAsked",
+        "QuestionRouted",
+        "CasesFound",
+        "AnswerGiven",
+    ]
+    assert len(hashes) == 3 and {s.kind for s in answer.sources} <= {"signal"}
+    assert ("案例" if language == "zh" else "of this pipeline") in answer.answer
+    assert answer.metadata.path == "complete"
+
+
 def test_a_greeting_costs_one_call():
     run, hashes = ask("你好", "zh")
     assert run.case.head.metadata.path == "direct" and len(hashes) == 1

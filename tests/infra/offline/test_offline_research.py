@@ -7,7 +7,7 @@ import json
 import pytest
 
 from infra.offline.model import MODEL, OfflineModel
-from infra.offline.research import RESEARCH_RULES, judgement_of, plan_for, route_of, write_up, written
+from infra.offline.research import RESEARCH_RULES, choose_cases, judgement_of, plan_for, route_of, write_up, written
 from infra.offline.research_votes import RULES, votes_of
 from schemas.effects import CallModel, Trusted, Untrusted
 
@@ -40,11 +40,36 @@ def facts(missing=(), beside=None, **figures):
         ("比特币现在的 RSI 是多少?", "COMPLEX_ANALYSIS"),
         ("以太坊走势如何", "COMPLEX_ANALYSIS"),
         ("Tell me about SOL", "COMPLEX_ANALYSIS"),
+        ("Should I buy BTC after the hack?", "COMPLEX_ANALYSIS"),
+        ("Which recent signals concern ETH, and how sure are they?", "CASE_LOOKUP"),
+        ("最近有哪些关于 ETH 的信号，把握有多大？", "CASE_LOOKUP"),
+        ("Was Bybit hacked?", "CASE_LOOKUP"),
+        ("沃尔玛真的和莱特币合作了吗", "CASE_LOOKUP"),
     ],
 )
 def test_terms_and_greetings_are_answered_and_the_rest_is_analysed(question, decision):
     said = route_of(question)
     assert (said["decision"], bool(said["direct_answer"])) == (decision, decision == "DIRECT_ANSWER")
+
+
+@pytest.mark.parametrize(
+    ("question", "looked_up"),
+    [
+        ("Is it true that Kroger accepts Bitcoin Cash?", ("BCH", [["BCH", "Bitcoin Cash"], ["Kroger"]], [], 0)),
+        ("币安被监管处罚是真的吗？", ("", [["Binance", "币安"]], [], 0)),
+        ("今天有哪些被否认的信号?", ("", [], ["refuted"], 24)),
+        ("What happened with Circle this week?", ("", [["Circle"]], [], 168)),
+    ],
+)
+def test_what_is_looked_up_is_what_the_question_names(question, looked_up):
+    cases = route_of(question)["cases"]
+    assert (cases["asset"], cases["names"], cases["verdicts"], cases["hours"]) == looked_up
+
+
+def test_a_case_that_names_too_little_of_the_question_is_not_about_it():
+    cases = [{"number": n, "names_matched": matched} for n, matched in ((1, 3), (2, 2), (3, 1))]
+    assert choose_cases({"cases": cases, "names_asked_for": 3})["relevant"] == [1, 2]
+    assert choose_cases({"cases": cases, "names_asked_for": 0})["relevant"] == [1, 2, 3]
 
 
 def test_a_term_that_is_not_in_the_glossary_is_not_made_up():
