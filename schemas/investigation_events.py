@@ -136,10 +136,14 @@ class BriefClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BriefSentence(msgspec.Struct, frozen=True, kw_only=True):
-    """One sentence of a brief, without its citations, and the numbers of the references that it rests on: at least one."""
+    """One sentence of a brief, without its citations, and the numbers of the references that it rests on: at least one.
+
+    ``claim``: the place, from 0, of the claim that it tells of among the brief's claims.
+    """
 
     text: str
     references: tuple[int, ...]
+    claim: int
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

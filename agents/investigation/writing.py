@@ -82,7 +82,8 @@ def written(
     sentences, citations_removed, sentences_removed = _checked(draft, said)
     by_section: dict[str, list[BriefSentence]] = {"established": [], "disputed": [], "unsettled": []}
     for number, claim in enumerate(draft.claims, start=1):
-        own = BriefSentence(text=claim.claim, references=tuple(e.number for e in claim.evidence))
+        references = tuple(e.number for e in claim.evidence)
+        own = BriefSentence(text=claim.claim, references=references, claim=number - 1)
         by_section[_section(claim)] += sentences.get(number, [own])
     previous = case.framed.previous if case.framed else None
     return BriefWritten(
@@ -122,7 +123,7 @@ def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int,
         citations_removed += sum(n not in known for n in cited)
         plain = one_line(_CITED.sub("", text), 400)
         if kept and plain:
-            sentences.setdefault(number, []).append(BriefSentence(text=plain, references=kept))
+            sentences.setdefault(number, []).append(BriefSentence(text=plain, references=kept, claim=number - 1))
         else:
             sentences_removed += 1
     return sentences, citations_removed, sentences_removed

@@ -11,7 +11,7 @@ from schemas.investigation_events import BriefReference, BriefSentence, BriefWri
 
 _WORDS = {
     "of": ("{}, as of {}", "{}, 截至 {}"),
-    "established": ("Established", "已证实"),
+    "established": ("Established", "已证实或很可能"),
     "disputed": ("Disputed", "有争议"),
     "unsettled": ("Said, not settled", "有此说法, 尚无定论"),
     "new_since": ("New since {}", "自 {} 以来的新变化"),
@@ -32,7 +32,7 @@ VERDICTS = {
     "unconfirmed": ("unconfirmed", "未证实"),
     "stale": ("stale", "已过时"),
     "disputed": ("disputed", "有争议"),
-    "refuted": ("refuted", "已被否认"),
+    "refuted": ("refuted", "被否认"),
     "unchecked": ("unchecked", "未核查"),
 }
 
@@ -43,7 +43,7 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
     yield _say("of", zh).format(brief.subject, f"{brief.as_of:%Y-%m-%d %H:%M} UTC")
     for name in ("established", "disputed", "unsettled"):
         sentences: tuple[BriefSentence, ...] = getattr(brief, name)
-        yield from _section(_say(name, zh), [f"{s.text} {_cited(s.references)}" for s in sentences])
+        yield from _section(_say(name, zh), [_told(brief, s, zh=zh) for s in sentences])
     if brief.previous_as_of is not None:
         changes = [change_in_words(brief, change, zh=zh) for change in brief.new_since] or [_say("nothing_new", zh)]
         yield from _section(_say("new_since", zh).format(f"{brief.previous_as_of:%Y-%m-%d %H:%M}"), changes)
@@ -52,6 +52,11 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
     yield from _section(_say("published", zh), brief.published)
     references = [f"[{r.number}] {_dated(r, zh)} {r.title}{_official(r, zh)}\n      {r.url}" for r in brief.references]
     yield from _section(_say("references", zh), references, mark="")
+
+
+def _told(brief: BriefWritten, sentence: BriefSentence, *, zh: bool) -> str:
+    verdict = VERDICTS[brief.claims[sentence.claim].verdict][zh]
+    return f"{sentence.text}{f'（{verdict}）' if zh else f' ({verdict}) '}{_cited(sentence.references)}"
 
 
 def change_in_words(brief: BriefWritten, change: Change, *, zh: bool) -> str:

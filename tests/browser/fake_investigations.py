@@ -23,8 +23,8 @@ def _page(number: int, title: str, **more: Any) -> Json:
 
 BRIEF: Json = {
     "subject": "DeepSeek", "subject_key": "deepseek", "as_of": AS_OF, "language": "en",
-    "established": [{"text": "DeepSeek discloses a breach of a test database.", "references": [1]}],
-    "disputed": [{"text": "Norland bans DeepSeek nationwide.", "references": [2, 3]}], "unsettled": [],
+    "established": [{"text": "DeepSeek discloses a breach of a test database.", "references": [1], "claim": 0}],
+    "disputed": [{"text": "Norland bans DeepSeek nationwide.", "references": [2, 3], "claim": 1}], "unsettled": [],
     "claims": [
         {"claim": "DeepSeek discloses a breach.", "verdict": "confirmed", "supporting_sources": 2, "evidence": [{"number": 1, "stance": "supports"}]},
         {"claim": "Norland bans DeepSeek nationwide.", "verdict": "refuted", "supporting_sources": 1, "evidence": [

@@ -101,7 +101,7 @@ INVESTIGATION: tuple[Event, ...] = (
     ),
     iev.BriefWritten(
         subject="DeepSeek", subject_key="deepseek", as_of=NOW, language="en",
-        disputed=(iev.BriefSentence(text="The authority denies it.", references=(1,)),),
+        disputed=(iev.BriefSentence(text="The authority denies it.", references=(1,), claim=0),),
         claims=(iev.BriefClaim(claim="Norland bans DeepSeek nationwide", verdict="refuted", supporting_sources=1,
                                evidence=(iev.ClaimEvidence(number=1, stance="denies", quote="it is not true"),)),),
         references=(iev.BriefReference(number=1, title="t", url="https://a.example/1", passage="p", credibility="high",

@@ -13,7 +13,7 @@ export function brief(data, id) {
     place?.focus();
   };
   const cited = (numbers) => (numbers ?? []).map((number) => citation(number, (n) => preview(pages.get(n), data.claims ?? []), go));
-  const sentences = (name) => data[name]?.length > 0 && section(t(`brief.${name}`), data[name].map((one) => h("li", {}, words(one.text), " ", cited(one.references))), name);
+  const sentences = (name) => data[name]?.length > 0 && section(t(`brief.${name}`), data[name].map((one) => h("li", {}, words(one.text), " ", verdict(data.claims?.[one.claim]?.verdict), " ", cited(one.references))), name);
   const nothing = !["established", "disputed", "unsettled"].some((name) => data[name]?.length > 0);
   return h("article", { class: "brief card", "aria-label": t("brief") },
     data.path === "partial" && h("div", { class: "notice warn small" }, h("p", {}, t("brief.partial"))),
@@ -21,7 +21,7 @@ export function brief(data, id) {
     ["established", "disputed", "unsettled"].map(sentences), changes(data, cited),
     data.not_found?.length > 0 && section(t("brief.not_found"), data.not_found.map((one) => words(one, "li")), "not-found"),
     data.not_done?.length > 0 && section(t("brief.not_done"), data.not_done.map((one) => words(one, "li")), "not-done"),
-    judged(data.claims ?? [], cited), references([...pages.values()], id));
+    judged(data.claims ?? [], cited), references([...pages.values()], id, Boolean(data.previous)));
 }
 
 const section = (title, items, kind) => h("section", { class: `brief-part ${kind}` }, h("h2", {}, title), h("ul", {}, items));
@@ -47,10 +47,11 @@ function judged(claims, cited) {
     h("ul", { class: "stances small" }, (one.evidence ?? []).map((page) => h("li", {}, cited([page.number]), " ", term(page.stance), page.quote && [t("colon"), words(`“${page.quote}”`)])))))));
 }
 
-function references(pages, id) {
+/** `later`: an earlier brief was there, so that pages can be new. */
+function references(pages, id, later) {
   if (pages.length === 0) return null;
   return h("section", { class: "sources-list" }, h("h2", {}, t("brief.references")), h("ol", {}, pages.map((one) => h("li", { id: `page-${id}-${one.number}`, tabindex: -1 }, h("span", { class: "number" }, `[${one.number}]`),
-    h("div", {}, external(one.url, one.title), h("span", { class: "small faint" }, [one.published_at ? day(one.published_at) : t("brief.undated"), one.official && term("official"), one.first_seen && t("brief.first_seen")].filter(Boolean).join(" · ")))))));
+    h("div", {}, external(one.url, one.title), h("span", { class: "small faint" }, [one.published_at ? day(one.published_at) : t("brief.undated"), one.official && term("official"), later && one.first_seen && t("brief.first_seen")].filter(Boolean).join(" · ")))))));
 }
 
 /** What the preview of a citation shows: the words quoted from the page, else what was read of it. */

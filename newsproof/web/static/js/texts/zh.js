@@ -588,7 +588,7 @@ export default {
   "step.took": "用时",
   "step.usd": "美元",
   brief: "简报",
-  "brief.established": "已证实",
+  "brief.established": "已证实或很可能",
   "brief.disputed": "有争议",
   "brief.unsettled": "有此说法，尚无定论",
   "brief.new_since": "自此以来的新变化：",
