@@ -46,8 +46,9 @@ class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_s
     def __post_init__(self) -> None:
         if not 0 < len(self.id) <= _MAX_ID:
             raise ValueError(f"an id must have 1 to {_MAX_ID} characters")
-        if not (self.subject.strip() and len(self.subject) <= MAX_SUBJECT):
-            raise ValueError(f"a subject must have 1 to {MAX_SUBJECT} characters")
+        # What no investigation could be opened of would end every watcher that tries.
+        if not (normalise_text(self.subject) and len(self.subject) <= MAX_SUBJECT):
+            raise ValueError(f"a subject must have 1 to {MAX_SUBJECT} characters, a word among them")
         if self.every_s is not None and not MIN_EVERY_S <= self.every_s <= MAX_EVERY_S:
             raise ValueError(f"an interval must be within {MIN_EVERY_S} and {MAX_EVERY_S} s")
 

@@ -47,7 +47,7 @@ def test_golden_records_decode_into_what_was_meant_and_are_what_is_written_today
 
 
 @pytest.mark.parametrize(
-    "changes", [{"every_s": 1799}, {"every_s": 40 * 86_400}, {"subject": " "}, {"version": 0}, {"id": 7}]
+    "changes", [{"every_s": 1799}, {"every_s": 40 * 86_400}, {"subject": " ?!"}, {"version": 0}, {"id": 7}]
 )
 def test_what_no_watch_can_be_is_garbage_and_newer_code_is_told_from_it(changes: dict[str, object]) -> None:
     written = json.loads(encode(SAMPLES["set.v1"]))

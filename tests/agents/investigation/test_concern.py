@@ -18,8 +18,8 @@ NOBODYS = replace(DRAFT, asset="UNKNOWN", entity=None)
     [
         ("Monitor Binance's latest developments", "币安将暂停提币"),
         ("Ethereum upgrade", "以太坊基金会推迟升级"),
-        ("关注DeepSeek的最新进展", "DeepSeek denies a new model"),
-        ("deepseek", "传DEEPSEEK将发币"),
+        ("关注Zyphra的最新进展", "Zyphra denies a new model"),
+        ("zyphra", "传ZYPHRA将发币"),
         ("稳定币监管", "香港金管局就穩定幣的監管发布条例"),
     ],
 )
@@ -33,4 +33,4 @@ def test_what_triage_found_counts_and_other_news_do_not() -> None:
     assert not watched.is_met("Binance lists ZK", NOBODYS)
     assert Concern("Binance", TABLES).is_met("It lists ZK", replace(NOBODYS, entity="Binance"))
     assert not Concern("稳定币监管", TABLES).is_met("监管机构起诉一家交易所", NOBODYS)
-    assert not Concern("DeepSeek listing", TABLES).is_met("DeepSeek has a new model", NOBODYS)
+    assert not Concern("Zyphra listing", TABLES).is_met("Zyphra has a new model", NOBODYS)
