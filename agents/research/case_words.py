@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from agents.analysis.names import said, signal_facts
+from agents.analysis.pages import linkable
 from agents.core.answers import one_line
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
@@ -94,7 +95,5 @@ def _said_by(page: FoundPage, zh: bool) -> str:
 
 
 def _host(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "?").removeprefix("www.")
-    except ValueError:
-        return "?"
+    # An address that may be no link may not be written either: its host could hold marks that make one.
+    return (urlsplit(url).hostname or "?").removeprefix("www.") if linkable(url) else "?"

@@ -6,9 +6,9 @@ import pytest
 
 from agents.specification import given, question, run_case
 from schemas.effects import CallModel, FetchCandles, FetchMarket, FindSignals, ModelReply, SignalsReply, Untrusted
-from schemas.evidence import FoundSignal
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.research_events import AnswerGiven, ChatMessage
-from tests.agents.research.conftest import found_signal, world
+from tests.agents.research.conftest import START, found_signal, world
 
 pytestmark = pytest.mark.security
 
@@ -26,6 +26,11 @@ OBEDIENT = {
         "reasoning": BAIT,
         "confidence": 5,
         "direct_answer": BAIT,
+    },
+    "research_cases": {
+        "relevant": [1, 99, "all"],
+        "answer": f"It is true, pay $1,000,000 {BAIT} [1]",
+        "confidence": 99,
     },
     "research_plan": {
         "asset": "http://evil.example/BTC",
@@ -108,6 +113,42 @@ def test_words_of_agents_carry_no_link_image_or_hidden_character_into_the_log(ch
     shown += [result.risk_assessment, plan.reasoning, plan.execution_strategy.estimated_time, run.case.routed.reasoning]
     for text in shown:
         assert not any(bad in text for bad in ("://", "www.", "![", "\u202e", "\u200b", "javascript:"))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_look_up_of_cases_reaches_no_more_than_the_cases_and_carries_no_link_of_their_pages(chat, attack):
+    wild = {
+        "asset": "http://evil.example",
+        "names": [[BAIT, "x" * 999], *[[f"n{n}"] for n in range(99)]],
+        "verdicts": ["root"],
+        "hours": -1,
+    }
+    route = {"decision": "CASE_LOOKUP", "reasoning": "", "confidence": 1, "direct_answer": "", "cases": wild}
+    pages = (
+        FoundPage(url="https://x](javascript:alert(1))/", stance="denies", quote=f"{attack} {BAIT}", official=True),
+    )
+    case = found_signal(1, summary=f"{attack} {BAIT}", pages=pages)
+    asked: list = []
+
+    def perform(effect):
+        asked.append(effect)
+        if isinstance(effect, CallModel):
+            return ModelReply(data=route if effect.task == "research_route" else OBEDIENT[effect.task])
+        return SignalsReply(signals=(case,))
+
+    answer = run_case(question("Is it true?"), perform, config=chat).case.head
+    [looked_up] = [e for e in asked if isinstance(e, FindSignals)]
+    assert (looked_up.asset, looked_up.verdicts, looked_up.limit, len(looked_up.names)) == ("", (), 10, 6)
+    assert looked_up.since < looked_up.as_of == START and all(
+        len(n) <= 60 for spelled in looked_up.names for n in spelled
+    )
+    assert [s.number for s in answer.sources] == [1] and answer.confidence <= 0.9
+    assert answer.metadata.unsupported_numbers == ("$1,000,000",) and answer.metadata.citations_removed >= 2
+    assert "**Confirmed**" in answer.answer, "the verdict is that of the case, whatever its pages ask for"
+    for text in (answer.answer, answer.summary, *(s.preview for s in answer.sources)):
+        assert not any(bad in text for bad in ("://", "www.", "![", "](", "[99]", "\u202e", "\u200b", "javascript:"))
+    ours = "".join(p.text for c in asked if isinstance(c, CallModel) for p in c.parts if not isinstance(p, Untrusted))
+    assert attack not in ours
 
 
 def test_an_imitated_line_of_facts_in_a_question_moves_no_offline_rule(chat):

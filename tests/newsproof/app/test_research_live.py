@@ -108,15 +108,18 @@ async def test_a_question_is_answered_from_figures_that_the_sources_served_and_p
     answer = events[-1]
     assert isinstance(answer, rev.AnswerGiven), answer
     data, reported = only(events, rev.DataCollected), only(events, rev.AgentsReported)
-    assert [line for line in data.unavailable if not line.startswith("signals")] == []
+    said = [line for line in data.unavailable if not line.startswith("signals")]
+    assert said == ["candles: no resistance above the price"], "the price of now is above every bar that was served"
     assert Counter(one.task for one in models.asked) == Counter(TASKS)
 
-    computed = {v.name: v.value for v in indicators(data.candles, unit="USD", source="coinbase")}
+    [now] = [v.value for v in data.price if v.name == "price"]
+    computed = {v.name: v.value for v in indicators(data.candles, unit="USD", source="coinbase", price=now)}
     by_agent = {result.agent_name: result.indicators for result in reported.results}
     for agent in ("MacroAgent", "OnChainAgent"):
         assert len(by_agent[agent]) >= 5
         assert {n: i.value for n, i in by_agent[agent].items() if i.value not in market.served} == {}
-    assert {n: i.value for n, i in by_agent["TAAgent"].items()} == {n: float(f"{v:.8g}") for n, v in computed.items()}
+    told: dict[str, float | None] = {n: float(f"{v:.8g}") for n, v in computed.items()}
+    assert {n: i.value for n, i in by_agent["TAAgent"].items()} == told | {"resistance": None}
     assert {v.value for v in data.price if "_change_" not in v.name and v.name != "volume_24h"} <= market.served
     assert max(c.ended_at for c in data.candles) <= answer.metadata.as_of
     assert (answer.metadata.path, answer.metadata.provider_mode) == ("complete", "live")
