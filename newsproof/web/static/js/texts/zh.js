@@ -460,6 +460,8 @@ export default {
   "term.future_evidence": "含未来证据",
   "term.injection_suspected": "疑似注入",
   "term.memory_unavailable": "记忆不可用",
+  "term.late": "收到过晚",
+  "term.backfilled": "事后补录",
   "term.offline": "离线",
   "term.supports": "支持",
   "term.denies": "否认",
