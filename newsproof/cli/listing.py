@@ -18,6 +18,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "up": ("process", "Run everything until Ctrl-C: servers, workers, the page."),
         "demo": ("process", "Send 42 real news items through the pipeline, and report."),
         "publish": ("publishing", "Put news in: JSON objects or lines of text."),
+        "listen": ("listening", "Bring news in: feeds, exchanges, channels, sockets."),
         "web": ("web", "Serve the page and the HTTP API by themselves."),
         "worker": ("process", "One worker, against configured servers."),
         "research-worker": ("process", "One worker of the research chat."),
@@ -42,6 +43,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Operate": {
         "doctor": ("operate", "What is configured, reachable and missing."),
+        "sources": ("listening", "Sources of news: on, off, your own, how each does."),
         "audit": ("read", "Read the whole log and check its promises."),
         "budget": ("operate", "What is spent and left, and what was denied."),
         "dlq": ("operate", "Dead letters: what failed or could not be read."),

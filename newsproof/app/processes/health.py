@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -26,6 +26,9 @@ from streams.effects.meter import Latencies
 from streams.publish.publisher import Publisher
 from streams.sink.sink import Sink
 from streams.worker import Worker
+
+if TYPE_CHECKING:
+    from streams.listening.listener import Listener
 
 log = structlog.get_logger(__name__)
 
@@ -187,6 +190,11 @@ def research_unready(worker: Worker, budget: BudgetLedger | None = None) -> dict
     if budget is not None and budget.state.limits is None:
         waits["budget"] = "the fold has not reached the end of the budget topic yet"
     return waits
+
+
+def listener_unready(listener: Listener) -> dict[str, str]:
+    """Return what the listener still waits for. One that stands by for another is ready."""
+    return {"lease": f"it is {listener.state}"} if listener.state in ("joining", "reading its memory") else {}
 
 
 def sink_unready(sink: Sink) -> dict[str, str]:
