@@ -9,7 +9,8 @@ import hashlib
 import re
 import struct
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
@@ -81,27 +82,43 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 def item_of(entry: Entry, source: Source) -> Item | None:
     """Return the item; None when it has no words."""
-    title, body = (_canonical(words, source.strip) for words in (entry.title, entry.text))
-    title = " ".join(title.split())
-    repeats = title and normalise_text(body).startswith(normalise_text(title))
-    text = cut_utf8(body if repeats or not title else f"{title}\n\n{body}".strip(), MAX_TEXT_BYTES)
-    if not normalise_text(text):
+    words = _words(entry.title, entry.text, source.strip)
+    if words is None:
         return None
     link, dated = canonical_link(entry.link.strip()), "" if entry.published is None else str(entry.published)[:100]
     published = parse_published(entry.published, ZoneInfo(source.timezone))
     return Item(
-        external_id=_external_id(entry.guid, link, f"{title or text[:200]}\n{dated}"),
-        title=title,
-        text=text,
-        text_hash=text_hash(text),
-        title_hash=text_hash(title) if title else "",
-        sketch=sketch(text),
+        external_id=_external_id(entry.guid, link, f"{words.title or words.text[:200]}\n{dated}"),
+        title=words.title,
+        text=words.text,
+        text_hash=words.text_hash,
+        title_hash=words.title_hash,
+        sketch=words.sketch,
         published=published if published is not None and published >= EARLIEST else None,
         dated=dated,
         link=link,
         author=visible(entry.author)[:200],
         media=entry.media[:20],
     )
+
+
+class _Words(NamedTuple):
+    title: str
+    text: str
+    text_hash: str
+    title_hash: str
+    sketch: bytes
+
+
+@lru_cache(maxsize=8192)  # of 50 items of a feed that changed, 49 are those of the last look
+def _words(title: str, text: str, strip: tuple[str, ...]) -> _Words | None:
+    title, body = (_canonical(words, strip) for words in (title, text))
+    title = " ".join(title.split())
+    repeats = title and normalise_text(body).startswith(normalise_text(title))
+    text = cut_utf8(body if repeats or not title else f"{title}\n\n{body}".strip(), MAX_TEXT_BYTES)
+    if not normalise_text(text):
+        return None
+    return _Words(title, text, text_hash(text), text_hash(title) if title else "", sketch(text))
 
 
 def canonical_link(link: str) -> str:

@@ -41,7 +41,8 @@ class Markets:
         if self._source.url not in ccxt.exchanges:
             raise NotReadError(f"ccxt knows no exchange {self._source.url!r:.40}: correct url", state="blocked")
         if self._api is None:
-            self._api = getattr(ccxt, self._source.url)({"enableRateLimit": True, "timeout": TIMEOUT_MS})
+            options = {"enableRateLimit": True, "timeout": TIMEOUT_MS, "requests_trust_env": self._base_url is None}
+            self._api = getattr(ccxt, self._source.url)(options)
             if isinstance(self._api.options.get("fetchMarkets"), dict):
                 self._api.options["fetchMarkets"]["types"] = ["spot"]
             if self._base_url is not None:

@@ -152,7 +152,7 @@ def _checked(source: Source) -> Source:
         raise ValueError("say where the words are: title or text")
     try:
         ZoneInfo(source.timezone)
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, KeyError) as exc:
         raise ValueError(f"timezone {source.timezone!r} is none; write one such as Asia/Shanghai") from exc
     for pattern in source.strip:
         re.compile(pattern)

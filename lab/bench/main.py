@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from lab.bench import auditing, installation, measures, memory, nulls, queue, replay, sink, streams
+from lab.bench import auditing, installation, listen, measures, memory, nulls, queue, replay, sink, streams
 from lab.bench.measures import Figure
 from newsproof.app.invocation import json_line, table
 
@@ -26,6 +26,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "replay": replay.replayed,
     "streams": streams.streams,
     "nulls": nulls.nulls,
+    "listen": listen.listen,
     "rest": installation.rest,
     "burst": installation.burst,
 }
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, rest, burst",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, rest, burst",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -53,6 +54,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
     )
+    parser.add_argument("--items", type=int, default=listen.ITEMS, help="how many items feeds show (listen)")
+    parser.add_argument("--kills", type=int, default=listen.KILLS, help="SIGKILLs of listener and broker (listen)")
+    parser.add_argument("--seed", type=int, default=1, help="repeats the plan of a run (listen)")
     args = parser.parse_args(argv)
     sized = {
         "queue": args.news,
@@ -66,6 +70,9 @@ def main(argv: list[str] | None = None) -> int:
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
+        if name == "listen":
+            figures += asyncio.run(listen.listen(args.items, args.kills, args.seed))
+            continue
         figures += asyncio.run(MEASURES[name](sized[name]) if name in sized else MEASURES[name]())
     if args.json:
         json_line({"machine": machine(), "figures": figures})

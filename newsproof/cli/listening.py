@@ -19,6 +19,7 @@ from infra.listeners.sockets import connected
 from infra.listeners.source import Source, chosen, missing, sources_of
 from infra.settings import Settings
 from newsproof.app.composition import topics_of
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.listening import COSTS, look_once, own_file, run_listener
 from newsproof.app.servers import say_on_stderr, servers
@@ -181,7 +182,7 @@ def _print_items(
         f"{len(rows)} of {sum(len(items) for _, items in found)} items would be published by a first look; "
         f"{len(silent)} of {len(found)} sources did not answer{': ' if silent else ''}{', '.join(silent)}."
     )
-    say_result(COSTS)
+    say_result(as_started(COSTS))
 
 
 # sources
@@ -275,7 +276,7 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
         raise ConfigError(f"{url!r:.100} is no address: write https://host/feed")
     lines = [f"{n} = {'true' if v is True else chr(34) + str(v) + chr(34)}" for n, v in row.items() if v is not None]
     path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
-    say_result(f"{name} is on: written to {path}. Try it: newsproof sources check {name}")
+    say_result(as_started(f"{name} is on: written to {path}. Try it: `newsproof sources check {name}`"))
 
 
 def _appended(settings: Settings, rows: str) -> Path:

@@ -21,7 +21,7 @@ from infra.owner_only import write_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory
-from newsproof.app.hints import command_name
+from newsproof.app.hints import as_started, command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.research_composition import refuse_unusable_research
 from newsproof.app.servers import running_clickhouse
@@ -198,7 +198,9 @@ def _listener_in_words(settings: Settings) -> str:
     """Return what is listened to, and what that costs. Raises ConfigError: the sources are wrong."""
     from newsproof.app.processes.listening import COSTS, Sources  # half a second, of which others need nothing
 
-    return f"{len(Sources(settings)())} sources (`newsproof sources`). {COSTS}"
+    sources = Sources(settings)
+    left_out = f", {', '.join(sources.lacking)} left out" if sources.lacking else ""
+    return as_started(f"{len(sources())} sources{left_out}: `newsproof sources` says how each does. {COSTS}")
 
 
 def _without_password(url: str) -> str:

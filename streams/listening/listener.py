@@ -55,6 +55,8 @@ CHANGED_EVERY_S = 5.0
 TAKEN_WITHIN_S = 15.0
 LOOKS_OF_A_GAP = 5
 """Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
+SKEW_S = 2.0
+"""Difference of the clocks from which on it is told; headers say whole seconds."""
 _KEPT_LAGS = 200
 _UNKNOWN = Validators()
 
@@ -219,6 +221,8 @@ class Listener:
                 raise
             log.exception("a look failed in an unforeseen way", source=source.id)
             return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", state="backing_off"))
+        if abs(looked.skew_s or 0.0) > SKEW_S >= abs(health.skew_s or 0.0):
+            log.warning("its clock and ours differ", source=source.id, ahead_s=looked.skew_s)
         health.skew_s = looked.skew_s
         if looked.items is None:
             await self._unchanged(source, looked)

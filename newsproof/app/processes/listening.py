@@ -51,6 +51,8 @@ class Sources:
         self._file, self._contact, self._only = own_file(settings), settings.listener_contact, tuple(only)
         self._stamp: int | None = None
         self.listed: dict[str, Source] = {}
+        self.lacking: dict[str, str] = {}
+        """Sources that are on and left out → what is to be set first."""
         self._on: list[Source] = []
         self._read()
         if not self._on:
@@ -71,10 +73,8 @@ class Sources:
         self._stamp = self._stamp_now()
         self.listed = sources_of(self._file)
         on = chosen(self.listed, self._only)
-        lacking = {source.id: do for source in on if (do := missing(source, self._contact))}
-        for name, do in lacking.items():
-            log.warning("a source is left out", source=name, do=do)
-        self._on = [source for source in on if source.id not in lacking]
+        self.lacking = {source.id: do for source in on if (do := missing(source, self._contact))}
+        self._on = [source for source in on if source.id not in self.lacking]
 
     def _stamp_now(self) -> int | None:
         try:
@@ -131,7 +131,7 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
     hooks = Webhooks(settings, sources)
     await hooks.start()
     serve_health(settings, ListenerMetrics(listener), lambda: listener_unready(listener))
-    log.info("listener starts", sources=len(sources()), costs=COSTS)
+    log.info("listener starts", sources=len(sources()), left_out=sources.lacking, costs=COSTS)
     try:
         await run_until(signalled, (listener.run, listener.stop))
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -9,7 +10,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
+from aiohttp import web
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
@@ -17,6 +20,7 @@ from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Source
 from schemas.news import News, decode_news
 from schemas.topics import Topics
+from streams.listening import listener as listener_module
 from streams.listening.listener import Health, Listener, Options
 from streams.listening.memory import ItemLog, remembered_in
 from tests.infra.fakes.server import Say
@@ -169,3 +173,66 @@ async def test_ended_at_any_write_and_with_texts_rendered_anew_meanwhile_no_item
     times = Counter((one.source, one.external_id, one.text_hash) for one in await world.news())
     cases = Counter(one[:2] for one in times)
     assert len(cases) == 300 and set(cases.values()) == {1}
+
+
+class Stream:
+    """A WebSocket source: sends what is queued to whoever is connected; None drops the connection. ``history`` is its REST side."""
+
+    def __init__(self) -> None:
+        self.queued: asyncio.Queue[bytes | str | None] = asyncio.Queue()
+        self.history: list[dict[str, Any]] = []
+        self.pongs: list[str] = []
+
+    async def ws(self, request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse()
+        await ws.prepare(request)
+        while (message := await self.queued.get()) is not None:
+            await (ws.send_str(message) if isinstance(message, str) else ws.send_bytes(message))
+            if message == "ping":
+                self.pongs.append(await ws.receive_str())
+        await ws.close()
+        return ws
+
+    async def rest(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.history)
+
+
+async def test_a_socket_is_heard_answers_pings_and_after_a_drop_what_was_missed_is_looked_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener_module, "SOCKET_PAUSES_S", (0.01, 60.0))
+    stream = Stream()
+    app = web.Application()
+    app.add_routes([web.get("/ws", stream.ws), web.get("/rest", stream.rest)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+
+    def told(number: int) -> dict[str, Any]:
+        return {
+            "_id": str(number),
+            "title": f"Event {number} of a socket",
+            "time": int(datetime.now(UTC).timestamp() * 1000),
+        }
+
+    source = Source(
+        id="stream", kind="socket", url=f"ws://127.0.0.1:{port}/ws", private=True, item_id="_id", title="title", published="time",
+        ping="ping", pong="pong", refill=f"http://127.0.0.1:{port}/rest", refill_items="[]", robots=False,
+    )  # fmt: skip
+    listener = Listener(world.address, world.topics, lambda: [source], world.fetcher, Options(jitter=0))
+    running = asyncio.create_task(listener.run())
+    one, two, three = (told(n) for n in range(1, 4))
+    for message in ("ping", orjson.dumps(one), "no json", b'{"hello": 1}', None):
+        stream.queued.put_nowait(message)
+    stream.history = [one, two]
+    stream.queued.put_nowait(orjson.dumps(three).decode())
+    async with asyncio.timeout(60):
+        while len(found := await world.news()) < 3:  # noqa: ASYNC110 - the log tells no event
+            await asyncio.sleep(0.05)
+    listener.stop()
+    stream.queued.put_nowait(None)
+    await running
+    await runner.cleanup()
+    assert sorted(one.external_id or "" for one in found) == ["1", "2", "3"] and stream.pongs == ["pong"]
+    assert listener.health["stream"].counts["new"] == 3 and listener.health["stream"].counts["refused"] == 1
