@@ -14,7 +14,7 @@ from schemas.ids import text_hash
 from schemas.news import News
 
 EDITED_FROM = 0.15
-"""Share of a text's shingles beyond which its change is an edit. Sketches tell it in steps of 1/16."""
+"""Share of a text's shingles beyond which its change is an edit."""
 MAX_EDITS = 3
 Outcome = Literal["new", "late", "backfilled", "edit", "repeat", "recorded", "refused"]
 """new, late, backfilled and edit become news. ``recorded``: remembered, and no news; ``refused``: cannot be news."""

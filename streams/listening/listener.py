@@ -236,8 +236,10 @@ class Listener:
             return await self._fetcher.look(source, _UNKNOWN if again else cursor.validators)
         markets = self._markets.setdefault(source.id, Markets(source))
         found = await markets.look()
-        cursor.markets, items = changes(source, cursor.markets, found)
-        return Looked(received_at=datetime.now(UTC), validators=_UNKNOWN, items=items)
+        before = cursor.markets
+        cursor.markets, items = changes(source, before, found)
+        is_same = cursor.markets == before
+        return Looked(received_at=datetime.now(UTC), validators=_UNKNOWN, items=None if is_same else items)
 
     async def _hear(self, source: Source) -> None:
         pause, most = SOCKET_PAUSES_S
@@ -307,9 +309,9 @@ class Listener:
             seen = [msgspec.structs.replace(one, left_at=at) for one in seen]
         cursor.validators = _UNKNOWN if waiting else validators
         cursor.looked_at = at
+        was = cursor.state
         self._noted(cursor, outcomes, at)
-        async with self._turn:
-            await self._log.record(news, seen, cursor, memory.forgotten(source.id, at))
+        await self._recorded(news, seen, cursor, was, is_changed=bool(waiting) or source.kind == "markets")
         if news:
             self.acknowledged.add(time.monotonic() - began)
         self._looked_back.add(source.id)
@@ -378,11 +380,20 @@ class Listener:
         cursor.looked_at, cursor.validators = looked.received_at, looked.validators
         cursor.state, cursor.why = "ok", ""
         self._succeeded(source)
-        if was != "ok" or cursor.written_at is None or looked.received_at - cursor.written_at > WRITTEN_EVERY:
+        await self._recorded([], [], cursor, was, is_changed=False)
+
+    async def _recorded(
+        self, news: list[tuple[bytes, bytes]], seen: list[Seen], cursor: SourceCursor, was: str, *, is_changed: bool
+    ) -> None:
+        """Write what a look brought; a cursor of which little changed every ``WRITTEN_EVERY`` only. ``was``: its state before."""
+        assert cursor.looked_at is not None
+        forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at)
+        is_old = cursor.written_at is None or cursor.looked_at - cursor.written_at > WRITTEN_EVERY
+        if news or seen or forgotten or is_changed or is_old or was != cursor.state:
             async with self._turn:
-                await self._log.record((), (), cursor)
+                await self._log.record(news, seen, cursor, forgotten)
         else:
-            self._log.memory.cursors[source.id] = cursor
+            self._log.memory.cursors[cursor.source] = cursor
 
     def _succeeded(self, source: Source) -> None:
         health = self._of(source)

@@ -18,6 +18,7 @@ from infra.listeners.webhook import application, key_of, news_of_hook, why_not
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
 
+pytestmark = pytest.mark.security
 KEY = bytes(range(32))
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
 STORY = {

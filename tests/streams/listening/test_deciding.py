@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import datetime, timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from streams.listening.deciding import (
     remembered,
     seen_in,
 )
+from streams.listening.memory import Memory
 from tests.infra.fakes.sources import NOON, STORY
 
 SOURCE = Source(id="wire", kind="feed", url="https://x.example", language="en", group="owner")
@@ -66,6 +68,34 @@ def test_a_known_item_is_news_again_only_when_its_title_or_much_of_its_text_chan
         assert decide(item(f"Title {number}"), seen, LOOK, is_known_text=False) == said
         if said == "edit":
             seen = remembered("wire", item(f"Title {number}"), said, seen)
+
+
+def test_a_day_of_renderings_is_no_edit() -> None:
+    rng, long = random.Random(3), STORY + " ".join(f"word{n}" for n in range(160))
+    seen = remembered("wire", item(text=long), "new", None)
+    for minute in range(24 * 60):
+        text = f"{long} {rng.randrange(99)} comments. {rng.randrange(9)} min read".replace(
+            " ", "  " if minute % 2 else " "
+        )
+        assert (
+            decide(
+                item("EXCHANGE lists ZK" if minute % 3 else "Exchange lists ZK!", text), seen, LOOK, is_known_text=False
+            )
+            == "repeat"
+        )
+
+
+def test_an_item_is_forgotten_when_its_source_has_not_shown_it_for_35_days() -> None:
+    memory = Memory()
+    for name in ("here", "gone"):
+        memory.put(replace(remembered("wire", item(name), "new", None), external_id=name))
+    for left in memory.left("wire", ["here"], NOON):
+        memory.put(left)
+    assert memory.left("wire", ["here"], NOON) == [] == memory.forgotten("wire", NOON + 34 * DAY)
+    (old,) = memory.forgotten("wire", NOON + 36 * DAY)
+    memory.forget(old)
+    assert (old.external_id, list(memory.items["wire"])) == ("gone", ["here"])
+    assert memory.knows_text("wire", item("here").text_hash) and not memory.knows_text("wire", item("gone").text_hash)
 
 
 def test_a_text_that_is_known_under_another_id_is_no_news() -> None:

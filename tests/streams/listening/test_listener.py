@@ -92,6 +92,7 @@ async def test_a_source_from_its_first_look_over_an_edit_to_what_is_late(world: 
         assert backfilled.received_at is None and backfilled.as_of == backfilled.published_at
 
 
+@pytest.mark.security
 async def test_ids_that_change_and_an_archive_open_nothing_and_a_flood_comes_in_turns(world: World) -> None:
     items = [recent(n) for n in range(12)]
     async with Newsroom(wire=items) as room:
@@ -104,6 +105,7 @@ async def test_ids_that_change_and_an_archive_open_nothing_and_a_flood_comes_in_
         assert len(await world.news()) == 12
 
 
+@pytest.mark.security
 async def test_what_a_site_refuses_breaks_or_never_ends_is_said_and_troubles_no_other(world: World) -> None:
     challenge = Say(b"<!doctype html><title>Just a moment...</title>", headers={"content-type": "text/html"})
     async with Newsroom(good=[recent(1)]) as room:
