@@ -9,7 +9,10 @@ from typing import Any
 
 import msgspec
 
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.source import Source
+from schemas.news import News, decode_news
+from schemas.topics import Topics
 from tests.infra.fakes.server import Behaviour, Received, Say
 from tests.infra.fakes.site import Site
 
@@ -179,3 +182,11 @@ class Newsroom(Site):
 def recent(number: int, *, id: str = "", age_s: float = 60.0) -> Told:
     """Return an item of a minute ago."""
     return Told(id=id or f"n{number}", title=f"Event {number} of many", at=datetime.now(UTC) - timedelta(seconds=age_s))
+
+
+async def news_in(address: KafkaAddress, topics: Topics) -> list[News]:
+    """Return all records of ``news``."""
+    found: list[News] = []
+    async for _, records in read_range(address, await offsets_of(address, topics.news)):
+        found += [decode_news(one.value, now=datetime.now(UTC)) for one in records]
+    return found

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -17,22 +14,15 @@ from aiohttp import web
 from infra.listeners.webhook import application, key_of, news_of_hook, why_not
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
+from tests.infra.fakes.webhooks import SECRET, signed
 
 pytestmark = pytest.mark.security
-KEY = bytes(range(32))
-SECRET = "whsec_" + base64.b64encode(KEY).decode()
 STORY = {
     "text": "Exchange halts withdrawals",
     "published_at": "2026-03-10T12:00:00Z",
     "id": 7,
     "source": "somebody else",
 }
-
-
-def signed(body: bytes, *, name: str = "msg_1", at: float | None = None, key: bytes = KEY) -> dict[str, str]:
-    stamp = str(int(at if at is not None else datetime.now(UTC).timestamp()))
-    of = base64.b64encode(hmac.digest(key, f"{name}.{stamp}.".encode() + body, hashlib.sha256)).decode()
-    return {"webhook-id": name, "webhook-timestamp": stamp, "webhook-signature": f"v1,{'A' * 44} v1,{of}"}
 
 
 @pytest.fixture

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
+import orjson
 import pytest
 from typer.testing import CliRunner
 
+from infra.embedded.child import free_ports
+from infra.kafka.topics import KafkaAddress
 from infra.settings import load_settings
 from newsproof.app import exits
-from newsproof.app.processes.listening import Sources, Webhooks, span_of
+from newsproof.app.processes.listening import Sources, Webhooks, run_listener, span_of
 from newsproof.app.processes.supervisor import _services
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
-from tests.infra.fakes.sources import recent, rss
+from schemas.topics import Topics
+from tests.infra.fakes.sources import news_in, recent, rss
+from tests.infra.fakes.webhooks import SECRET, signed
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -131,3 +140,46 @@ def test_a_port_for_webhooks_without_a_secret_is_refused() -> None:
     settings = load_settings(_env_file=None, listener_webhook_port=0, kafka_bootstrap_servers="127.0.0.1:1")
     with pytest.raises(ConfigError, match="LISTENER_WEBHOOK_SECRET is not"):
         Webhooks(settings, Sources(settings))
+
+
+def test_one_look_publishes_and_the_list_says_what_came_of_it(
+    newsproof: Any, site: str, address: KafkaAddress, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (address.as_environment() | {"NEWSPROOF_TOPIC_PREFIX": topics.prefix}).items():
+        monkeypatch.setenv(name, value)
+    newsproof("sources", "add", f"{site}/feed.xml", "--id", "mine", "--private")
+    status, output = newsproof("listen", "--once", "--source", "mine", "--json")
+    (looked,) = documents(output)
+    assert status == exits.OK and looked == {
+        "source": "mine",
+        "state": "ok",
+        "items": {"new": 1, "recorded": 1},
+        "why": "",
+    }
+    (row,) = [one for one in documents(newsproof("sources", "--json")[1]) if one["id"] == "mine"]
+    assert (row["state"], row["new"], row["looked_at"] is None) == ("ok", 1, False)
+
+
+async def test_the_process_listens_takes_webhooks_and_ends_in_order(
+    site: str, address: KafkaAddress, topics: Topics, tmp_path: Path
+) -> None:
+    file, (port,) = tmp_path / "own.toml", free_ports(1)
+    file.write_text(f'[[source]]\nid = "mine"\nkind = "feed"\nurl = "{site}/feed.xml"\nprivate = true\n')
+    settings = load_settings(
+        _env_file=None, listener_sources=file, listener_webhook_port=port, listener_webhook_secret=SECRET,
+        newsproof_topic_prefix=topics.prefix, topic_partitions=2, metrics_port=0,
+        kafka_bootstrap_servers=address.bootstrap, kafka_embedded_password_file=address.password_file,
+    )  # fmt: skip
+    running = asyncio.create_task(run_listener(settings, only=["mine"]))
+    body, answered = orjson.dumps({"text": "Exchange halts withdrawals", "id": 7}), None
+    async with asyncio.timeout(60), httpx.AsyncClient(trust_env=False) as http:
+        while answered is None:
+            with suppress(httpx.ConnectError):
+                answered = await http.post(f"http://127.0.0.1:{port}/hooks/hooked", content=body, headers=signed(body))
+            await asyncio.sleep(0.05)
+        while len(found := await news_in(address, topics)) < 2:  # noqa: ASYNC110 - the log tells no event
+            await asyncio.sleep(0.05)
+    signal.raise_signal(signal.SIGTERM)
+    await running
+    assert answered.status_code == 202
+    assert {(one.source, one.external_id) for one in found} == {("mine", "n1"), ("hooked", "7")}

@@ -15,23 +15,16 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress
 from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Source
-from schemas.news import News, decode_news
+from schemas.news import News
 from schemas.topics import Topics
 from streams.listening import listener as listener_module
 from streams.listening.listener import Health, Listener, Options
 from streams.listening.memory import ItemLog, remembered_in
 from tests.infra.fakes.server import Say
-from tests.infra.fakes.sources import Newsroom, Told, recent, rss
-
-
-async def news_in(address: KafkaAddress, topics: Topics) -> list[News]:
-    found: list[News] = []
-    async for _, records in read_range(address, await offsets_of(address, topics.news)):
-        found += [decode_news(one.value, now=datetime.now(UTC)) for one in records]
-    return found
+from tests.infra.fakes.sources import Newsroom, Told, news_in, recent, rss
 
 
 class World:
