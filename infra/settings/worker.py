@@ -28,7 +28,7 @@ class WorkerSettings(BaseSettings):
         ge=0,
         le=65535,
         description="/metrics, /healthz and /readyz of a worker or the sink; unset: none; 0: a free one, which the log "
-        "names. `up` counts on from this port: its workers, then the sink",
+        "names. `up` counts on from this port: its workers, the sink, the research worker, the listener",
     )
     metrics_host: str = Field(
         "127.0.0.1", description="Address that METRICS_PORT is opened on; anything but loopback is open to the network"
