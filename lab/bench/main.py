@@ -34,6 +34,29 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the named measurements (all when none is named) and print their figures."""
+    args = _parser().parse_args(argv)
+    sized: dict[str, tuple[Any, ...]] = {
+        "queue": (args.news,),
+        "audit": (args.events or auditing.EVENTS,),
+        "sink": (args.events or sink.EVENTS,),
+        "memory": (args.entries,),
+        "replay": (args.cases,),
+        "streams": (args.seconds,),
+        "nulls": (args.repetitions,),
+        "listen": (args.items, args.kills, args.seed),
+    }
+    figures: list[Figure] = []
+    for name in args.measure or MEASURES:
+        print(f"measuring {name} …", file=sys.stderr, flush=True)
+        figures += asyncio.run(MEASURES[name](*sized.get(name, ())))
+    if args.json:
+        json_line({"machine": machine(), "figures": figures})
+    else:
+        _table(figures)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -P -m lab bench", description=__doc__)
     parser.add_argument(
         "measure",
@@ -57,28 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--items", type=int, default=listen.ITEMS, help="how many items feeds show (listen)")
     parser.add_argument("--kills", type=int, default=listen.KILLS, help="SIGKILLs of listener and broker (listen)")
     parser.add_argument("--seed", type=int, default=1, help="repeats the plan of a run (listen)")
-    args = parser.parse_args(argv)
-    sized = {
-        "queue": args.news,
-        "audit": args.events or auditing.EVENTS,
-        "sink": args.events or sink.EVENTS,
-        "memory": args.entries,
-        "replay": args.cases,
-        "streams": args.seconds,
-        "nulls": args.repetitions,
-    }
-    figures: list[Figure] = []
-    for name in args.measure or MEASURES:
-        print(f"measuring {name} …", file=sys.stderr, flush=True)
-        if name == "listen":
-            figures += asyncio.run(listen.listen(args.items, args.kills, args.seed))
-            continue
-        figures += asyncio.run(MEASURES[name](sized[name]) if name in sized else MEASURES[name]())
-    if args.json:
-        json_line({"machine": machine(), "figures": figures})
-    else:
-        _table(figures)
-    return 0
+    return parser
 
 
 def machine() -> str:
