@@ -6,7 +6,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from agents.text.han import simplified
@@ -123,11 +123,11 @@ def words_regex(entries: Iterable[str]) -> re.Pattern[str]:
 class Words:
     """A pattern of which every match holds an entry of a word list, for folded texts in lower case.
 
-    Most texts hold none, so entries are looked for first, and only those that begin as some word of the text does. The pattern
-    is compiled when one is there: most of a claim's own lists never are.
+    Most texts hold none, so the entries are looked for first, and the pattern is compiled when one is there: most of a
+    claim's own lists never are.
     """
 
-    __slots__ = ("_beginnings", "_beside", "_compiled", "_entries", "_given", "_stems")
+    __slots__ = ("_beside", "_compiled", "_entries", "_given", "_stems")
 
     def __init__(
         self, entries: Iterable[str], pattern: Callable[[str], str] | None = None, beside: tuple[str, ...] = ()
@@ -139,11 +139,7 @@ class Words:
         self._entries = tuple(e.lower() for e in entries)
         self._given, self._beside = pattern, beside
         self._compiled: re.Pattern[str] | None = None
-        self._stems: dict[str, tuple[str, ...]] = {}
-        for entry in map(fold_han, self._entries):
-            start = _beginning(entry)
-            self._stems[start] = (*self._stems.get(start, ()), entry.removesuffix("*"))
-        self._beginnings = frozenset(self._stems)
+        self._stems = tuple(fold_han(e).removesuffix("*") for e in self._entries)
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match."""
@@ -165,10 +161,7 @@ class Words:
         return self._compiled
 
     def _are_in(self, text: str) -> bool:
-        there = _beginnings_in(text)
-        if self._beginnings.isdisjoint(there) or (self._beside and not holds_any(text, self._beside)):
-            return False
-        return any(holds_any(text, self._stems[start]) for start in self._beginnings & there)
+        return holds_any(text, self._stems) and (not self._beside or holds_any(text, self._beside))
 
 
 def holds_any(text: str, words: tuple[str, ...]) -> bool:
@@ -177,27 +170,3 @@ def holds_any(text: str, words: tuple[str, ...]) -> bool:
         if word in text:
             return True
     return False
-
-
-_BEGINNINGS = re.compile(r"([a-z0-9]{1,4})[a-z0-9]*")
-"""Four letters: more would tell little more apart."""
-
-
-def _beginning(entry: str) -> str:
-    """Return what :func:`_beginnings_in` holds of every text that :func:`words_pattern` finds this entry in."""
-    stem = entry.removesuffix("*")
-    if has_cjk(entry) or not entry[:1].isascii():
-        return stem[:2]
-    found = _BEGINNINGS.search(stem)
-    # A shorter stem may begin a word of which the text's beginning is longer.
-    return found[1] if found and (len(found[1]) == 4 or found.end() < len(stem) or stem is entry) else ""
-
-
-# Some twenty lists are asked of one sentence after the other.
-@lru_cache(maxsize=64)
-def _beginnings_in(text: str) -> frozenset[str]:
-    """Return the beginnings of all words of a text, and of a text with other letters all its characters and pairs of them."""
-    found = {"", *_BEGINNINGS.findall(text)}
-    if not text.isascii():
-        found.update(text, map(str.__add__, text, text[1:]))
-    return frozenset(found)

@@ -192,6 +192,12 @@ class Engine:
         connection.query(f"SET {pairs}", "Null")
 
 
+_OF_THE_CHECK = re.compile(
+    r": In scope SELECT (?:parseQueryToJSON|formatQuerySingleLine)\(.*(?=\. \(\w+\)$)", re.DOTALL
+)
+"""What the engine adds to the refusal of a statement about the question that the check asked it."""
+
+
 def _checked(connection: Connection, sql: str) -> str:
     """Check a restricted user's statement; return the text to run. Raises EngineError."""
 
@@ -199,7 +205,7 @@ def _checked(connection: Connection, sql: str) -> str:
         try:
             result = connection.query(question, "TabSeparatedRaw", params=dict(parameters))
         except RuntimeError as exc:
-            raise ValueError(str(exc)) from exc
+            raise ValueError(_OF_THE_CHECK.sub("", str(exc))) from exc
         return bytes(result.get_memview().view()).decode("utf-8", "replace") if result.size() else ""
 
     try:

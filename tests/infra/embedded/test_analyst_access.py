@@ -153,6 +153,15 @@ async def test_rows_that_follow_a_statement_are_refused_as_the_statement_is(anal
     assert (elsewhere.status_code, "reads newsproof only" in elsewhere.text) == (403, True)
 
 
+async def test_a_statement_with_an_error_is_refused_without_a_word_on_how_it_was_checked(
+    analyst: httpx.AsyncClient,
+) -> None:
+    for wrong in ("SELEC 1 FROM notes", "SELECT (SELECT 1\nFROM notes"):
+        said = (await analyst.post("/", content=wrong)).text
+        assert said.startswith("Code: 62. DB::Exception: Syntax error") and "parseQuery" not in said, said
+        assert said.rstrip().endswith(". (SYNTAX_ERROR)"), said
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
