@@ -13,6 +13,7 @@ from agents.evidence.witnesses import Heard
 from agents.judging import Judged, not_judged
 from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
+from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import (
     SIGNAL_SCHEMA_VERSION,
     Draft,
@@ -114,6 +115,7 @@ def case_flags(case: Case) -> tuple[str, ...]:
         flags.append(f"degraded:{case.degraded.reason}")
     if case.config.provider_mode != "live":
         flags.append("offline")
+    flags += [flag for flag in sorted(NOT_LIVE_FLAGS) if flag in flags_of(case.news)]
     return tuple(flags)
 
 

@@ -1,5 +1,5 @@
-"""Rewrite what is generated in the documentation: the marked blocks of README.md, architecture.md and research-chat.md,
-asyncapi.json and conformance.md; then what docs/schema.py writes of the tables.
+"""Rewrite what is generated in the documentation: the marked blocks of README.md, architecture.md, sources.md and
+research-chat.md, asyncapi.json and conformance.md; then what docs/schema.py writes of the tables.
 
     ./.venv/bin/python docs/generate.py
 
@@ -21,6 +21,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
 from agents.graphs import research, verification  # noqa: E402 - found by the line above, from wherever this is started
+from infra.listeners.source import sources_of  # noqa: E402
 from newsproof.app.version import VERSION  # noqa: E402
 from newsproof.cli.exports import json_schemas  # noqa: E402
 from schemas.investigation_events import InvestigationAsked  # noqa: E402
@@ -39,9 +40,21 @@ def blocks() -> dict[str, dict[str, str]]:
         "README.md": readme,
         "README.zh.md": readme,
         "docs/architecture.md": {"tree": f"```\n{tree()}\n```"},
+        "docs/sources.md": {"table": sources()},
         "docs/research-chat.md": {"flow": f"```mermaid\n{research().mermaid()}\n```"},
         "docs/investigations.md": {"flow": f"```mermaid\n{research().mermaid(InvestigationAsked)}\n```"},
     }
+
+
+def sources() -> str:
+    """Return the table of every source that ships."""
+    rows = ["| id | kind | address | on | official | every | shape | note |", "|---|---|---|---|---|---|---|---|"]
+    for one in sources_of(None).values():
+        address = f"`{one.url}`" if one.kind == "markets" else one.url.replace("&", "&amp;").replace("|", "&#124;")
+        marks = ("yes" if one.default else "", "yes" if one.official else "", f"{one.every_s:g} s", one.evidence)
+        what = f"{one.terms_note} Needs LISTENER_CONTACT.".strip() if one.contact else one.terms_note
+        rows.append(f"| {one.id} | {one.kind} | {address} | {' | '.join(marks)} | {what} |")
+    return "\n".join(rows)
 
 
 def tree() -> str:

@@ -6,7 +6,7 @@ Imports nothing heavy, because the process that reads pages imports it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -26,16 +26,16 @@ def cut_utf8(text: str, max_bytes: int) -> str:
     return text if len(raw) <= max_bytes else raw[:max_bytes].decode("utf-8", "ignore")
 
 
-def parse_published(value: Any) -> datetime | None:
+def parse_published(value: Any, zone: tzinfo = UTC) -> datetime | None:
     """Parse an RFC 2822, ISO 8601 or plain date, or an epoch number; return it in UTC, None if it cannot be parsed.
 
-    A missing zone is taken as UTC, a missing time of day as midnight.
+    A missing zone is taken as ``zone``, a missing time of day as midnight.
     """
     try:
         parsed = _parse_any(value)
         if parsed is None:
             return None
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -33,7 +33,7 @@ EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it,
-    ``flags`` alone is read (:func:`is_live`). ``origins``: addresses of the pages that the item was made of, as a watch makes
+    ``flags`` alone is read (:func:`flags_of`). ``origins``: addresses of the pages that the item was made of, as a watch makes
     one; neither they nor other pages of their owners bear it out.
 
     What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
@@ -88,6 +88,12 @@ NOT_LIVE_FLAGS = frozenset({"late", "backfilled"})
 of its own, ``backfilled`` where it was asked for the past."""
 
 
+def flags_of(news: News) -> tuple[str, ...]:
+    """Return the words of ``extra.flags``."""
+    flags = news.extra.get("flags")
+    return tuple(flag for flag in flags if isinstance(flag, str)) if isinstance(flags, list | tuple) else ()
+
+
 def is_live(news: News, opened_at: datetime) -> bool:
     """Return whether the item was judged as it came in: its signal could be acted on no earlier than it was emitted.
 
@@ -95,8 +101,7 @@ def is_live(news: News, opened_at: datetime) -> bool:
     ``NOT_LIVE_FLAGS``, and an opening at most ``BACKFILLED_AFTER`` after it. How old an item was when it was received does not
     matter: nobody here had it earlier (docs/adr/0020).
     """
-    flags = news.extra.get("flags")
-    flagged = isinstance(flags, list | tuple) and any(flag in NOT_LIVE_FLAGS for flag in flags if isinstance(flag, str))
+    flagged = NOT_LIVE_FLAGS.intersection(flags_of(news))
     return news.received_at is not None and not flagged and opened_at - news.received_at <= BACKFILLED_AFTER
 
 

@@ -60,6 +60,21 @@ class Topics(msgspec.Struct, frozen=True):
         """One empty partition: whoever its group assigns it to, publishes."""
         return self.prefix + "publisher-lease"
 
+    @property
+    def listener_items(self) -> str:
+        """What listeners have seen: a record for each source and external id."""
+        return self.prefix + "listener-items"
+
+    @property
+    def listener_cursors(self) -> str:
+        """How far listeners are: a record for each source, and one for the news that they wrote."""
+        return self.prefix + "listener-cursors"
+
+    @property
+    def listener_lease(self) -> str:
+        """One empty partition: whoever its group assigns it to, listens."""
+        return self.prefix + "listener-lease"
+
     def group(self, reader: str) -> str:
         """Consumer group of a reader: worker, publisher, sink."""
         return self.prefix + reader

@@ -40,8 +40,8 @@ from lab.hostile.run import Outcome as HostileOutcome
 from newsproof import notebook
 from newsproof.app.composition import worker_options
 from newsproof.app.dead_letters import DeadLetter
-from newsproof.app.processes.health import HealthServer, sink_unready, worker_unready
-from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
+from newsproof.app.processes.health import HealthServer, listener_unready, sink_unready, worker_unready
+from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
 from newsproof.app.watches import WatchView
 from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
@@ -51,6 +51,7 @@ from newsproof.cli.data.outcomes import Changes, ImportReport, Removed, Standing
 from newsproof.cli.data.parquet_export import Export
 from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.investigate import _change, _last_line
+from newsproof.cli.listening import ListedSource, Peeked
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import _document as letter_document
 from newsproof.cli.log.topics import SHOWN, describe_topics
@@ -95,6 +96,7 @@ from streams.effects.host import EffectsHost
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
 from streams.journal.case_reading import CountedCase, JournalRecord, readable_record
+from streams.listening.listener import Listener, Options
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.runtime.partition import Partitions
@@ -188,10 +190,15 @@ def budget() -> BudgetLedger:
     return BudgetLedger(NOWHERE, Topics(), LIMITS, Ending(), Wake())
 
 
+def listener() -> Listener:
+    return Listener(NOWHERE, Topics(), list, SimpleNamespace(parsed=0), Options())  # type: ignore[arg-type]
+
+
 async def test_metrics_have_their_names_types_and_labels(worker: Callable[[], Worker]) -> None:
     collectors = {
         "worker": WorkerMetrics(worker(), Publisher(NOWHERE, Topics()), budget()),
         "sink": SinkMetrics(Sink(NOWHERE, Topics(), SimpleNamespace(waiting=False))),  # type: ignore[arg-type]
+        "listener": ListenerMetrics(listener()),
     }
     found = {
         name: sorted(
@@ -218,6 +225,12 @@ async def test_what_readyz_waits_for_is_said_in_these_words(worker: Callable[[],
     sink = Sink(NOWHERE, Topics(), None)  # type: ignore[arg-type]
     sink._tables.waiting = True
     said["sink"] = sink_unready(sink)
+    listening = listener()
+    said["listener"] = listener_unready(listening)
+    listening._lease.known = True
+    assert listener_unready(listening) == {}, "it stands by"
+    listening._lease.held.set()
+    said["listener, reading"] = listener_unready(listening)
     for away in (True, False):
         feed: Any = SimpleNamespace(feed=SimpleNamespace(away=away, ready=False))
         said["web, Kafka away" if away else "web"] = Backend.unready(feed)
@@ -382,6 +395,8 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("prompts", Prompt),
         ("report", Report),
         ("watches", WatchView),
+        ("sources", ListedSource),
+        ("sources check", Peeked),
     ],
 )
 def test_json_of_a_command_has_the_keys_of_its_document(command: str, printed: Any) -> None:

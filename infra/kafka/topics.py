@@ -52,6 +52,8 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
     """Return topic name → (partitions, configuration). Journals are kept for ever and never compacted."""
     journal = {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
     days = 24 * 3600 * 1000
+    # Small segments: the last one is never compacted, and is read at each start.
+    listened = {"cleanup.policy": "compact", "segment.bytes": str(16 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.1"}
     return {
         topics.news: (partitions, journal | {"retention.ms": str(NEWS_DAYS * days)}),
         topics.cases: (partitions, journal),
@@ -62,6 +64,9 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
         topics.research: (partitions, journal),
         topics.watches: (ONE_PARTITION, journal),
         topics.publisher_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
+        topics.listener_items: (ONE_PARTITION, listened),
+        topics.listener_cursors: (ONE_PARTITION, listened),
+        topics.listener_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
     }
 
 

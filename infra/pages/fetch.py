@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
 
@@ -60,7 +61,7 @@ class FetchRoute:
             UselessAnswerError: too_large, or not text.
             httpx.HTTPError: the connection failed.
         """
-        response, target = await self._follow(url, agent, heed_robots=True)
+        response, target = await self.get(url, {"user-agent": agent, **_PAGES}, heed_robots=True)
         status, kind = response.status_code, response.headers.get("content-type", "")
         is_page = not kind or _READABLE.match(kind.strip()) is not None
         answered = await self._reader.page(
@@ -87,13 +88,18 @@ class FetchRoute:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _follow(self, url: str, agent: str, *, heed_robots: bool) -> tuple[httpx.Response, Target]:
+    async def get(self, url: str, headers: Mapping[str, str], *, heed_robots: bool) -> tuple[httpx.Response, Target]:
+        """Return the first response that is no redirect, whatever its status, and where it came from.
+
+        Raises:
+            PermanentError: refused by the guard or by robots.txt, or too many redirects.
+            TransientError, UselessAnswerError, httpx.HTTPError: as :meth:`read`.
+        """
         for _ in range(MAX_REDIRECTS + 1):
             target = self._guard.target(url)
             if heed_robots and not await self._is_allowed(target):
                 raise PermanentError(f"{target.origin}/robots.txt asks not to open this page", kind="blocked")
-            headers = {"user-agent": agent, "accept": "text/html,application/xhtml+xml,text/plain;q=0.8", **_PLAIN_WIRE}
-            response = await self._http.get(target.url, headers=headers)
+            response = await self._http.get(target.url, headers={**_PLAIN_WIRE, **headers})
             location = response.headers.get("location", "")
             if response.status_code not in _REDIRECTS or not location:
                 return response, target
@@ -107,10 +113,11 @@ class FetchRoute:
         return await self._robots.allows(target.origin, str(target.url), self._ask_robots, self._reader.allows)
 
     async def _ask_robots(self, url: str) -> tuple[int, bytes]:
-        response, _ = await self._follow(url, MAIN_READER, heed_robots=False)
+        response, _ = await self.get(url, {"user-agent": MAIN_READER, **_PAGES}, heed_robots=False)
         return response.status_code, response.content
 
 
+_PAGES = {"accept": "text/html,application/xhtml+xml,text/plain;q=0.8"}
 _PLAIN_WIRE = {"accept-encoding": "gzip, deflate", "accept-language": "en,zh;q=0.9"}
 """Requests only encodings that are unpacked within bounds: brotli and zstd bodies are refused unopened."""
 

@@ -8,7 +8,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import structlog
@@ -17,7 +17,6 @@ from infra.http import quoted
 from infra.pages.reader_messages import (
     LENGTH,
     MAX_ANSWER_BYTES,
-    Asked,
     Broken,
     PageAnswer,
     PageAsked,
@@ -32,7 +31,7 @@ START_WITHIN_S = 60.0
 _PROJECT = Path(__file__).resolve().parents[2]
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """The only environment variables that the process gets; none of them holds a key."""
-_Answer = TypeVar("_Answer", PageAnswer, RulesAnswer)
+_Answer = TypeVar("_Answer")
 _PAGE: msgspec.msgpack.Decoder[PageAnswer | Broken] = msgspec.msgpack.Decoder(PageAnswer | Broken)
 _RULES: msgspec.msgpack.Decoder[RulesAnswer | Broken] = msgspec.msgpack.Decoder(RulesAnswer | Broken)
 """Decoders that reject an answer to another kind of question."""
@@ -41,6 +40,9 @@ _log = structlog.get_logger(__name__)
 
 class Reader:
     """Reads one thing after another, in the order of the requests. Belongs to one event loop."""
+
+    module: ClassVar = "infra.pages.reader_process"
+    max_answer_bytes: ClassVar = MAX_ANSWER_BYTES
 
     def __init__(self, limit_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
         """``limit_s`` bounds each reading; waiting for its turn and for the process to start does not count."""
@@ -73,7 +75,7 @@ class Reader:
                 self._kill(await starting)
         await asyncio.gather(*self._killed)
 
-    async def _ask(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Answer | Broken]) -> _Answer:
+    async def _ask(self, asked: Any, decoder: msgspec.msgpack.Decoder[_Answer | Broken]) -> _Answer:
         async with self._turn:
             if self._closed:
                 raise _closed()
@@ -81,7 +83,9 @@ class Reader:
             answered: _Answer | Broken | None = None
             try:
                 async with asyncio.timeout(self._limit_s):
-                    answered = decoder.decode(await _exchange(process, msgspec.msgpack.encode(asked)))
+                    answered = decoder.decode(
+                        await _exchange(process, msgspec.msgpack.encode(asked), self.max_answer_bytes)
+                    )
             except TimeoutError as exc:
                 raise self._unread(asked, f"takes longer than {self._limit_s:g} s to read", "timeout") from exc
             except (EOFError, OSError, msgspec.MsgspecError) as exc:
@@ -118,7 +122,7 @@ class Reader:
         process: Process | None = None
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "infra.pages.reader_process"),
+                *(sys.executable, "-P", "-m", self.module),
                 *(str(2 * self._limit_s), str(self._memory_bytes)),
                 stdin=PIPE,
                 stdout=PIPE,
@@ -126,7 +130,7 @@ class Reader:
                 start_new_session=True,  # Ctrl-C is for the worker, which then closes this one
             )
             async with asyncio.timeout(START_WITHIN_S):
-                await _answer(process)
+                await _answer(process, self.max_answer_bytes)
         except BaseException as exc:
             if process is not None:
                 self._kill(process)
@@ -148,8 +152,8 @@ class Reader:
         self._killed.add(ended)
         ended.add_done_callback(self._killed.discard)
 
-    def _unread(self, asked: Asked, why: str, kind: FailureKind = "invalid_output") -> PermanentError:
-        what = "" if isinstance(asked, PageAsked) else "the robots.txt for "
+    def _unread(self, asked: Any, why: str, kind: FailureKind = "invalid_output") -> PermanentError:
+        what = "the robots.txt for " if isinstance(asked, RulesAsked) else ""
         _log.warning("page_unread", url=quoted(asked.url, 200), what=what, why=why)
         return PermanentError(f"{what}{quoted(asked.url, 120)} {why}; the page is left out", kind=kind)
 
@@ -160,17 +164,17 @@ def _closed() -> TransientError:
     )
 
 
-async def _exchange(process: Process, message: bytes) -> bytes:
+async def _exchange(process: Process, message: bytes, max_bytes: int) -> bytes:
     assert process.stdin is not None
     process.stdin.write(LENGTH.pack(len(message)))
     process.stdin.write(message)
     await process.stdin.drain()
-    return await _answer(process)
+    return await _answer(process, max_bytes)
 
 
-async def _answer(process: Process) -> bytes:
+async def _answer(process: Process, max_bytes: int) -> bytes:
     assert process.stdout is not None
     (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
-    if length > MAX_ANSWER_BYTES:
+    if length > max_bytes:
         raise EOFError("no answer of ours is as long")
     return await process.stdout.readexactly(length)

@@ -16,8 +16,9 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec.structs import replace
@@ -59,23 +60,24 @@ def _read(text: str, asked: PageAsked) -> ReadPage | None:
     return replace(page, text=kept, truncated=len(kept) < len(page.text))
 
 
-def main() -> None:
+def serve(answer: Callable[[Any], object], asked: Any, ready: Callable[[], None]) -> None:
+    """Answer questions of the type ``asked`` until standard input ends; ``ready`` imports what the first would wait for."""
     limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of a library is not an answer
     logging.disable(logging.CRITICAL)  # a library's messages about a page do not belong in our log
     confine(writable=[Path(os.devnull)], readable=program_files())
-    _import_all()
+    ready()
     with contextlib.suppress(OSError, ValueError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     _send(answers, b"")
-    decoder = msgspec.msgpack.Decoder(Asked)
+    decoder = msgspec.msgpack.Decoder(asked)
     while head := questions.read(LENGTH.size):
-        asked = decoder.decode(questions.read(*LENGTH.unpack(head)))
+        question = decoder.decode(questions.read(*LENGTH.unpack(head)))
         # The kernel ends the process, even inside C code, if the parent that should kill it has died.
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
-            answered: ReaderAnswer = answer(asked)
+            answered = answer(question)
         except MemoryError:
             return
         except Exception as exc:
@@ -93,6 +95,10 @@ def _import_all() -> None:
 def _send(answers: BinaryIO, message: bytes) -> None:
     answers.write(LENGTH.pack(len(message)) + message)
     answers.flush()
+
+
+def main() -> None:
+    serve(answer, Asked, _import_all)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from infra.settings.clickhouse import ClickHouseSettings
 from infra.settings.evaluation import EvaluationSettings
 from infra.settings.installation import InstallationSettings
 from infra.settings.kafka import KafkaSettings, TopicSettings
+from infra.settings.listeners import ListenerSettings
 from infra.settings.models import ModelSettings
 from infra.settings.offline import OfflineSettings
 from infra.settings.research import ResearchSettings
@@ -48,6 +49,7 @@ SUBJECTS: tuple[type[BaseSettings], ...] = (
     VerificationSettings,
     SearchSettings,
     SourceSettings,
+    ListenerSettings,
     BudgetSettings,
     ModelSettings,
     OfflineSettings,
@@ -63,6 +65,7 @@ class Settings(
     OfflineSettings,
     ModelSettings,
     BudgetSettings,
+    ListenerSettings,
     SourceSettings,
     SearchSettings,
     VerificationSettings,

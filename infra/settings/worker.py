@@ -27,8 +27,9 @@ class WorkerSettings(BaseSettings):
         None,
         ge=0,
         le=65535,
-        description="/metrics, /healthz and /readyz of a worker or the sink; unset: none, with `up` as 0; 0: a free one and a "
-        "path that only a file in `metrics` of the data directory names. `up` counts on from this port: its workers, then the sink",
+        description="/metrics, /healthz and /readyz of a worker, the sink or the listener; unset: none, with `up` as 0; 0: a free one and a "
+        "path that only a file in `metrics` of the data directory names. `up` counts on from this port: its workers, the sink, the "
+        "research worker, the listener",
     )
     metrics_host: str = Field(
         "127.0.0.1", description="Address that METRICS_PORT is opened on; anything but loopback is open to the network"

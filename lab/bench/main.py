@@ -11,7 +11,20 @@ from typing import Any
 
 import psutil
 
-from lab.bench import analytics, auditing, installation, measures, memory, nulls, queue, replay, sink, streams, watches
+from lab.bench import (
+    analytics,
+    auditing,
+    installation,
+    listen,
+    measures,
+    memory,
+    nulls,
+    queue,
+    replay,
+    sink,
+    streams,
+    watches,
+)
 from lab.bench.measures import Figure
 from newsproof.app.invocation import json_line, table
 
@@ -26,6 +39,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "replay": replay.replayed,
     "streams": streams.streams,
     "nulls": nulls.nulls,
+    "listen": listen.listen,
     "watches": watches.watches,
     "rest": installation.rest,
     "burst": installation.burst,
@@ -36,20 +50,21 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
 def main(argv: list[str] | None = None) -> int:
     """Run the named measurements (all when none is named) and print their figures."""
     args = _parser().parse_args(argv)
-    sized = {
-        "queue": args.news,
-        "audit": args.events or auditing.EVENTS,
-        "sink": args.events or sink.EVENTS,
-        "memory": args.entries,
-        "replay": args.cases,
-        "streams": args.seconds,
-        "nulls": args.repetitions,
-        "watches": args.seed,
+    sized: dict[str, tuple[Any, ...]] = {
+        "queue": (args.news,),
+        "audit": (args.events or auditing.EVENTS,),
+        "sink": (args.events or sink.EVENTS,),
+        "memory": (args.entries,),
+        "replay": (args.cases,),
+        "streams": (args.seconds,),
+        "nulls": (args.repetitions,),
+        "listen": (args.items, args.kills, args.seed),
+        "watches": (args.seed,),
     }
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        figures += asyncio.run(MEASURES[name](sized[name]) if name in sized else MEASURES[name]())
+        figures += asyncio.run(MEASURES[name](*sized.get(name, ())))
     if args.json:
         json_line({"machine": machine(), "figures": figures})
     else:
@@ -63,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, watches, rest, burst, analytics",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, watches, rest, burst, analytics",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -78,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the kills (watches)")
+    parser.add_argument("--items", type=int, default=listen.ITEMS, help="how many items feeds show (listen)")
+    parser.add_argument("--kills", type=int, default=listen.KILLS, help="SIGKILLs of listener and broker (listen)")
+    parser.add_argument("--seed", type=int, default=1, help="repeats the plan of a run (listen, watches)")
     return parser
 
 

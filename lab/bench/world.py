@@ -17,7 +17,7 @@ from aiokafka import TopicPartition
 
 from infra.embedded.child import ChildProcess
 from infra.embedded.kafka.server import EmbeddedKafka
-from infra.kafka.topics import KafkaAddress, ensure_topics, offsets_of, read_range
+from infra.kafka.topics import ensure_topics, offsets_of, read_range
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from schemas.topics import Topics
 
@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class World:
     """One embedded broker with its topics; ``directory`` is removed afterwards."""
 
-    def __init__(self, address: KafkaAddress, directory: Path) -> None:
-        self.address, self.directory = address, directory
+    def __init__(self, kafka: EmbeddedKafka, directory: Path) -> None:
+        self.kafka, self.address, self.directory = kafka, kafka.address, directory
         self.topics = Topics()
 
     async def publish(self, count: int, *, first: int = 0) -> None:
@@ -99,7 +99,7 @@ async def world() -> AsyncIterator[World]:
     """Yield a fresh world."""
     with TemporaryDirectory(prefix="newsproof-bench-") as directory:
         async with EmbeddedKafka(Path(directory) / "kafka") as kafka:
-            made = World(kafka.address, Path(directory))
+            made = World(kafka, Path(directory))
             await ensure_topics(kafka.address, made.topics, partitions=PARTITIONS, replication=1)
             yield made
 

@@ -21,6 +21,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "investigate": ("investigate", "Have a subject looked into, and get a brief."),
         "watch": ("watches", "Have a subject looked into again and again."),
         "watches": ("watches", "The watches: list, pause, resume, end."),
+        "listen": ("listening", "Bring news in: feeds, exchanges, channels, sockets."),
         "web": ("web", "Serve the page and the HTTP API by themselves."),
         "worker": ("process", "One worker, against configured servers."),
         "research-worker": ("process", "One worker of the research chat and of investigations."),
@@ -45,6 +46,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Operate": {
         "doctor": ("operate", "What is configured, reachable and missing."),
+        "sources": ("listening", "Sources of news: on, off, your own, how each does."),
         "audit": ("read", "Read the whole log and check its promises."),
         "budget": ("operate", "What is spent and left, and what was denied."),
         "dlq": ("operate", "Dead letters: what failed or could not be read."),

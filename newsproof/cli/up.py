@@ -21,7 +21,7 @@ from infra.owner_only import write_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory
-from newsproof.app.hints import command_name
+from newsproof.app.hints import as_started, command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.research_composition import refuse_unusable_research
 from newsproof.app.servers import running_clickhouse
@@ -71,6 +71,8 @@ async def up(settings: Settings, *, workers: int) -> None:
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
     refuse_unusable_research(at)
+    if at.listen:
+        _listener_in_words(at)
     tls_of(at)  # made to see that it can be
     refuse_unusable_directory(at)
     directory, phases = at.newsproof_data_dir, _Phases()
@@ -146,8 +148,9 @@ async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
     """Raise ConfigError if a port that the children are to open cannot be. The page's is opened by ``up`` itself."""
     wanted = []
     if settings.metrics_port:
-        # Workers, the sink and the chat's worker.
-        wanted = [("METRICS_PORT", settings.metrics_host, settings.metrics_port + n) for n in range(workers + 2)]
+        # Workers, the sink, the chat's worker and the listener.
+        count = workers + 2 + settings.listen
+        wanted = [("METRICS_PORT", settings.metrics_host, settings.metrics_port + n) for n in range(count)]
     running = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
     if settings.clickhouse_port and not settings.clickhouse_url and running is None:
         wanted.append(("CLICKHOUSE_PORT", EmbeddedClickHouse.host, settings.clickhouse_port))
@@ -175,6 +178,8 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
         f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}"
     )
     say(f"  Logs        {settings.newsproof_data_dir / 'logs'}")
+    if settings.listen:
+        say(f"  Listener    {_listener_in_words(settings)}")
     for name, value in changes.items():
         say(f"  {name.upper()}={value} is set by `up`, because you have not set it")
     say("")
@@ -187,6 +192,15 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')
     if "kafka" in own:
         say(f"  {command} kafka    (the login of this Kafka, for other clients)")
+
+
+def _listener_in_words(settings: Settings) -> str:
+    """Return what is listened to, and what that costs. Raises ConfigError: the sources are wrong."""
+    from newsproof.app.processes.listening import COSTS, Sources  # half a second, of which others need nothing
+
+    sources = Sources(settings)
+    left_out = f", {', '.join(sources.lacking)} left out" if sources.lacking else ""
+    return as_started(f"{len(sources())} sources{left_out}: `newsproof sources` says how each does. {COSTS}")
 
 
 def _without_password(url: str) -> str:

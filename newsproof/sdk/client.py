@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 from infra.client_settings import ClientSettings, load_client_settings
 from infra.kafka.topics import KafkaAddress, partitions_of
 from schemas.errors import ConfigError, ContractError
-from schemas.news import News, decode_news
+from schemas.news import NOT_LIVE_FLAGS, News, decode_news
 from schemas.printable import printable_line
 from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
@@ -130,7 +130,8 @@ async def subscribe(
     By default these are the final signals to act on: verdict ``confirmed`` or ``likely``, an asset, action ``buy`` or
     ``sell``; and every retraction. ``verdicts`` and ``actions`` ask for others; None stands for all. Signals that were
     published before there were verdicts have None for one, or one that leaves no order: only ``verdicts=None`` yields
-    the former. With ``actions`` an order without an asset is passed by.
+    the former. With ``actions`` an order without an asset is passed by, and one on news that a listener had too late or was
+    asked to bring from the past (risk flag ``late`` or ``backfilled``).
 
     Yields only signals that publish wrote in a committed transaction; other records are ignored and logged. Within
     one iteration no revision of a signal comes twice or after a newer one (of the last 100,000 signals).
@@ -229,7 +230,10 @@ class _Wanted:
             return False
         if self._actions is None:
             return True
-        return signal.action in self._actions and (signal.action not in ORDERS or signal.asset != NO_ASSET)
+        if signal.action not in ORDERS:
+            return signal.action in self._actions
+        is_live = NOT_LIVE_FLAGS.isdisjoint(signal.risk_flags)
+        return signal.action in self._actions and signal.asset != NO_ASSET and is_live
 
 
 def _words(argument: str, given: Collection[str] | None, known: tuple[str, ...]) -> frozenset[str] | None:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 import structlog
-from aiokafka import ConsumerRebalanceListener, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, ProducerFenced
 from aiokafka.structs import OffsetAndMetadata
 from msgspec.structs import replace
@@ -39,6 +39,7 @@ from streams.journal.log import Cursor, KafkaLog
 from streams.journal.reader import JournalReader
 from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
+from streams.lease import SESSION_S, Lease
 from streams.publish.retractions import Retractions
 from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
 
@@ -58,31 +59,10 @@ LOOK_S = 5.0
 """Interval at which a publisher looks whether subscribers see what it published."""
 ABORTED_WITHIN_S = 5.0
 """Time for the markers of an aborted transaction to be written."""
-LEASE_SESSION_S = 6.0
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 _ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
 _PUBLISHED = _ENDS_WITHOUT | {_TRIAGED, WIRE_NAMES[SignalSynthesized], WIRE_NAMES[RetractionFound]}
 """Events that may make a revision of a signal."""
-
-
-class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Whether this process holds the one partition."""
-
-    def __init__(self) -> None:
-        self.held = asyncio.Event()
-        self.lost = asyncio.Event()
-        self.known = False
-
-    async def on_partitions_revoked(self, revoked: Any) -> None:
-        if revoked:
-            self.held.clear()
-            self.lost.set()
-
-    async def on_partitions_assigned(self, assigned: Any) -> None:
-        self.known = True
-        if assigned:
-            self.lost.clear()
-            self.held.set()
 
 
 class Publisher:
@@ -98,7 +78,7 @@ class Publisher:
         self.active = False
         self._unseen: dict[TopicPartition, int] = {}
         """Partition of ``signals`` → the last offset published there that subscribers were not seen to reach."""
-        self._lease = _Lease()
+        self._lease = Lease()
         self._reader = JournalReader(KafkaLog(address), topics.cases, tombstones)
 
     @property
@@ -116,37 +96,16 @@ class Publisher:
 
     async def run(self) -> None:
         """Stand by for the lease and publish while holding it, until stopped."""
-        lease = self._lease
-        consumer = self._address.consumer(
-            group_id=self._topics.group("publisher-lease"),
-            session_timeout_ms=int(LEASE_SESSION_S * 1000),
-            heartbeat_interval_ms=1500,
-        )
-        await consumer.start()
-        consumer.subscribe([self._topics.publisher_lease], listener=lease)
-        polling = asyncio.create_task(_poll(consumer), name="publisher-lease")
-        try:
-            while not self._stopped.is_set():
-                await _first_of(lease.held.wait(), self._stopped.wait())
-                if lease.held.is_set() and not self._stopped.is_set():
-                    await self._lead(lease)
-        finally:
-            polling.cancel()
-            await consumer.stop()
+        group, topic = self._topics.group("publisher-lease"), self._topics.publisher_lease
+        await self._lease.lead(self._address, group, topic, self._lead, self._stopped)
 
-    async def _lead(self, lease: _Lease) -> None:
-        starting_over = retry_while_unavailable(self._publish, "publishing", unavailable=_mended_by_starting_over)
-        publishing = asyncio.create_task(starting_over, name="publish")
-        await _first_of(lease.lost.wait(), self._stopped.wait(), asyncio.shield(publishing))
-        publishing.cancel()
+    async def _lead(self) -> None:
         try:
-            await publishing
-        except asyncio.CancelledError:
-            pass
+            await retry_while_unavailable(self._publish, "publishing", unavailable=_mended_by_starting_over)
         except ProducerFenced:
             # A successor leads, so the lease will be lost shortly. If it is not, this publisher leads again.
             log.warning("fenced by another publisher: standing by")
-            await _first_of(asyncio.sleep(LEASE_SESSION_S), lease.lost.wait(), self._stopped.wait())
+            await asyncio.sleep(SESSION_S)
         except AWAY as exc:
             log.warning("publishing did not end in order", error=repr(exc))
 
@@ -341,20 +300,3 @@ def _looked_at(future: Any) -> None:
     # A fenced producer fails every record of its batch; the transaction's own error reports it once.
     if not future.cancelled():
         future.exception()
-
-
-async def _poll(consumer: Any) -> None:
-    while True:
-        await consumer.getmany(timeout_ms=1000)
-
-
-async def _first_of(*waits: Any) -> None:
-    tasks = [asyncio.ensure_future(w) for w in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            if not task.done():
-                task.cancel()
-            elif not task.cancelled():
-                task.exception()  # marks the error as retrieved: the caller awaits the work itself

@@ -63,7 +63,7 @@ class Exchange:
         if isinstance(self._api.options.get("fetchMarkets"), dict):
             self._api.options["fetchMarkets"]["types"] = ["spot"]  # binance would load its futures markets, too
         if base_url is not None:
-            self._api.urls["api"] = _moved(self._api.urls["api"], base_url.rstrip("/"))
+            self._api.urls["api"] = moved(self._api.urls["api"], base_url.rstrip("/"))
 
     async def __aenter__(self) -> Self:
         return self
@@ -154,8 +154,8 @@ def _bar(row: Any) -> Bar:
     return at, opened, high, low, closed, volume
 
 
-def _moved(urls: Any, base_url: str) -> Any:
+def moved(urls: Any, base_url: str) -> Any:
     """Return an exchange's API addresses on another host, with their paths."""
     if isinstance(urls, dict):
-        return {name: _moved(url, base_url) for name, url in urls.items()}
+        return {name: moved(url, base_url) for name, url in urls.items()}
     return base_url + urlsplit(urls).path if isinstance(urls, str) else urls

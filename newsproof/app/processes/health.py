@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -28,6 +28,9 @@ from streams.effects.meter import Latencies
 from streams.publish.publisher import Publisher
 from streams.sink.sink import Sink
 from streams.worker import Worker
+
+if TYPE_CHECKING:
+    from streams.listening.listener import Listener
 
 log = structlog.get_logger(__name__)
 
@@ -180,7 +183,7 @@ def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: 
     health.start()
     if not here:
         return
-    name = kind if kind == "sink" else f"{kind}-{settings.worker_slot}"
+    name = kind if kind in ("sink", "listener") else f"{kind}-{settings.worker_slot}"
     try:
         write_target(settings.newsproof_data_dir, name, kind=kind, address=f"127.0.0.1:{health.port}", path=path)
     except OSError as exc:
@@ -211,6 +214,11 @@ def research_unready(worker: Worker, budget: BudgetLedger | None = None) -> dict
     if budget is not None and budget.state.limits is None:
         waits["budget"] = "the fold has not reached the end of the budget topic yet"
     return waits
+
+
+def listener_unready(listener: Listener) -> dict[str, str]:
+    """Return what the listener still waits for. One that stands by for another is ready."""
+    return {"lease": f"it is {listener.state}"} if listener.state in ("joining", "reading its memory") else {}
 
 
 def sink_unready(sink: Sink) -> dict[str, str]:

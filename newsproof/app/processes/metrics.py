@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -20,7 +21,11 @@ from streams.publish.publisher import Publisher
 from streams.sink.sink import Sink
 from streams.worker import Worker
 
+if TYPE_CHECKING:
+    from streams.listening.listener import Listener
+
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
+SOURCE_STATES = ("waiting", "ok", "backing_off", "blocked")
 PAUSED_BY = ("max_open_cases", "not_caught_up", "budget", "outage")
 NANO = 1e-9
 """The books count in billionths of a USD."""
@@ -157,6 +162,54 @@ class SinkMetrics:
         yield CounterMetricFamily("newsproof_sink_rows_inserted", "Rows that ClickHouse took", sink.inserted)
         yield CounterMetricFamily("newsproof_sink_retries", "Inserts that were sent again", sink.retries)
         yield _dead_letters(sink.dead_letters)
+
+
+class ListenerMetrics:
+    """The collector of the listener."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def collect(self) -> Iterator[Metric]:
+        listener, now = self._listener, datetime.now(UTC)
+        of_each = [(name, one) for name, one in list(listener.health.items())]
+        yield _build_info()
+        yield GaugeMetricFamily("newsproof_listener_active", "1 while this process listens", listener.active)
+        yield CounterMetricFamily(
+            "newsproof_listener_parsed", "Answers that had changed and were parsed", listener.parsed
+        )
+        acknowledged = HistogramMetricFamily(
+            "newsproof_listener_ack_seconds", "From an answer with news to the broker's word that all of it is durable"
+        )
+        acknowledged.add_metric((), *_histogram(listener.acknowledged))
+        yield acknowledged
+        yield _gauge(
+            "newsproof_listener_source_state", "1 for the state that a source is in", ("source", "state"),
+            [((name, state), float(one.state == state)) for name, one in of_each for state in SOURCE_STATES],
+        )  # fmt: skip
+        yield _gauge(
+            "newsproof_listener_silent_seconds", "Since the last answer of a source", ("source",),
+            [((name,), (now - one.last_success).total_seconds()) for name, one in of_each if one.last_success],
+        )  # fmt: skip
+        yield _gauge(
+            "newsproof_listener_lag_seconds", "From publication, by the publisher's clock, to receipt",
+            ("source", "quantile"),
+            [((name, str(q)), of_lags(list(one.lags), q)) for name, one in of_each if one.lags for q in (0.5, 0.95)],
+        )  # fmt: skip
+        yield _gauge(
+            "newsproof_listener_skew_seconds", "By how much a publisher's clock is ahead of ours", ("source",),
+            [((name,), one.skew_s) for name, one in of_each if one.skew_s is not None],
+        )  # fmt: skip
+        yield _counter(
+            "newsproof_listener_items", "Items by what became of them", ("source", "outcome"),
+            [((name, of), float(count)) for name, one in of_each for of, count in list(one.counts.items())],
+        )  # fmt: skip
+
+
+def of_lags(lags: list[float], quantile: float) -> float:
+    """Return a quantile of seconds."""
+    found = sorted(lags)
+    return found[int(quantile * (len(found) - 1))]
 
 
 def loop_stalls(late: Latencies) -> Metric:

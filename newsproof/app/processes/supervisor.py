@@ -139,7 +139,7 @@ async def pipeline(
 
     The children get exactly these settings, whatever the environment or a ``.env`` file holds. ``page``: a listening
     socket, which remains the caller's, for the web service; then the worker of its research chat starts too, as with
-    ``research``.
+    ``research``, and with LISTEN the listener.
     ``phase`` is told how the start and the end get on.
 
     Raises:
@@ -230,6 +230,8 @@ def _services(settings: Settings, workers: int, page: socket.socket | None, *, r
         made.append(("research", "research-worker", _port(settings, workers + 1)))
     if page is not None:
         made.append(("web", f"web --listening {page.fileno()}", {"METRICS_PORT": "", "WEB_TOKEN": token}))
+    if page is not None and settings.listen:
+        made.append(("listener", "listen", _port(settings, workers + 2)))
     made.append(("sink", "sink", _port(settings, workers)))
     return [
         Service(

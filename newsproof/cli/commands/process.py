@@ -30,11 +30,15 @@ def up(
         int | None,
         typer.Option(min=0, max=65535, help="Port of the page; 0: a free one. Else WEB_PORT.", show_default=False),
     ] = None,
+    listen: Annotated[
+        bool, typer.Option("--listen", help="Also the listener, as LISTEN=true does: real news comes in.")
+    ] = False,
 ) -> None:
     """Run everything in one process tree until Ctrl-C: servers unless configured, workers, sink, page."""
     from newsproof.cli.up import up as run_up
 
-    settings = of(ctx).settings(**({} if port is None else {"web_port": port}))
+    given: dict[str, object] = {} if port is None else {"web_port": port}
+    settings = of(ctx).settings(**given, **({"listen": True} if listen else {}))
     run(run_up(settings, workers=workers), ending=ENDING)
 
 

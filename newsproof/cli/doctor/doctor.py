@@ -39,7 +39,17 @@ async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: b
     )
     await plan.close()
     fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
-    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *asked, *_providers(settings), *sources]
+    checks = [
+        _python(),
+        _disk(settings),
+        kafka,
+        clickhouse,
+        *fence,
+        *asked,
+        *_providers(settings),
+        *sources,
+        *_listened(settings),
+    ]
     _print(checks, as_json=as_json, live=live)
     return all(check.state != "missing" for check in checks)
 
@@ -187,6 +197,19 @@ def _providers(settings: Settings) -> list[Check]:
             )
         )
     return checks
+
+
+def _listened(settings: Settings) -> list[Check]:
+    if not settings.listen:
+        return []
+    from infra.listeners.source import chosen, missing, sources_of
+    from newsproof.app.processes.listening import own_file
+
+    on = chosen(sources_of(own_file(settings)))
+    lacking = [(one, do) for one in on if (do := missing(one, settings.listener_contact))]
+    found = f"{len(on) - len(lacking)} sources are on; whether each answers: `newsproof sources check`"
+    left_out = [Check(name=f"source {one.id}", state="note", found="left out", do=do) for one, do in lacking]
+    return [Check(name="listener", state="ok", found=found), *left_out]
 
 
 def _left_off(settings: Settings) -> list[Check]:

@@ -235,6 +235,14 @@ def test_the_single_pass_goes_on_without_search_and_memory(deep, triaged, judged
     assert {"search_skipped:auth", "memory_unavailable"} <= set(told.event.signal.risk_flags)
 
 
+def test_a_signal_on_news_that_came_too_late_says_so(deep, triaged, judged):
+    for flags, expected in ((["late"], {"late"}), (["backfilled", 7, "gate"], {"backfilled"}), ("late", set())):
+        opening = opened(NEWS)
+        opening = replace(opening, news=replace(opening.news, extra={"flags": flags}))
+        told = given(opening, triaged("single_pass"), config=deep).told(calls(fetch_memories={}), DOWN, judged())
+        assert {"late", "backfilled", "gate"} & set(told.event.signal.risk_flags) == expected
+
+
 def test_a_failed_deep_path_degrades_to_the_single_pass_and_says_why(deep, triaged, no_memory, judged):
     failed = StepFailed(step="plan", failure=WRONG_KEY, attempt=1, outcome="degrade")
     path = (opened(NEWS), triaged(), no_memory, failed)

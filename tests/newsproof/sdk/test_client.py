@@ -65,6 +65,8 @@ async def test_by_default_only_orders_on_what_was_found_out_are_delivered(
         signal("of schema 1", verdict=None, supporting_sources=None),
         signal("first", **FIRST),
         signal("first, to buy", **{**FIRST, "verdict": "likely", "action": "buy"}),
+        signal("on old news", risk_flags=("offline", "late")),
+        signal("on the past", risk_flags=("backfilled",)),
         signal("bought", verdict="likely", action="buy"),
     ]
     await write_signals(address, made_topics, *given)

@@ -27,7 +27,7 @@ from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
-from streams.publish.publisher import Publisher, _Lease
+from streams.publish.publisher import Publisher
 from streams.runtime.partition import Partition, Partitions
 from streams.runtime.projector import Projector
 from streams.runtime.watchdog import Watchdog
@@ -241,25 +241,25 @@ async def test_a_publisher_whose_broker_is_away_as_it_begins_to_lead_stands_by_a
     final = TopicAuthorizationFailedError("signals")
     away = AsyncMock(side_effect=[TransientError("no Kafka broker answers", kind="unavailable"), final, None])
     monkeypatch.setattr(publisher, "_publish", away)
-    await publisher._lead(_Lease())
+    await publisher._lead()
     assert away.await_count == 3 and not publisher.active
 
 
 async def test_a_publisher_whose_client_fails_as_the_lease_is_lost_does_not_publish_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    publisher, lease, began = Publisher(KafkaAddress(bootstrap=""), Topics("")), _Lease(), []
+    publisher, began = Publisher(KafkaAddress(bootstrap=""), Topics("")), []
 
     async def closing_fails() -> None:
         began.append(True)
         if len(began) > 1:
             return
-        lease.lost.set()
+        publisher._lease.lost.set()
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             raise KafkaConnectionError("away while it closes")
 
     monkeypatch.setattr(publisher, "_publish", closing_fails)
-    await publisher._lead(lease)
+    await publisher._lease._led(publisher._lead, publisher._stopped)
     assert began == [True]

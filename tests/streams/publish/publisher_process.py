@@ -9,6 +9,7 @@ from typing import Any
 
 from infra.kafka.topics import KafkaAddress
 from schemas.topics import Topics
+from streams import lease
 from streams.publish import publisher as module
 from streams.publish.publisher import Publisher
 
@@ -43,7 +44,7 @@ async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, tim
         def __getattr__(self, name: str) -> Any:
             return getattr(address, name)
 
-    module.LEASE_SESSION_S = 2.5  # its successor waits until this one, which leaves without a word, has lost the lease
+    lease.SESSION_S = 2.5  # its successor waits until this one, which leaves without a word, has lost the lease
     module.TRANSACTION_TIMEOUT_MS = int(timeout_ms)
     await Publisher(Address(), Topics(prefix)).run()  # type: ignore[arg-type]
 

@@ -863,6 +863,7 @@ export default {
   "ops.kind.worker": "worker",
   "ops.kind.research": "worker of the chat and of investigations",
   "ops.kind.sink": "sink",
+  "ops.kind.listener": "listener",
   "ops.kind.server": "server",
   "ops.state": "State",
   "ops.state.ready": "ready",

@@ -1,0 +1,214 @@
+"""One look at a source over HTTP: politely, under the guard of pages, and only for what changed.
+
+One request a host at a time. What an answer says of itself (ETag, Last-Modified) goes with the next request; a body like the
+last one counts as unchanged and is not parsed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, transport_failure
+from infra.listeners.items import Item
+from infra.listeners.parsing import ItemsAnswer, ItemsAsked
+from infra.listeners.source import MAX_PAUSE_S, Source
+from infra.pages.fetch import FetchRoute
+from infra.pages.guard import Guard
+from infra.pages.reader_client import Reader
+from infra.pages.reader_messages import Broken
+from infra.pages.robots import Robots
+from infra.pages.rules import AGENT
+from schemas.errors import NewsproofError, PermanentError, TransientError
+
+LOOK_WITHIN_S = 20.0
+READ_WITHIN_S = 10.0
+_ACCEPTED = {
+    "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
+    "telegram": "text/html",
+}
+_CHALLENGED = {401, 402, 403, 407, 418, 451}
+_EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
+    (b"<!--", b"-->"),
+    (b"<lastBuildDate", b"</lastBuildDate>"),
+    (b"<ttl", b"</ttl>"),
+)
+
+
+class NotReadError(NewsproofError):
+    """A look brought nothing. ``state``: backing_off, or blocked where the publisher refuses. ``wait_s``: as it asked for."""
+
+    def __init__(self, message: str, *, state: Literal["backing_off", "blocked"], wait_s: float | None = None) -> None:
+        super().__init__(message)
+        self.state = state
+        self.wait_s = None if wait_s is None else min(wait_s, MAX_PAUSE_S)
+
+
+class Validators(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the last answer said of itself, and the hash of its body."""
+
+    etag: str = ""
+    last_modified: str = ""
+    body_hash: str = ""
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look brought. ``items`` is None when nothing changed.
+
+    ``received_at``: when the answer was there (UTC). ``skew_s``: by how much the publisher's clock is ahead of ours.
+    """
+
+    received_at: datetime
+    validators: Validators
+    items: tuple[Item, ...] | None
+    skew_s: float | None = None
+
+
+class EntryReader(Reader):
+    """The process that parses answers. Belongs to one event loop."""
+
+    module = "infra.listeners.reader_process"
+    max_answer_bytes = 32 * 1024 * 1024
+    """Larger than 500 items of the longest text."""
+
+    async def items(self, asked: ItemsAsked) -> ItemsAnswer:
+        """Return the items of an answer. Raises as :meth:`page`."""
+        return await self._ask(asked, _ITEMS)
+
+
+_ITEMS: msgspec.msgpack.Decoder[ItemsAnswer | Broken] = msgspec.msgpack.Decoder(ItemsAnswer | Broken)
+
+
+class Fetcher:
+    """Looks at sources of the kinds feed, json and telegram. Belongs to one event loop."""
+
+    def __init__(self, *, contact: str = "", guard: Guard | None = None, within_s: float = LOOK_WITHIN_S) -> None:
+        """``contact``: a mail address for publishers, "" for none. ``within_s`` bounds a look, but for its waiting and parsing."""
+        self.reader = EntryReader(READ_WITHIN_S)
+        self._agent = f"Mozilla/5.0 (compatible; {AGENT}/1.0{contact and '; '}{contact})"
+        self._within_s = within_s
+        self._hosts: dict[str, asyncio.Lock] = {}
+        self.guards = {False: guard or Guard(), True: Guard(allows=lambda _address, _port: True, ports=None)}
+        """Of public sources, and of those that their row calls private."""
+        self._routes = {
+            private: FetchRoute(
+                one, Robots(), self.reader, proxy=None, timeout_s=within_s, max_bytes=MAX_RESPONSE_BYTES
+            )
+            for private, one in self.guards.items()
+        }
+        self.parsed = 0
+
+    async def look(self, source: Source, last: Validators, *, refill: bool = False) -> Looked:
+        """Ask once. ``last``: of the last answer whose items are safe. ``refill``: of a socket, its ``refill`` address.
+
+        Raises:
+            NotReadError: there is no answer, or one that is of no use; the text says why.
+        """
+        url = source.refill if refill else source.url
+        host = urlsplit(url).netloc
+        try:
+            async with self._hosts.setdefault(host, asyncio.Lock()), asyncio.timeout(self._within_s):
+                response, _ = await self._routes[source.private].get(
+                    url, self._headers(source, last), heed_robots=source.robots
+                )
+        except PermanentError as exc:
+            raise NotReadError(str(exc), state="blocked") from exc
+        except UselessAnswerError as exc:
+            raise NotReadError(f"{host} sent more than is read of an answer", state="backing_off") from exc
+        except TransientError as exc:
+            raise NotReadError(str(exc), state="backing_off", wait_s=exc.retry_after_s) from exc
+        except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
+            raise NotReadError(str(transport_failure(exc, host, self._within_s)), state="backing_off") from exc
+        return await self._looked(source, response, last, refill)
+
+    async def read(
+        self, source: Source, body: bytes, content_type: str = "", *, refill: bool = False
+    ) -> tuple[Item, ...]:
+        """Return the items of a body.
+
+        Raises:
+            NotReadError: it holds none, because it is something else.
+        """
+        asked = ItemsAsked(body=body, content_type=content_type, url=source.url, source=source, refill=refill)
+        self.parsed += 1
+        try:
+            answer = await self.reader.items(asked)
+        except (PermanentError, TransientError) as exc:
+            raise NotReadError(str(exc), state="backing_off") from exc
+        if not answer.problem:
+            return answer.items
+        is_refusal = answer.problem != "another shape"
+        begins = quoted(body[:80].decode("utf-8", "replace"), 80)
+        raise NotReadError(
+            f"it answers with {answer.problem} instead of items ({begins})",
+            state="blocked" if is_refusal else "backing_off",
+        )
+
+    async def close(self) -> None:
+        """Close the connections and end the reading process. Idempotent."""
+        for route in self._routes.values():
+            await route.close()
+        await self.reader.close()
+
+    def _headers(self, source: Source, last: Validators) -> dict[str, str]:
+        conditions = {"if-none-match": last.etag, "if-modified-since": last.last_modified}
+        return {
+            "user-agent": self._agent,
+            "accept": _ACCEPTED.get(source.kind, "application/json"),
+            **{name: value for name, value in conditions.items() if value},
+            **{name.lower(): value for name, value in source.headers.items()},
+        }
+
+    async def _looked(self, source: Source, response: httpx.Response, last: Validators, refill: bool) -> Looked:
+        now, headers = datetime.now(UTC), response.headers
+        skew_s = _skew_s(headers.get("date", ""), now)
+        if response.status_code == 304:
+            return Looked(received_at=now, validators=last, items=None, skew_s=skew_s)
+        if response.status_code != 200:
+            raise _refused(response, now)
+        body = response.content
+        found = Validators(headers.get("etag", "")[:512], headers.get("last-modified", "")[:128], body_hash(body))
+        if found.body_hash == last.body_hash:
+            return Looked(received_at=now, validators=found, items=None, skew_s=skew_s)
+        items = await self.read(source, body, headers.get("content-type", ""), refill=refill)
+        return Looked(received_at=now, validators=found, items=items, skew_s=skew_s)
+
+
+def body_hash(body: bytes) -> str:
+    """Return the hash of a body without its comments, ``lastBuildDate`` and ``ttl``, which change while the items do not."""
+    for first, last in _EITHER_OR:
+        body = _without(body, first, last)
+    return hashlib.sha256(body).hexdigest()[:32]
+
+
+def _without(body: bytes, first: bytes, last: bytes) -> bytes:
+    # By hand: a pattern would take quadratic time where a stranger begins a thousand comments and ends none.
+    kept, at = [], 0
+    while (begin := body.find(first, at)) >= 0 and (end := body.find(last, begin)) >= 0:
+        kept.append(body[at:begin])
+        at = end + len(last)
+    return b"".join((*kept, body[at:])) if kept else body
+
+
+def _skew_s(date: str, now: datetime) -> float | None:
+    try:
+        return (parsedate_to_datetime(date) - now).total_seconds()
+    except (ValueError, TypeError):
+        return None
+
+
+def _refused(response: httpx.Response, now: datetime) -> NotReadError:
+    status = response.status_code
+    challenged = status in _CHALLENGED or response.headers.get("cf-mitigated") == "challenge"
+    return NotReadError(
+        f"it answers with status {status}",
+        state="blocked" if challenged else "backing_off",
+        wait_s=retry_after_s(response.headers, now),
+    )

@@ -1,0 +1,189 @@
+"""From what a source says to an item: canonical text, id, date, and the sketch by which an edit is told from a re-rendering.
+
+Pure. It runs in the process that parses what strangers send (:mod:`infra.listeners.reader_process`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from zoneinfo import ZoneInfo
+
+import lxml.html  # type: ignore[import-untyped]
+import msgspec
+from lxml.etree import ParserError  # type: ignore[import-untyped]
+
+from infra.listeners.source import Source
+from infra.pages.markup import hides, visible
+from infra.texts import cut_utf8, parse_published, storable_text
+from schemas.ids import normalise_text, text_hash
+from schemas.news import EARLIEST
+
+MAX_TEXT_BYTES = 32 * 1024
+"""What of an item's text is kept: a flash has some hundred, an article in a feed some thousand."""
+MAX_MARKUP_CHARS = 256 * 1024
+MAX_ID_CHARS = 512
+"""Longest ``external_id`` of news."""
+HASHES = 64
+"""MinHashes of a sketch, of each of which a byte is kept. With 16, a text of 200 words under which a counter changes at every look
+would count as edited once in a hundred looks; with 64 it does not in a day."""
+SHINGLE_WORDS = 3
+_ASIAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_WORD = re.compile(f"[{_ASIAN}]|[^\\s{_ASIAN}]+")
+_LANES = struct.Struct(f"<{HASHES}I")
+_LINK = re.compile(r"https?://[^\s<>\"'，。、）】]+")
+_TRACKING = re.compile(r"utm_\w+|fbclid|gclid|mc_[ce]id|igshid|spm|_hs(?:enc|mi)|ref_src", re.IGNORECASE)
+_SHARING = re.compile(
+    r"https?://(?:t\.me/share/|(?:twitter|x)\.com/(?:intent|share)|(?:www\.)?facebook\.com/sharer|service\.weibo\.com/share)\S*"
+)
+_NO_TEXT = re.compile(
+    r"(?:^|\n)(?:The post [^\n]{1,400}(?:appeared first on|first appeared on)[^\n]*"
+    r"|(?:Read more|Continue reading|Source link|阅读全文|查看原文|原文链接)[^\n]{0,80})(?=\n|$)",
+    re.IGNORECASE,
+)
+_UNSEEN = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object", "head"})
+_BREAKS = frozenset(["p", "div", "li", "br", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre"])  # fmt: skip
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source says of one item, as it says it. ``title`` and ``text`` may hold HTML."""
+
+    guid: str = ""
+    link: str = ""
+    title: str = ""
+    text: str = ""
+    published: Any = None
+    author: str = ""
+    media: tuple[dict[str, str], ...] = ()
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One item. ``text`` is the title, a blank line, and the summary, without markup.
+
+    ``dated`` is the source's own words for ``published``, which is UTC, and None where they say no time. ``sketch``: of ``text``.
+    """
+
+    external_id: str
+    title: str
+    text: str
+    text_hash: str
+    title_hash: str
+    sketch: bytes
+    published: datetime | None = None
+    dated: str = ""
+    link: str = ""
+    author: str = ""
+    media: tuple[dict[str, str], ...] = ()
+
+
+def item_of(entry: Entry, source: Source) -> Item | None:
+    """Return the item; None when it has no words."""
+    words = _words(entry.title, entry.text, source.strip)
+    if words is None:
+        return None
+    link, dated = canonical_link(entry.link.strip()), "" if entry.published is None else str(entry.published)[:100]
+    published = parse_published(entry.published, ZoneInfo(source.timezone))
+    return Item(
+        external_id=_external_id(entry.guid, link, f"{words.title or words.text[:200]}\n{dated}"),
+        title=words.title,
+        text=words.text,
+        text_hash=words.text_hash,
+        title_hash=words.title_hash,
+        sketch=words.sketch,
+        published=published if published is not None and published >= EARLIEST else None,
+        dated=dated,
+        link=link,
+        author=visible(entry.author)[:200],
+        media=entry.media[:20],
+    )
+
+
+class _Words(NamedTuple):
+    title: str
+    text: str
+    text_hash: str
+    title_hash: str
+    sketch: bytes
+
+
+@lru_cache(maxsize=8192)  # of 50 items of a feed that changed, 49 are those of the last look
+def _words(title: str, text: str, strip: tuple[str, ...]) -> _Words | None:
+    title, body = (_canonical(words, strip) for words in (title, text))
+    title = " ".join(title.split())
+    repeats = title and normalise_text(body).startswith(normalise_text(title))
+    text = cut_utf8(body if repeats or not title else f"{title}\n\n{body}".strip(), MAX_TEXT_BYTES)
+    if not normalise_text(text):
+        return None
+    return _Words(title, text, text_hash(text), text_hash(title) if title else "", sketch(text))
+
+
+def canonical_link(link: str) -> str:
+    """Return a link without its fragment and without what only counts readers; what is no link, unchanged."""
+    try:
+        parts = urlsplit(link)
+        query = [(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.fullmatch(n)]
+    except ValueError:
+        return link
+    kept = parts.query if len(query) == parts.query.count("&") + 1 else urlencode(query)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, kept, ""))[:2048] if parts.netloc else link
+
+
+def plain(markup: str) -> str:
+    """Return the text that a reader of HTML sees; blocks become lines. Text without markup stays as it is."""
+    markup = storable_text(markup[:MAX_MARKUP_CHARS]).replace("\x00", "")
+    if "<" not in markup and "&" not in markup:
+        return visible(markup)
+    try:
+        root = lxml.html.fragment_fromstring(markup, create_parent="div")
+    except (ParserError, ValueError):
+        return ""
+    said: list[str] = []
+    waiting: list[tuple[Any, bool]] = [(root, False)]
+    while waiting:  # not recursive: markup may nest deeper than Python
+        element, ends = waiting.pop()
+        is_block = element.tag in _BREAKS
+        if ends:
+            said.append("\n" if is_block else "")
+            said.append(element.tail or "")
+            continue
+        waiting.append((element, True))
+        if not isinstance(element.tag, str) or element.tag in _UNSEEN or hides(element.get("style") or ""):
+            continue
+        said.append("\n" * is_block + (element.text or ""))
+        waiting += [(child, False) for child in reversed(element)]
+    return visible("".join(said))
+
+
+def sketch(text: str) -> bytes:
+    """Return the MinHashes of a text's shingles of 3 words (characters, in Chinese, Japanese and Korean), 64 bytes."""
+    words = _WORD.findall(normalise_text(text))
+    shingles = {" ".join(words[at : at + SHINGLE_WORDS]) for at in range(max(1, len(words) - SHINGLE_WORDS + 1))}
+    lanes = [_LANES.unpack(hashlib.shake_256(one.encode("utf-8", "replace")).digest(_LANES.size)) for one in shingles]
+    return bytes(min(lane) & 0xFF for lane in zip(*lanes, strict=True))
+
+
+def changed(before: bytes, after: bytes) -> float:
+    """Return the share of the shingles of two texts that only one of them has, 0–1, as their sketches estimate it."""
+    return sum(a != b for a, b in zip(before, after, strict=True)) / HASHES
+
+
+def _canonical(words: str, strip: tuple[str, ...]) -> str:
+    text = _SHARING.sub("", plain(words))
+    text = _LINK.sub(lambda link: canonical_link(link[0]), text)
+    for pattern in strip:
+        text = re.sub(pattern, "", text)
+    return visible(_NO_TEXT.sub("", text))
+
+
+def _external_id(guid: str, link: str, otherwise: str) -> str:
+    found = visible(guid) or link
+    if not found:
+        return "text:" + hashlib.sha256(otherwise.encode("utf-8", "replace")).hexdigest()[:40]
+    if len(found) > MAX_ID_CHARS or not found.isprintable():
+        return "id:" + hashlib.sha256(found.encode("utf-8", "replace")).hexdigest()[:40]
+    return found

@@ -1,0 +1,90 @@
+"""What an exchange trades, as ccxt lists it, and the news in what changed: a market is listed, halted, resumed or delisted."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from infra.http import quoted
+from infra.listeners.fetching import NotReadError
+from infra.listeners.items import Entry, Item, item_of
+from infra.listeners.source import Source
+from infra.market.outcomes.exchange import moved
+
+TIMEOUT_MS = 20_000
+MAX_GONE = 0.2
+"""Share of the markets that may be missing at once: more is a broken answer, not news."""
+States = dict[str, tuple[str, int]]
+"""Market → its state (trades, halted, gone), and how often that has changed."""
+
+
+class Markets:
+    """Reads the list of one exchange. Importing ccxt takes seconds, so the first look does."""
+
+    def __init__(self, source: Source, *, base_url: str | None = None) -> None:
+        """``base_url`` replaces the host by another with the same protocol."""
+        self._source, self._base_url = source, base_url
+        self._api: Any = None
+
+    async def look(self) -> dict[str, bool]:
+        """Return market → whether it trades.
+
+        Raises:
+            NotReadError: the exchange does not answer, or ccxt does not know it.
+        """
+        return await asyncio.to_thread(self._look)  # parsing the list of a large exchange takes a second
+
+    def _look(self) -> dict[str, bool]:
+        ccxt: Any = importlib.import_module("ccxt")
+        if self._source.url not in ccxt.exchanges:
+            raise NotReadError(f"ccxt knows no exchange {self._source.url!r:.40}: correct url", state="blocked")
+        if self._api is None:
+            options = {"enableRateLimit": True, "timeout": TIMEOUT_MS, "requests_trust_env": self._base_url is None}
+            self._api = getattr(ccxt, self._source.url)(options)
+            if isinstance(self._api.options.get("fetchMarkets"), dict):
+                self._api.options["fetchMarkets"]["types"] = ["spot"]
+            if self._base_url is not None:
+                self._api.urls["api"] = moved(self._api.urls["api"], self._base_url)
+        try:
+            found = self._api.fetch_markets()
+        except ccxt.BaseError as exc:
+            raise NotReadError(quoted(exc), state="backing_off") from exc
+        return {str(one["symbol"]): one.get("active") is not False for one in found if one.get("spot")}
+
+
+def changes(
+    source: Source, before: Mapping[str, tuple[str, int]], found: Mapping[str, bool]
+) -> tuple[States, tuple[Item, ...]]:
+    """Return the states after a look, and an item for each that changed. The first look, without ``before``, has none.
+
+    Raises:
+        NotReadError: so much is missing that the answer cannot be whole.
+    """
+    now = {symbol: "trades" if active else "halted" for symbol, active in found.items()}
+    there = {symbol for symbol, (state, _) in before.items() if state != "gone"}
+    if len(there - now.keys()) > MAX_GONE * len(there) + 1:
+        raise NotReadError(
+            "it lists far fewer markets than before, which is taken for a broken answer", state="backing_off"
+        )
+    after: States = {}
+    items: list[Item] = []
+    for symbol in sorted(before.keys() | now.keys()):
+        was, times = before.get(symbol, ("gone", 0))
+        state = now.get(symbol, "gone")
+        after[symbol] = (state, times + (state != was))
+        if state != was and before and (item := _item(source, symbol, was, state, times + 1)):
+            items.append(item)
+    return after, tuple(items)
+
+
+def _item(source: Source, symbol: str, was: str, state: str, times: int) -> Item | None:
+    did = {
+        "trades": "lists" if was == "gone" else "resumes trading of",
+        "halted": "halts trading of",
+        "gone": "delists",
+    }
+    said = f"{source.group.capitalize() or source.url} {did[state]} {symbol}"
+    # Undated: an exchange's list says not since when. The id holds no clock, so a look that is repeated makes the same item.
+    return item_of(Entry(guid=f"{source.url}:{symbol}:{state}:{times}", title=said), source)

@@ -1,0 +1,176 @@
+"""From the body of an answer to its items, by the kind of the source. Pure; time and memory are its caller's to bound."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import lxml.html  # type: ignore[import-untyped]
+import msgspec
+from lxml.etree import ParserError, tostring  # type: ignore[import-untyped]
+
+from infra.listeners.items import Entry, Item, item_of
+from infra.listeners.source import Kind, Source
+from infra.pages.markup import decoded
+
+MAX_ITEMS = 500
+"""Items of one answer that are read: feeds show 20 to 100."""
+_DECLARATION = re.compile(r"\s*<\?xml[^>]{0,300}\?>")
+_IS_PAGE = re.compile(rb"\s*(?:<!--.{0,200}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_FIELD = re.compile(r"\{([^{}]+)\}")
+Raw = dict[str, Any]
+
+Problem = Literal["", "a web page", "another shape", "no items"]
+"""What an answer is instead of items; empty: nothing is wrong."""
+
+
+class ItemsAsked(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
+    """An answer as received. ``refill``: of a socket's ``refill`` address, whose items lie at ``refill_items``."""
+
+    body: bytes
+    content_type: str
+    url: str
+    source: Source
+    refill: bool = False
+
+
+class ItemsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
+    """The items in the order of the answer, each id once."""
+
+    items: tuple[Item, ...] = ()
+    problem: Problem = ""
+
+
+class _ShapeError(ValueError):
+    """The answer is not of the shape that the source's row says."""
+
+
+def items_of(asked: ItemsAsked) -> ItemsAnswer:
+    """Return the items of an answer."""
+    source = asked.source
+    if source.kind == "feed" and _IS_PAGE.match(asked.body[:1000]):
+        return ItemsAnswer(problem="a web page")
+    try:
+        entries = _ENTRIES[source.kind](asked)
+    except (_ShapeError, ValueError, RecursionError):
+        return ItemsAnswer(problem="another shape")
+    if not entries and source.needs_items:
+        return ItemsAnswer(problem="no items")
+    made = (item_of(entry, source) for entry in entries[:MAX_ITEMS])
+    found = {item.external_id: item for item in made if item is not None}
+    if entries and not found and source.kind != "socket":
+        return ItemsAnswer(problem="another shape")
+    return ItemsAnswer(items=tuple(found.values()))
+
+
+def _of_feed(asked: ItemsAsked) -> list[Entry]:
+    import feedparser  # type: ignore[import-untyped]
+
+    # In UTF-8 and nothing else: the labels of strangers reach no codec of Python's (infra.pages.charsets).
+    text = _DECLARATION.sub("", decoded(asked.body, asked.content_type), count=1)
+    read = feedparser.parse(
+        io.BytesIO(text.encode("utf-8", "replace")),
+        response_headers={"content-type": "application/xml; charset=utf-8"},
+        sanitize_html=False,
+        resolve_relative_uris=False,
+    )
+    if not read.get("version") and not read.entries:
+        raise _ShapeError
+    return [_feed_entry(one) for one in read.entries[:MAX_ITEMS]]
+
+
+def _feed_entry(one: Any) -> Entry:
+    contents = [str(part.get("value", "")) for part in one.get("content", ())]
+    media = [
+        {"url": str(m.get("href", "")), "type": str(m.get("type", "")), "length": str(m.get("length", ""))}
+        for m in one.get("enclosures", ())
+    ]
+    return Entry(
+        guid=str(one.get("id", "")),
+        link=str(one.get("link", "")),
+        title=str(one.get("title", "")),
+        text=str(one.get("summary", "")) or next(iter(contents), ""),
+        published=one.get("published") or one.get("updated"),
+        author=str(one.get("author", "")),
+        media=tuple(media),
+    )
+
+
+def _of_telegram(asked: ItemsAsked) -> list[Entry]:
+    try:
+        page = lxml.html.document_fromstring(decoded(asked.body, asked.content_type).encode(), parser=_UTF8)
+    except ParserError as exc:
+        raise _ShapeError from exc
+    posts = page.find_class("tgme_widget_message")
+    if not posts:
+        raise _ShapeError  # a channel without a public preview
+    found = []
+    for post in posts:
+        texts, times = post.find_class("tgme_widget_message_text"), post.xpath(".//time[@datetime]")
+        if (name := post.get("data-post")) and texts:
+            text = tostring(texts[-1], encoding="unicode", with_tail=False)
+            at = times[-1].get("datetime") if times else None
+            found.append(Entry(guid=name, link=f"https://t.me/{name}", text=text, published=at))
+    return found
+
+
+_UTF8 = lxml.html.HTMLParser(encoding="utf-8")
+
+
+def _of_json(asked: ItemsAsked) -> list[Entry]:
+    source = asked.source
+    document = json.loads(decoded(asked.body, asked.content_type))
+    path = source.refill_items if asked.refill else source.items
+    return [_json_entry(one, around, source) for one, around in _each(document, path, {}) if isinstance(one, dict)]
+
+
+def _each(value: Any, path: str, around: Raw) -> Iterator[tuple[Any, Raw]]:
+    """Yield every element at a path such as ``data[].details[]``, with the element of the list around it."""
+    head, lists, rest = path.partition("[]")
+    found = _at(value, head.strip("."))
+    if not lists:
+        yield found, around
+        return
+    if not isinstance(found, list):
+        raise _ShapeError
+    for one in found:
+        if rest:
+            yield from _each(one, rest, one if isinstance(one, dict) else {})
+        else:
+            yield one, around
+
+
+def _at(value: Any, path: str) -> Any:
+    for name in filter(None, path.split(".")):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _json_entry(one: Raw, around: Raw, source: Source) -> Entry:
+    def found(path: str) -> Any:
+        return _at(around, path[1:]) if path.startswith("^") else _at(one, path)
+
+    def words(path: str) -> str:
+        if "{" in path:
+            return _FIELD.sub(lambda field: _text(found(field[1])), path)
+        return _text(found(path)) if path else ""
+
+    return Entry(
+        guid=words(source.item_id),
+        link=words(source.link),
+        title=words(source.title),
+        text=words(source.text),
+        published=found(source.published) if source.published else None,
+    )
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+_ENTRIES: dict[Kind, Callable[[ItemsAsked], list[Entry]]] = {
+    "feed": _of_feed, "telegram": _of_telegram, "json": _of_json, "socket": _of_json,
+}  # fmt: skip

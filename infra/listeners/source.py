@@ -1,0 +1,159 @@
+"""The list of sources: the rows of ``sources.toml`` beside this module, and those of the operator's own file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from schemas.errors import ConfigError
+
+Kind = Literal["feed", "json", "telegram", "socket", "markets"]
+Text = Annotated[str, msgspec.Meta(max_length=2048)]
+SHIPPED = Path(__file__).with_name("sources.toml")
+MAX_PAUSE_S = 86_400.0
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One source. ``id`` is the ``source`` of its news.
+
+    ``kind``: feed (RSS, Atom), json, telegram (the public preview of a channel), socket (a WebSocket of JSON messages),
+    markets (the list of an exchange's markets; ``url`` is its id in ccxt). ``every_s``: seconds between two looks.
+    ``timezone``: of dates without one. ``group``: who owns it. ``official``: it speaks for the party that it reports on.
+    ``default``: on unless it is muted. ``terms_note`` and ``evidence`` are for people.
+    """
+
+    id: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    kind: Kind
+    url: Text
+    language: str | None = None
+    timezone: str = "UTC"
+    every_s: Annotated[float, msgspec.Meta(ge=1, le=MAX_PAUSE_S)] = 60.0
+    group: str = ""
+    official: bool = False
+    default: bool = False
+    muted: bool = False
+    terms_note: str = ""
+    evidence: str = ""
+    robots: bool = True
+    """False: the address is published for programs, and robots.txt, which speaks to crawlers, is not asked."""
+    private: bool = False
+    """True: the address may be one that is not public, such as an RSSHub on this machine."""
+    contact: bool = False
+    """True: the publisher refuses whoever names no contact (``LISTENER_CONTACT``)."""
+    headers: dict[str, str] = {}
+    strip: tuple[str, ...] = ()
+    """Regular expressions of what is no part of the text, such as the name of the medium before every flash."""
+    # Of JSON: paths such as ``data[].details[]``, or templates such as ``https://host/{code}``. ``^`` is the object around it.
+    items: str = ""
+    item_id: str = ""
+    title: str = ""
+    text: str = ""
+    link: str = ""
+    published: str = ""
+    needs_items: bool = False
+    """True: an answer without items is a refusal in disguise."""
+    subscribe: str = ""
+    """Of a socket: what is sent first."""
+    ping: str = ""
+    pong: str = ""
+    """Of a socket: a message ``ping`` of text is answered by ``pong``."""
+    refill: str = ""
+    """Of a socket: a JSON address with the same items, read once after each connection. Its items are at ``refill_items``."""
+    refill_items: str = ""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    source: list[dict[str, Any]] = []
+
+
+def sources_of(own_file: Path | None) -> dict[str, Source]:
+    """Return id → source, in the order of the files. ``own_file``: the operator's, or None.
+
+    Rows of the own file with an id that is known change what they name of it; the others are sources of their own, and on.
+
+    Raises:
+        ConfigError: a file cannot be read, or a row is wrong; the text names the row.
+    """
+    found = dict(_shipped())
+    if own_file is not None and own_file.exists():
+        found |= _merged(found, _rows(own_file), own_file)
+    return found
+
+
+def named_in(path: Path) -> set[str]:
+    """Return the ids that a file of sources names."""
+    return {str(row.get("id")) for row in _rows(path)} if path.exists() else set()
+
+
+def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Source]:
+    """Return the sources that are on, or those named in ``only``, whether on or not.
+
+    Raises:
+        ConfigError: ``only`` names one that there is not.
+    """
+    wanted = list(only)
+    if unknown := [name for name in wanted if name not in sources]:
+        raise ConfigError(f"there is no source {', '.join(unknown)}: `newsproof sources` lists them all")
+    if wanted:
+        return [sources[name] for name in wanted]
+    return [one for one in sources.values() if one.default and not one.muted]
+
+
+def missing(source: Source, contact: str) -> str | None:
+    """Return what is to be set before this source answers; None: nothing."""
+    if source.contact and not contact:
+        return "set LISTENER_CONTACT to a mail address: this publisher refuses programs that name none"
+    return None
+
+
+@cache
+def _shipped() -> dict[str, Source]:
+    return _merged({}, _rows(SHIPPED), SHIPPED)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), _File).source
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"LISTENER_SOURCES: {path} cannot be read ({exc}): name a TOML file, or remove it") from exc
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as exc:
+        raise ConfigError(
+            f"LISTENER_SOURCES: {path} is no list of sources ({exc}): write [[source]] with id, kind and url"
+        ) from exc
+
+
+def _merged(known: Mapping[str, Source], rows: list[dict[str, Any]], path: Path) -> dict[str, Source]:
+    found: dict[str, Source] = {}
+    for number, row in enumerate(rows, 1):
+        name = str(row.get("id"))
+        before = found.get(name) or known.get(name)
+        given = msgspec.structs.asdict(before) if before else {"default": path != SHIPPED}
+        try:
+            found[name] = _checked(msgspec.convert(given | row, Source))
+        except (msgspec.ValidationError, ValueError, re.error) as exc:
+            raise ConfigError(
+                f"LISTENER_SOURCES: source {number} of {path} ({name!r:.70}) is wrong: {exc}; correct that row"
+            ) from exc
+    return found
+
+
+def _checked(source: Source) -> Source:
+    schemes = {"socket": ("wss://", "ws://"), "markets": ("",)}.get(source.kind, ("https://", "http://"))
+    if not source.url.startswith(schemes):
+        raise ValueError(f"url of kind {source.kind} begins with {' or '.join(schemes)}")
+    if source.kind in ("json", "socket") and not (source.title or source.text):
+        raise ValueError("say where the words are: title or text")
+    try:
+        ZoneInfo(source.timezone)
+    except (OSError, ValueError, KeyError) as exc:
+        raise ValueError(f"timezone {source.timezone!r} is none; write one such as Asia/Shanghai") from exc
+    for pattern in source.strip:
+        re.compile(pattern)
+    return source

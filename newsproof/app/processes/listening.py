@@ -1,0 +1,216 @@
+"""The listener as a process: built from settings, run until a signal; webhooks are taken beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.listeners.fetching import Fetcher
+from infra.listeners.source import Source, chosen, missing, sources_of
+from infra.listeners.webhook import application, key_of
+from infra.settings import Settings
+from newsproof.app.composition import address_of, topics_of
+from newsproof.app.lifecycle import run_until, shutdown_on_signal
+from newsproof.app.processes.health import listener_unready, serve_health
+from newsproof.app.processes.metrics import ListenerMetrics
+from schemas.errors import ConfigError
+from schemas.news import decode_news
+from streams.listening.listener import Health, Listener, Options
+
+log = structlog.get_logger(__name__)
+COSTS = (
+    "Every retelling of a story pays its own analysis: the same event from ten sources is ten cases, but for copies word by word. "
+    "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
+)
+"""What whoever starts a listener is told."""
+
+
+def own_file(settings: Settings) -> Path | None:
+    """Return the file of the operator's own sources, which may not exist yet.
+
+    Raises:
+        ConfigError: LISTENER_SOURCES names one that is not there.
+    """
+    named = settings.listener_sources
+    if named is not None and not named.is_file():
+        raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
+    return named or settings.newsproof_data_dir / "sources.toml"
+
+
+class Sources:
+    """The sources that are on, read anew when the operator's file changes. A wrong change is told, and the rows before it stay."""
+
+    def __init__(self, settings: Settings, only: Iterable[str] = ()) -> None:
+        """Raises ConfigError: the file is wrong, ``only`` names a source that there is not, or none is on."""
+        self._file, self._contact, self._only = own_file(settings), settings.listener_contact, tuple(only)
+        self._stamp: int | None = None
+        self.listed: dict[str, Source] = {}
+        self.lacking: dict[str, str] = {}
+        """Sources that are on and left out → what is to be set first."""
+        self._on: list[Source] = []
+        self._read()
+        if not self._on:
+            raise ConfigError(
+                "no source is on: `newsproof sources` lists them, `newsproof sources mute ID --off` turns one on"
+            )
+
+    def __call__(self) -> list[Source]:
+        try:
+            if self._stamp_now() != self._stamp:
+                self._read()
+                log.info("the list of sources changed", sources=len(self._on))
+        except ConfigError as exc:
+            log.error("the list of sources is wrong, the one before stays", why=str(exc))
+        return self._on
+
+    def _read(self) -> None:
+        self._stamp = self._stamp_now()
+        self.listed = sources_of(self._file)
+        on = chosen(self.listed, self._only)
+        self.lacking = {source.id: do for source in on if (do := missing(source, self._contact))}
+        self._on = [source for source in on if source.id not in self.lacking]
+
+    def _stamp_now(self) -> int | None:
+        try:
+            return None if self._file is None else self._file.stat().st_mtime_ns
+        except OSError:
+            return None
+
+
+def listener_of(settings: Settings, sources: Sources, fetcher: Fetcher, backfill: timedelta | None) -> Listener:
+    """Return the listener that the settings describe.
+
+    Raises:
+        ConfigError: ``backfill`` is longer than ``DEDUP_DAYS``.
+    """
+    kept = timedelta(days=settings.dedup_days)
+    if backfill is not None and not timedelta(0) < backfill <= kept:
+        raise ConfigError(
+            f"--backfill goes back {settings.dedup_days} days at most (DEDUP_DAYS), for news before that would open second cases: "
+            "write such as 24h or 3d"
+        )
+    options = Options(
+        max_age_s=settings.listener_max_age_seconds,
+        max_new=settings.listener_max_new,
+        kept_days=settings.dedup_days,
+        backfill=backfill,
+    )
+    return Listener(address_of(settings), topics_of(settings), sources, fetcher, options)
+
+
+def span_of(written: str | None) -> timedelta | None:
+    """Return a span such as 90m, 24h or 3d.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if written is None:
+        return None
+    if (found := re.fullmatch(r"([1-9]\d{0,4})([mhd])", written)) is None:
+        raise ConfigError(f"--backfill {written!r:.20} is no span: write 90m, 24h or 3d")
+    return int(found[1]) * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[found[2]]
+
+
+async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill: timedelta | None = None) -> None:
+    """Listen until SIGINT or SIGTERM.
+
+    Raises:
+        NewsproofError: what a person must fix.
+    """
+    signalled = shutdown_on_signal()
+    sources = Sources(settings, only)
+    fetcher = Fetcher(contact=settings.listener_contact)
+    listener = listener_of(settings, sources, fetcher, backfill)
+    await _topics(settings)
+    hooks = Webhooks(settings, sources)
+    await hooks.start()
+    serve_health(settings, ListenerMetrics(listener), lambda: listener_unready(listener), kind="listener")
+    log.info("listener starts", sources=len(sources()), left_out=sources.lacking, costs=COSTS)
+    try:
+        await run_until(signalled, (listener.run, listener.stop))
+    finally:
+        await hooks.stop()
+        await fetcher.close()
+    log.info("listener ended in order")
+
+
+async def look_once(settings: Settings, *, only: Iterable[str], backfill: timedelta | None) -> dict[str, Health]:
+    """Look at every source once and publish what is new; return how each did.
+
+    Raises:
+        NewsproofError: what a person must fix.
+    """
+    fetcher = Fetcher(contact=settings.listener_contact)
+    listener = listener_of(settings, Sources(settings, only), fetcher, backfill)
+    await _topics(settings)
+    try:
+        return await listener.once()
+    finally:
+        await fetcher.close()
+
+
+async def _topics(settings: Settings) -> None:
+    await ensure_topics(
+        address_of(settings),
+        topics_of(settings),
+        partitions=settings.topic_partitions,
+        replication=settings.topic_replication,
+    )
+
+
+class Webhooks:
+    """The port for webhooks, where the settings open one. Any number of processes may have one: nothing is remembered."""
+
+    def __init__(self, settings: Settings, sources: Sources) -> None:
+        """Raises ConfigError: a port is set, and no secret, or one that is none."""
+        self._address: KafkaAddress = address_of(settings)
+        self._topic = topics_of(settings).news
+        self._at = (settings.listener_webhook_host, settings.listener_webhook_port)
+        secret = settings.listener_webhook_secret
+        if self._at[1] is not None and secret is None:
+            raise ConfigError(
+                "LISTENER_WEBHOOK_PORT is set and LISTENER_WEBHOOK_SECRET is not: set it, or unset the port"
+            )
+        self._key = b"" if secret is None else key_of(secret.get_secret_value())
+        self._sources = sources
+        self._producer = self._address.producer(linger_ms=0) if self._at[1] is not None else None
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Open the port, if one is set.
+
+        Raises:
+            ConfigError: it cannot be opened.
+        """
+        host, port = self._at
+        if self._producer is None or port is None:
+            return
+        await self._producer.start()
+        app = application(self._key, self._accept, lambda: self._sources.listed)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        try:
+            await site.start()
+        except OSError as exc:
+            raise ConfigError(
+                f"LISTENER_WEBHOOK_PORT={port} cannot be opened on LISTENER_WEBHOOK_HOST={host} ({exc.strerror}): choose another one"
+            ) from exc
+        log.info("webhooks are taken", host=host, port=self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Close the port. Idempotent."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def _accept(self, value: bytes) -> None:
+        assert self._producer is not None
+        await self._producer.send_and_wait(self._topic, value, key=decode_news(value, now=datetime.now(UTC)).key)

@@ -1,0 +1,334 @@
+"""``newsproof listen`` and ``newsproof sources``: what they print, and the operator's own file of sources."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from infra.client_settings import ClientSettings
+from infra.listeners.fetching import Fetcher, NotReadError, Validators
+from infra.listeners.items import Item
+from infra.listeners.markets import Markets
+from infra.listeners.sockets import connected
+from infra.listeners.source import Source, chosen, missing, sources_of
+from infra.settings import Settings
+from newsproof.app.composition import topics_of
+from newsproof.app.hints import as_started
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.processes.listening import COSTS, look_once, own_file, run_listener
+from newsproof.app.servers import say_on_stderr, servers
+from newsproof.sdk.client import running_kafka_of
+from schemas.errors import ConfigError
+from streams.listening.deciding import PUBLISHED, Look, decide
+from streams.listening.listener import LOOKS_OF_A_GAP
+from streams.listening.memory import SourceCursor, remembered_in
+
+_AT_ONCE = 16
+"""Sources that a check looks at side by side."""
+
+
+class Peeked(msgspec.Struct, kw_only=True):
+    """What one look at a source showed. ``newest``: when its newest item came out; ``items``: None of a socket."""
+
+    source: str
+    kind: str
+    state: str = "ok"
+    items: int | None = None
+    newest: datetime | None = None
+    why: str = ""
+
+
+class ListedSource(msgspec.Struct, kw_only=True):
+    """One source as ``newsproof sources`` lists it. Counts are since the listener's memory began."""
+
+    id: str
+    kind: str
+    on: bool
+    state: str
+    looked_at: datetime | None
+    news_at: datetime | None
+    new: int
+    late: int
+    edits: int
+    repeats: int
+    refused: int
+    why: str
+
+
+# listen
+
+
+async def listen(invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None) -> None:
+    """Listen until a signal, on the servers that are configured or run, else on a Kafka of its own."""
+    settings = invocation.settings()
+    say_on_stderr(COSTS)
+    async with servers(settings, clickhouse=False) as found:
+        await run_listener(found.applied_to(settings), only=only, backfill=backfill)
+
+
+async def looked_once(
+    invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None, as_json: bool
+) -> bool:
+    """Look once and publish; print what came of it. Return whether every source answered."""
+    settings = invocation.settings()
+    say_on_stderr(COSTS)
+    async with servers(settings, clickhouse=False) as found:
+        health = await look_once(found.applied_to(settings), only=only, backfill=backfill)
+    rows = [{"source": name, "state": one.state, "items": one.counts, "why": one.why} for name, one in health.items()]
+    if as_json:
+        for row in rows:
+            json_line(row)
+    else:
+        counts = [
+            ", ".join(f"{n} {what}" for what, n in one.counts.items()) or "nothing new" for one in health.values()
+        ]
+        table(
+            ("source", "state", "items", "why"),
+            [(r["source"], r["state"], c, r["why"]) for r, c in zip(rows, counts, strict=True)],
+        )
+    return all(one.state == "ok" for one in health.values())
+
+
+async def peeked(
+    invocation: Invocation, only: Iterable[str], *, show_items: bool, backfill: timedelta | None, as_json: bool
+) -> bool:
+    """Look at sources and keep nothing; print how each answers, or the items that a first look would publish."""
+    settings = invocation.settings()
+    wanted = chosen(sources_of(own_file(settings)), only)
+    fetcher, places = Fetcher(contact=settings.listener_contact), asyncio.Semaphore(_AT_ONCE)
+
+    async def one(source: Source) -> tuple[Peeked, tuple[Item, ...]]:
+        async with places:
+            return await peek(source, fetcher, settings.listener_contact)
+
+    try:
+        found = await asyncio.gather(*map(one, wanted))
+    finally:
+        await fetcher.close()
+    if show_items:
+        _print_items(settings, found, backfill, as_json=as_json)
+    elif as_json:
+        for row, _ in found:
+            json_line(row)
+    else:
+        rows = [
+            (r.source, r.kind, r.state, "" if r.items is None else r.items, _when(r.newest), r.why) for r, _ in found
+        ]
+        table(("source", "kind", "state", "items", "newest", "why"), rows, right=("items",))
+    return all(row.state == "ok" for row, _ in found)
+
+
+async def peek(source: Source, fetcher: Fetcher, contact: str) -> tuple[Peeked, tuple[Item, ...]]:
+    """Look at one source; of a socket, whether it can be connected to."""
+    row = Peeked(source=source.id, kind=source.kind)
+    if (do := missing(source, contact)) is not None:
+        row.state, row.why = "left out", do
+        return row, ()
+    try:
+        if source.kind == "socket":
+            async with connected(source, fetcher.guards[source.private]):
+                return row, ()
+        if source.kind == "markets":
+            row.items = len(await Markets(source).look())
+            return row, ()
+        items = (await fetcher.look(source, Validators())).items or ()
+    except NotReadError as exc:
+        row.state, row.why = exc.state, str(exc)
+        return row, ()
+    row.items, row.newest = len(items), max((one.published for one in items if one.published), default=None)
+    return row, items
+
+
+def _print_items(
+    settings: Settings, found: list[tuple[Peeked, tuple[Item, ...]]], backfill: timedelta | None, *, as_json: bool
+) -> None:
+    look = Look(
+        at=datetime.now(UTC),
+        previous=None,
+        max_age=timedelta(seconds=settings.listener_max_age_seconds),
+        kept=timedelta(days=settings.dedup_days),
+        backfill=backfill,
+    )
+    rows = [
+        (row.source, item)
+        for row, items in found
+        for item in items
+        if decide(item, None, look, is_known_text=False) in PUBLISHED
+    ]
+    if as_json:
+        for name, item in rows:
+            json_line(
+                {
+                    "source": name,
+                    "external_id": item.external_id,
+                    "published_at": item.published,
+                    "text": item.text,
+                    "url": item.link,
+                }
+            )
+        return
+    table(
+        ("source", "published", "title"),
+        [(name, _when(item.published), item.title or item.text[:120]) for name, item in rows],
+    )
+    silent = [row.source for row, _ in found if row.state != "ok"]
+    say_result(
+        f"{len(rows)} of {sum(len(items) for _, items in found)} items would be published by a first look; "
+        f"{len(silent)} of {len(found)} sources did not answer{': ' if silent else ''}{', '.join(silent)}."
+    )
+    say_result(as_started(COSTS))
+
+
+# sources
+
+
+async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
+    """Print every source and how it does."""
+    settings = invocation.settings()
+    cursors = await _cursors(settings)
+    on = {source.id for source in chosen(sources_of(own_file(settings)))}
+    rows = [
+        _listed(source, cursors.get(source.id), settings, source.id in on)
+        for source in sources_of(own_file(settings)).values()
+    ]
+    if as_json:
+        for row in rows:
+            json_line(row)
+        return
+    table(
+        ("source", "kind", "", "state", "last look", "last news", "new", "edits", "why"),
+        [
+            (
+                r.id,
+                r.kind,
+                "on" if r.on else "off",
+                r.state,
+                _when(r.looked_at),
+                _when(r.news_at),
+                r.new,
+                r.edits,
+                r.why,
+            )
+            for r in rows
+        ],
+        right=("new", "edits"),
+    )
+    say_result(
+        f"{len(on)} of {len(rows)} are on. State and times are those of the newest record in the log; /metrics of a listener has them live."
+    )
+
+
+async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> None:
+    """Print one source.
+
+    Raises:
+        ConfigError: there is none of this id.
+    """
+    settings = invocation.settings()
+    listed = sources_of(own_file(settings))
+    (source,) = chosen(listed, [name])
+    row = _listed(source, (await _cursors(settings)).get(name), settings, source in chosen(listed))
+    document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
+    if as_json:
+        json_line(document)
+    else:
+        table(("what", "value"), [(n, v) for n, v in document.items() if v not in ("", None)])
+
+
+def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
+    """Write into the operator's file whether a source is on.
+
+    Raises:
+        ConfigError: there is none of this id, or the file cannot be written.
+    """
+    chosen(sources_of(own_file(settings)), [name])
+    state = "muted = true" if muted else "muted = false\ndefault = true"
+    path = _appended(settings, f'[[source]]\nid = "{name}"\n{state}\n')
+    say_result(f"{name} is {'off' if muted else 'on'}: written to {path}.")
+
+
+def add_source(settings: Settings, url: str, *, name: str | None, language: str | None, private: bool) -> None:
+    """Write a new feed into the operator's file.
+
+    Raises:
+        ConfigError: the address is none, the id is taken, or the file cannot be written.
+    """
+    parts = urlsplit(url)
+    made = re.sub(r"[^a-z0-9.-]+", "-", f"{(parts.hostname or '').removeprefix('www.')}{parts.path}".lower()).strip(
+        "-."
+    )[:64]
+    name = made if name is None else name
+    if name in sources_of(own_file(settings)):
+        raise ConfigError(f"there is a source {name} already: `newsproof sources show {name}`, or give another --id")
+    kind = "telegram" if parts.netloc == "t.me" else "feed"
+    row = {"id": name, "kind": kind, "url": url, "language": language, "private": private or None}
+    try:
+        msgspec.convert({n: v for n, v in row.items() if v is not None}, Source)
+    except msgspec.ValidationError as exc:
+        raise ConfigError(f"this is no source: {exc}; give its address, and --id of a-z, 0-9, dot and hyphen") from exc
+    if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\"\\\s]", url):
+        raise ConfigError(f"{url!r:.100} is no address: write https://host/feed")
+    lines = [f"{n} = {'true' if v is True else chr(34) + str(v) + chr(34)}" for n, v in row.items() if v is not None]
+    path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
+    say_result(as_started(f"{name} is on: written to {path}. Try it: `newsproof sources check {name}`"))
+
+
+def _appended(settings: Settings, rows: str) -> Path:
+    path = own_file(settings)
+    assert path is not None
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        before = path.read_text("utf-8") if path.exists() else ""
+        with path.open("a", encoding="utf-8") as file:
+            file.write(("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + rows)
+    except OSError as exc:
+        raise ConfigError(
+            f"{path} cannot be written ({exc.strerror}): make it possible, or name another one in LISTENER_SOURCES"
+        ) from exc
+    return path
+
+
+async def _cursors(settings: Settings) -> dict[str, SourceCursor]:
+    """Return what the log says; nothing where no Kafka runs, for none is started to be asked."""
+    if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
+        return {}
+    return (await remembered_in(address, topics_of(settings), items=False)).cursors
+
+
+def _listed(source: Source, cursor: SourceCursor | None, settings: Settings, is_on: bool) -> ListedSource:
+    known = cursor or SourceCursor(source=source.id)
+    lacks = missing(source, settings.listener_contact) if is_on else None
+    counts = known.counts
+    return ListedSource(
+        id=source.id,
+        kind=source.kind,
+        on=is_on and lacks is None,
+        state="left out" if lacks else _state(cursor, datetime.now(UTC)) if is_on else "",
+        looked_at=known.looked_at,
+        news_at=known.news_at,
+        new=counts.get("new", 0),
+        late=counts.get("late", 0) + counts.get("backfilled", 0),
+        edits=counts.get("edit", 0),
+        repeats=counts.get("repeat", 0),
+        refused=counts.get("refused", 0),
+        why=lacks or (known.why if is_on else ""),
+    )
+
+
+def _state(cursor: SourceCursor | None, now: datetime) -> str:
+    if cursor is None:
+        return "never looked at"
+    is_silent = cursor.news_at is not None and cursor.gaps >= LOOKS_OF_A_GAP
+    if cursor.state == "ok" and is_silent and (now - cursor.news_at).total_seconds() > 5 * cursor.gap_s:  # type: ignore[operator]
+        return "stale"
+    return cursor.state
+
+
+def _when(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"

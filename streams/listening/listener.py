@@ -1,0 +1,418 @@
+"""The listener: looks at its sources, each at its own pace, and makes news of what is new. One process at a time.
+
+A source that fails waits longer each time, and troubles no other. An error of the log ends all looks; they begin anew with
+what the log holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import msgspec
+import structlog
+
+from infra.kafka.topics import KafkaAddress
+from infra.listeners.fetching import Fetcher, Looked, NotReadError, Validators
+from infra.listeners.items import Item
+from infra.listeners.markets import Markets, changes
+from infra.listeners.sockets import connected
+from infra.listeners.source import Source
+from schemas.errors import ConfigError, ContractError
+from schemas.news import decode_news
+from schemas.topics import Topics
+from streams.effects.meter import Latencies
+from streams.journal.retry import is_away, retry_while_unavailable
+from streams.lease import Lease, first_of
+from streams.listening.deciding import (
+    PUBLISHED,
+    Look,
+    Outcome,
+    Seen,
+    decide,
+    encoded,
+    held_back,
+    news_of,
+    remembered,
+)
+from streams.listening.memory import ItemLog, SourceCursor
+
+log = structlog.get_logger(__name__)
+
+LONGEST_PAUSE_S = 900.0
+SOCKET_PAUSES_S = (1.0, 60.0)
+SOCKET_WINDOW_S = 60.0
+WRITTEN_EVERY = timedelta(minutes=10)
+"""How often a cursor is written of which nothing but what an answer says of itself changed."""
+JITTER = 0.1
+CHANGED_EVERY_S = 5.0
+"""How often the list of sources is looked at."""
+TAKEN_WITHIN_S = 15.0
+LOOKS_OF_A_GAP = 5
+"""Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
+SKEW_S = 2.0
+"""Difference of the clocks from which on it is told; headers say whole seconds."""
+_KEPT_LAGS = 200
+_UNKNOWN = Validators()
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """``max_age_s``: up to this age an item counts as just published. ``max_new``: news of one look, or of a socket's minute.
+
+    ``kept_days``: ``DEDUP_DAYS``. ``backfill``: how far back the first look at each source goes. ``jitter``: share of each pause.
+    """
+
+    max_age_s: float = 900.0
+    max_new: int = 50
+    kept_days: int = 30
+    backfill: timedelta | None = None
+    jitter: float = JITTER
+
+
+class Health:
+    """How one source does, since the start of this process."""
+
+    def __init__(self) -> None:
+        self.state, self.why = "waiting", ""
+        self.failures = 0
+        self.last_success: datetime | None = None
+        self.skew_s: float | None = None
+        self.lags: deque[float] = deque(maxlen=_KEPT_LAGS)
+        """Seconds from publication, by the publisher's clock, to receipt, of the newest items."""
+        self.counts: dict[str, int] = {}
+
+    def counted(self, outcomes: Iterable[str]) -> None:
+        for one in outcomes:
+            self.counts[one] = self.counts.get(one, 0) + 1
+
+
+class Listener:
+    """One candidate for listening. ``run`` returns after :meth:`stop`; after a lost lease it stands by again."""
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topics: Topics,
+        sources: Callable[[], list[Source]],
+        fetcher: Fetcher,
+        options: Options,
+    ) -> None:
+        """``sources`` returns the sources that are on; it is called again every ``CHANGED_EVERY_S``. ``fetcher`` stays the caller's."""
+        self._address, self._topics, self._sources, self._options = address, topics, sources, options
+        self._fetcher = fetcher
+        self._lease, self._stopped = Lease(), asyncio.Event()
+        self._log = ItemLog(address, topics)
+        self._turn = asyncio.Lock()
+        self._markets: dict[str, Markets] = {}
+        self._looked_back: set[str] = set()
+        self.health: dict[str, Health] = {}
+        self.acknowledged = Latencies()
+        """Seconds from an answer that brought news to the broker's word that all of it is durable."""
+        self.active = False
+
+    @property
+    def state(self) -> Literal["joining", "standing by", "reading its memory", "active"]:
+        if self.active:
+            return "active"
+        if not self._lease.known:
+            return "joining"
+        return "reading its memory" if self._lease.held.is_set() else "standing by"
+
+    @property
+    def parsed(self) -> int:
+        """Answers that were parsed: those that had changed."""
+        return self._fetcher.parsed
+
+    def stop(self) -> None:
+        """Request a clean shutdown."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Stand by for the lease and listen while holding it, until stopped."""
+        await self._lead(self._listen)
+
+    async def once(self) -> dict[str, Health]:
+        """Look at every source once; return how each did.
+
+        Raises:
+            ConfigError: another listener holds the lease.
+        """
+        timer, taken = asyncio.get_running_loop().call_later(TAKEN_WITHIN_S, self._stopped.set), asyncio.Event()
+
+        async def look() -> None:
+            timer.cancel()
+            taken.set()
+            await self._started(self._sources())
+            await asyncio.gather(*(self._look(source) for source in self._sources() if source.kind != "socket"))
+            self._stopped.set()
+
+        await self._lead(look)
+        if not taken.is_set():
+            raise ConfigError(
+                "another listener has the lease (`newsproof up --listen`, or `newsproof listen` elsewhere): end that one first, "
+                "or leave the looking to it"
+            )
+        return self.health
+
+    async def _lead(self, work: Callable[[], object]) -> None:
+        async def session() -> None:
+            try:
+                await retry_while_unavailable(work, "listening", unavailable=is_away)  # type: ignore[arg-type]
+            finally:
+                self.active = False
+                await self._log.stop()
+
+        group, topic = self._topics.group("listener-lease"), self._topics.listener_lease
+        await self._lease.lead(self._address, group, topic, session, self._stopped)
+
+    async def _started(self, sources: list[Source]) -> None:
+        await self._log.stop()
+        self._log = ItemLog(self._address, self._topics)
+        await self._log.start(source.id for source in sources)
+        self.active = True
+        known = sum(map(len, self._log.memory.items.values()))
+        log.info("listening", sources=len(sources), items_known=known, items_recovered=self._log.recovered)
+
+    async def _listen(self) -> None:
+        await self._started(self._sources())
+        running: dict[Source | str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                wanted = {source.id: source for source in self._sources()}
+                for name, task in list(running.items()):
+                    if task.done():
+                        task.result()
+                    if name not in wanted or task.get_name() != repr(wanted[name]):
+                        task.cancel()
+                        del running[name]
+                for name in wanted.keys() - running.keys():
+                    running[name] = asyncio.create_task(self._keep(wanted[name]), name=repr(wanted[name]))
+                await first_of(asyncio.sleep(CHANGED_EVERY_S), *map(asyncio.shield, running.values()))
+        finally:
+            for task in running.values():
+                task.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)
+
+    # One source
+
+    async def _keep(self, source: Source) -> None:
+        if source.kind == "socket":
+            await self._hear(source)
+        await asyncio.sleep(self._options.jitter * source.every_s * random.random())
+        while True:
+            wait = await self._look(source)
+            await asyncio.sleep(wait * (1 + self._options.jitter * random.uniform(-1, 1)))
+
+    async def _look(self, source: Source) -> float:
+        """Look once; return how long to wait, in seconds."""
+        health = self._of(source)
+        cursor = self._log.memory.cursor(source.id)
+        try:
+            looked = await self._looked(source, cursor)
+        except NotReadError as exc:
+            return await self._failed(source, exc)
+        except Exception as exc:
+            if is_away(exc):
+                raise
+            log.exception("a look failed in an unforeseen way", source=source.id)
+            return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", state="backing_off"))
+        if abs(looked.skew_s or 0.0) > SKEW_S >= abs(health.skew_s or 0.0):
+            log.warning("its clock and ours differ", source=source.id, ahead_s=looked.skew_s)
+        health.skew_s = looked.skew_s
+        if looked.items is None:
+            await self._unchanged(source, looked)
+        else:
+            await self._take(source, looked.items, looked.received_at, cursor, validators=looked.validators)
+        return source.every_s
+
+    async def _looked(self, source: Source, cursor: SourceCursor) -> Looked:
+        if source.kind != "markets":
+            again = self._options.backfill is not None and source.id not in self._looked_back
+            return await self._fetcher.look(source, _UNKNOWN if again else cursor.validators)
+        markets = self._markets.setdefault(source.id, Markets(source))
+        found = await markets.look()
+        before = cursor.markets
+        cursor.markets, items = changes(source, before, found)
+        is_same = cursor.markets == before
+        return Looked(received_at=datetime.now(UTC), validators=_UNKNOWN, items=None if is_same else items)
+
+    async def _hear(self, source: Source) -> None:
+        pause, most = SOCKET_PAUSES_S
+        while True:
+            began = time.monotonic()
+            try:
+                async with connected(source, self._fetcher.guards[source.private]) as messages:
+                    if source.refill:
+                        filled = await self._fetcher.look(source, _UNKNOWN, refill=True)
+                        at = filled.received_at
+                        await self._take(source, filled.items or (), at, self._log.memory.cursor(source.id), live=False)
+                    self._succeeded(source)
+                    recent: deque[float] = deque(maxlen=self._options.max_new)
+                    async for body in messages:
+                        at = datetime.now(UTC)
+                        if items := await self._heard(source, body):
+                            await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
+                            await self._held_up(source, recent, len(items))
+                raise NotReadError("the connection ended", state="backing_off")
+            except NotReadError as exc:
+                await self._failed(source, exc)
+            pause = SOCKET_PAUSES_S[0] if time.monotonic() - began > most else pause
+            await asyncio.sleep(pause * (1 + self._options.jitter * random.random()))
+            pause = min(2 * pause, most)
+
+    async def _heard(self, source: Source, body: bytes) -> tuple[Item, ...]:
+        try:
+            return await self._fetcher.read(source, body)
+        except NotReadError:
+            self._of(source).counted(["refused"])  # one message that is none says nothing of the others
+            return ()
+
+    async def _held_up(self, source: Source, recent: deque[float], items: int) -> None:
+        """Read on only when a minute has no more than ``max_new`` items: what a flood sends waits at its sender."""
+        for _ in range(items):
+            if len(recent) == recent.maxlen and (left := recent[0] + SOCKET_WINDOW_S - time.monotonic()) > 0:
+                log.warning("a flood is held back", source=source.id, seconds=round(left))
+                await asyncio.sleep(left)
+            recent.append(time.monotonic())
+
+    # What a look brought
+
+    async def _take(
+        self,
+        source: Source,
+        items: tuple[Item, ...],
+        at: datetime,
+        cursor: SourceCursor,
+        *,
+        validators: Validators = _UNKNOWN,
+        live: bool | None = None,
+    ) -> None:
+        """Make news of what is new. ``live``: of a socket, whether the items were sent as they came out; None: of a look."""
+        began, memory = time.monotonic(), self._log.memory
+        look = self._as_look(source, at, at if live else cursor.looked_at)
+        decided: list[tuple[Item, Outcome]] = []
+        texts: set[str] = set()
+        for item in items:
+            known = item.text_hash in texts or memory.knows_text(source.id, item.text_hash)
+            decided.append((item, decide(item, memory.seen(source.id, item.external_id), look, is_known_text=known)))
+            texts.add(item.text_hash)
+        kept, waiting = held_back(decided, self._options.max_new)
+        news, seen, outcomes = self._news(source, kept, at)
+        if live is None and source.kind != "markets":
+            seen += memory.left(source.id, [item.external_id for item in items], at)
+        else:  # nobody shows what was
+            seen = [msgspec.structs.replace(one, left_at=at) for one in seen]
+        cursor.validators = _UNKNOWN if waiting else validators
+        cursor.looked_at = at
+        was = cursor.state
+        self._noted(cursor, outcomes, at)
+        await self._recorded(news, seen, cursor, was, is_changed=bool(waiting) or source.kind == "markets")
+        if news:
+            self.acknowledged.add(time.monotonic() - began)
+        self._looked_back.add(source.id)
+        self._told(source, kept, outcomes, waiting, at)
+
+    def _as_look(self, source: Source, at: datetime, previous: datetime | None) -> Look:
+        backfill = None if source.id in self._looked_back else self._options.backfill
+        return Look(
+            at=at,
+            previous=previous,
+            max_age=timedelta(seconds=self._options.max_age_s),
+            kept=timedelta(days=self._options.kept_days),
+            backfill=backfill,
+        )
+
+    def _news(
+        self, source: Source, kept: list[tuple[Item, Outcome]], at: datetime
+    ) -> tuple[list[tuple[bytes, bytes]], list[Seen], list[Outcome]]:
+        news: list[tuple[bytes, bytes]] = []
+        seen: list[Seen] = []
+        outcomes: list[Outcome] = []
+        for item, decided in kept:
+            outcome = decided
+            before = self._log.memory.seen(source.id, item.external_id)
+            if outcome in PUBLISHED:
+                value = encoded(news_of(source, item, outcome, at))
+                try:
+                    news.append((decode_news(value, now=at).key, value))
+                except ContractError as exc:
+                    outcome = "refused"
+                    log.warning("no news", source=source.id, item=item.external_id[:200], why=str(exc))
+            if outcome != "repeat" or before is None:
+                seen.append(remembered(source.id, item, outcome, before))
+            elif before.left_at is not None:
+                seen.append(msgspec.structs.replace(before, left_at=None))
+            outcomes.append(outcome)
+        return news, seen, outcomes
+
+    def _noted(self, cursor: SourceCursor, outcomes: list[Outcome], at: datetime) -> None:
+        cursor.state, cursor.why = "ok", ""
+        for one in outcomes:
+            cursor.counts[one] = cursor.counts.get(one, 0) + 1
+        if "new" in outcomes:
+            if cursor.news_at is not None:
+                gap_s, cursor.gaps = (at - cursor.news_at).total_seconds(), cursor.gaps + 1
+                cursor.gap_s += (gap_s - cursor.gap_s) / min(cursor.gaps, 10)
+            cursor.news_at = at
+
+    def _told(
+        self, source: Source, kept: list[tuple[Item, Outcome]], outcomes: list[Outcome], waiting: int, at: datetime
+    ) -> None:
+        health = self._of(source)
+        health.counted(outcomes)
+        health.lags.extend(
+            max(0.0, (at - item.published).total_seconds()) for item, one in kept if one == "new" and item.published
+        )
+        self._succeeded(source)
+        if waiting:
+            log.warning("a flood is held back", source=source.id, items=waiting, most=self._options.max_new)
+        if found := {one: outcomes.count(one) for one in sorted({*outcomes} - {"repeat"})}:
+            log.info("items", source=source.id, **found)
+
+    async def _unchanged(self, source: Source, looked: Looked) -> None:
+        cursor = self._log.memory.cursor(source.id)
+        was = cursor.state
+        cursor.looked_at, cursor.validators = looked.received_at, looked.validators
+        cursor.state, cursor.why = "ok", ""
+        self._succeeded(source)
+        await self._recorded([], [], cursor, was, is_changed=False)
+
+    async def _recorded(
+        self, news: list[tuple[bytes, bytes]], seen: list[Seen], cursor: SourceCursor, was: str, *, is_changed: bool
+    ) -> None:
+        """Write what a look brought; a cursor of which little changed every ``WRITTEN_EVERY`` only. ``was``: its state before."""
+        assert cursor.looked_at is not None
+        forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at)
+        is_old = cursor.written_at is None or cursor.looked_at - cursor.written_at > WRITTEN_EVERY
+        if news or seen or forgotten or is_changed or is_old or was != cursor.state:
+            async with self._turn:
+                await self._log.record(news, seen, cursor, forgotten)
+        else:
+            self._log.memory.cursors[cursor.source] = cursor
+
+    def _succeeded(self, source: Source) -> None:
+        health = self._of(source)
+        if health.failures:
+            log.info("the source answers again", source=source.id)
+        health.state, health.why, health.failures, health.last_success = "ok", "", 0, datetime.now(UTC)
+
+    async def _failed(self, source: Source, exc: NotReadError) -> float:
+        health = self._of(source)
+        if health.state != exc.state:
+            log.warning("the source does not answer", source=source.id, state=exc.state, why=str(exc)[:300])
+            cursor = self._log.memory.cursor(source.id)
+            cursor.state, cursor.why = exc.state, str(exc)[:300]
+            async with self._turn:
+                await self._log.record((), (), cursor)
+        health.state, health.why = exc.state, str(exc)[:300]
+        health.failures += 1
+        pause: float = min(LONGEST_PAUSE_S, source.every_s * 2.0 ** min(health.failures, 10))
+        return max(pause, exc.wait_s or 0.0)
+
+    def _of(self, source: Source) -> Health:
+        return self.health.setdefault(source.id, Health())

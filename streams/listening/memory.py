@@ -1,0 +1,245 @@
+"""What listeners remember, in two compacted topics, and the order in which they write it.
+
+News goes first, then the items that it came from, then the cursor of the source: whoever begins where another one was killed
+may find news that no item tells of, and never the reverse. So it reads its own records on ``news`` from ``news_through`` on
+before it looks at any source. What this promises: one case for an id and a text; one for an item, but for what a listener that
+was frozen appends after its successor has read that far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.listeners.fetching import Validators
+from infra.listeners.items import sketch
+from schemas.errors import ContractError, TransientError
+from schemas.news import News, decode_news
+from schemas.topics import Topics
+from streams.listening.deciding import Seen, seen_in
+
+FORGOTTEN_AFTER = timedelta(days=35)
+"""How long after an item left its source it is still known: longer than ``DEDUP_DAYS``."""
+_THROUGH = b"\x1fnews_through"
+
+
+class SourceCursor(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How far the listener is with one source, and how that stands. ``markets``: market → its state and how often that changed.
+
+    ``looked_at``: the last look that was answered; ``news_at``: the last that brought news; ``gap_s``: between two such, on average.
+    """
+
+    source: str
+    validators: Validators = Validators()
+    looked_at: datetime | None = None
+    markets: dict[str, tuple[str, int]] = {}
+    state: str = "ok"
+    why: str = ""
+    written_at: datetime | None = None
+    news_at: datetime | None = None
+    gap_s: float = 0.0
+    gaps: int = 0
+    counts: dict[str, int] = {}
+
+
+class _Through(msgspec.Struct):
+    offsets: dict[int, int]
+
+
+class InDoubtError(TransientError):
+    """A record was broken off, so nobody knows what was written: the log is to be started anew."""
+
+
+class Memory:
+    """Everything that is remembered, by source. Built by :func:`remembered_in`; changed by :meth:`ItemLog.record` alone."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, dict[str, Seen]] = {}
+        self.texts: dict[str, set[str]] = {}
+        self.present: dict[str, set[str]] = {}
+        """Source → the ids that its last look showed."""
+        self.cursors: dict[str, SourceCursor] = {}
+        self.through: dict[int, int] | None = None
+
+    def seen(self, source: str, external_id: str) -> Seen | None:
+        return self.items.get(source, {}).get(external_id)
+
+    def knows_text(self, source: str, text_hash: str) -> bool:
+        return text_hash in self.texts.get(source, ())
+
+    def cursor(self, source: str) -> SourceCursor:
+        """Return a copy of the source's cursor, to be changed and recorded."""
+        known = self.cursors.get(source)
+        return (
+            SourceCursor(source=source) if known is None else msgspec.structs.replace(known, counts=dict(known.counts))
+        )
+
+    def put(self, seen: Seen) -> None:
+        self.items.setdefault(seen.source, {})[seen.external_id] = seen
+        self.texts.setdefault(seen.source, set()).add(seen.text_hash)
+        present = self.present.setdefault(seen.source, set())
+        (present.add if seen.left_at is None else present.discard)(seen.external_id)
+
+    def forget(self, seen: Seen) -> None:
+        self.items.get(seen.source, {}).pop(seen.external_id, None)
+        self.texts.get(seen.source, set()).discard(seen.text_hash)
+
+    def left(self, source: str, shown: Iterable[str], at: datetime) -> list[Seen]:
+        """Return the items that a look, which shows these ids, shows no longer."""
+        gone = self.present.get(source, set()).difference(shown)
+        return [msgspec.structs.replace(self.items[source][one], left_at=at) for one in gone]
+
+    def forgotten(self, source: str, at: datetime) -> list[Seen]:
+        """Return the items that left so long ago that they need not be known."""
+        return [
+            one
+            for one in self.items.get(source, {}).values()
+            if one.left_at is not None and at - one.left_at > FORGOTTEN_AFTER
+        ]
+
+
+class ItemLog:
+    """The one writer of the two topics, and of the listeners' news. Records one thing after another."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._address, self._topics = address, topics
+        self._producer: Any = None
+        self.memory = Memory()
+        self.recovered = 0
+        """Items that a predecessor had published and not yet written down."""
+        self._in_doubt = False
+
+    async def start(self, sources: Iterable[str]) -> None:
+        """Read what is remembered, and what a predecessor published of these sources without writing it down.
+
+        Raises:
+            KafkaError: no broker answers.
+        """
+        self._producer = self._address.producer(linger_ms=0)
+        await self._producer.start()
+        self.memory = await remembered_in(self._address, self._topics)
+        known = {*sources, *self.memory.cursors, *self.memory.items}
+        ends = {tp: end for tp, (_, end) in (await offsets_of(self._address, self._topics.news)).items()}
+        through = self.memory.through
+        found: list[Seen] = []
+        if through is not None:
+            spans = {tp: (through.get(tp.partition, 0), end) for tp, end in ends.items()}
+            async for _, records in read_range(self._address, spans):
+                found += [self._recovered(news) for news in _ours(records, known)]
+        self.recovered = len(found)
+        self.memory.through = {tp.partition: end for tp, end in ends.items()}
+        await self._remember(found, ())
+
+    async def stop(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def record(
+        self,
+        news: Iterable[tuple[bytes, bytes]],
+        seen: Iterable[Seen],
+        cursor: SourceCursor,
+        forgotten: Iterable[Seen] = (),
+    ) -> None:
+        """Write news (key and value), then items, then the cursor, each once the one before is durable; then remember them.
+
+        Not to be called twice at a time.
+
+        Raises:
+            KafkaError: the broker does not take it.
+            InDoubtError: an earlier call failed or was cancelled.
+        """
+        if self._in_doubt:
+            # What a later call writes of news_through would pass over news that no item tells of.
+            raise InDoubtError("an earlier record was broken off: the listener reads its memory again")
+        self._in_doubt = True
+        for meta in await self._sent((self._topics.news, key, value) for key, value in news):
+            assert self.memory.through is not None
+            self.memory.through[meta.partition] = meta.offset + 1
+        await self._remember(seen, forgotten, cursor)
+        self._in_doubt = False
+
+    async def _remember(
+        self, seen: Iterable[Seen], forgotten: Iterable[Seen], cursor: SourceCursor | None = None
+    ) -> None:
+        seen, forgotten = list(seen), list(forgotten)
+        topic = self._topics.listener_items
+        await self._sent(
+            [
+                *((topic, _key(one), msgspec.json.encode(one)) for one in seen),
+                *((topic, _key(one), None) for one in forgotten),
+            ]
+        )
+        for one in seen:
+            self.memory.put(one)
+        for one in forgotten:
+            self.memory.forget(one)
+        topic, through = self._topics.listener_cursors, _Through(self.memory.through or {})
+        written = [(topic, _THROUGH, msgspec.json.encode(through))]
+        if cursor is not None:
+            cursor.written_at = datetime.now(UTC)
+            written.append((topic, cursor.source.encode(), msgspec.json.encode(cursor)))
+            self.memory.cursors[cursor.source] = cursor
+        await self._sent(written)
+
+    async def _sent(self, records: Iterable[tuple[str, bytes, bytes | None]]) -> list[Any]:
+        waiting = [await self._producer.send(topic, value, key=key) for topic, key, value in records]
+        return [await one for one in waiting]
+
+    def _recovered(self, news: News) -> Seen:
+        seen = seen_in(news, self.memory.seen(news.source, news.identity), sketch(news.text))
+        self.memory.put(seen)
+        return seen
+
+
+async def remembered_in(address: KafkaAddress, topics: Topics, *, items: bool = True) -> Memory:
+    """Return what the two topics hold, without the ``items`` on demand. Records of another form are passed by."""
+    memory = Memory()
+    async for value, key in _records(address, topics.listener_items if items else ""):
+        seen = _as(Seen, value)
+        if seen is not None:
+            memory.put(seen)
+        elif value is None and (old := memory.seen(*_ids(key))) is not None:
+            memory.forget(old)
+    async for value, key in _records(address, topics.listener_cursors):
+        if key == _THROUGH and (through := _as(_Through, value)) is not None:
+            memory.through = through.offsets
+        elif key != _THROUGH and (cursor := _as(SourceCursor, value)) is not None:
+            memory.cursors[cursor.source] = cursor
+    return memory
+
+
+async def _records(address: KafkaAddress, topic: str) -> Any:
+    async for _, records in read_range(address, await offsets_of(address, topic) if topic else {}):
+        for record in records:
+            yield record.value, record.key or b""
+
+
+def _as(kind: Any, value: bytes | None) -> Any:
+    try:
+        return None if value is None else msgspec.json.decode(value, type=kind)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _key(seen: Seen) -> bytes:
+    return f"{seen.source}\x1f{seen.external_id}".encode()
+
+
+def _ids(key: bytes) -> tuple[str, str]:
+    source, _, external_id = key.decode("utf-8", "replace").partition("\x1f")
+    return source, external_id
+
+
+def _ours(records: Iterable[Any], sources: set[str]) -> Iterable[News]:
+    now = datetime.now(UTC) + timedelta(days=1)  # it was checked when it was written
+    for record in records:
+        if (record.key or b"").partition(b":")[0].decode("utf-8", "replace") in sources:
+            try:
+                yield decode_news(record.value, now=now)
+            except ContractError:
+                continue

@@ -1,0 +1,48 @@
+"""What a socket may connect to: the addresses that pages may be read from, whatever name leads there."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.listeners.fetching import NotReadError
+from infra.listeners.sockets import connected
+from infra.listeners.source import Source
+from infra.pages.guard import Guard
+from tests.infra.fakes.server import FakeServer, Say
+
+pytestmark = pytest.mark.security
+
+
+def row(url: str) -> Source:
+    return Source(id="x", kind="socket", url=url, title="t")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ws://127.0.0.1/",
+        "wss://[::1]/",
+        "ws://169.254.169.254/",
+        "wss://localhost/",
+        "wss://2130706433/",
+        "wss://inside.example/",
+    ],
+)
+async def test_a_socket_to_an_inside_address_is_refused(url: str) -> None:
+    async def inside(_host: str, _port: int) -> list[str]:
+        return ["93.184.216.34", "10.0.0.7"]
+
+    with pytest.raises(NotReadError, match="not opened") as refused:
+        async with connected(row(url), Guard(resolves=inside)):
+            raise AssertionError("it was connected")
+    assert refused.value.state == "blocked"
+
+
+async def test_a_server_that_speaks_no_websocket_is_said_to() -> None:
+    anywhere = Guard(allows=lambda _address, _port: True, ports=None)
+    for status, state in ((401, "blocked"), (200, "backing_off"), (503, "backing_off")):
+        async with FakeServer(Say(status=status)) as server:
+            with pytest.raises(NotReadError, match=f"status {status}") as refused:
+                async with connected(row(server.url.replace("http", "ws")), anywhere):
+                    raise AssertionError("it was connected")
+            assert refused.value.state == state

@@ -1,0 +1,91 @@
+"""Webhooks over a real connection: signed as Standard Webhooks are, and refused where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from aiohttp import web
+
+from infra.listeners.webhook import application, key_of, news_of_hook, why_not
+from schemas.errors import ConfigError, ContractError
+from schemas.news import decode_news
+from tests.infra.fakes.webhooks import SECRET, signed
+
+pytestmark = pytest.mark.security
+STORY = {
+    "text": "Exchange halts withdrawals",
+    "published_at": "2026-03-10T12:00:00Z",
+    "id": 7,
+    "source": "somebody else",
+}
+
+
+@pytest.fixture
+async def hook() -> AsyncIterator[Callable[..., Any]]:
+    taken: list[bytes] = []
+
+    async def accept(value: bytes) -> None:
+        decode_news(value, now=datetime.now(UTC))
+        taken.append(value)
+
+    runner = web.AppRunner(application(key_of(SECRET), accept, lambda: ["decrypt"]))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+
+    async def send(body: bytes, headers: dict[str, str], source: str = "mine") -> tuple[int, list[bytes]]:
+        async with httpx.AsyncClient(trust_env=False) as http:
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}/hooks/{source}"
+            return (await http.post(url, content=body, headers=headers)).status_code, taken
+
+    yield send
+    await runner.cleanup()
+
+
+async def test_a_signed_webhook_becomes_news_of_its_path_received_now(hook: Callable[..., Any]) -> None:
+    body = orjson.dumps({"type": "story", "data": STORY})
+    status, (value,) = await hook(body, signed(body))
+    news = decode_news(value, now=datetime.now(UTC))
+    assert (status, news.source, news.external_id, news.text) == (202, "mine", "7", STORY["text"])
+    assert news.received_at is not None and (datetime.now(UTC) - news.received_at).total_seconds() < 60
+    _, (_, again) = await hook(body, signed(body))
+    assert decode_news(again, now=datetime.now(UTC)).case_id == news.case_id, (
+        "a webhook that is sent again opens no second case"
+    )
+
+
+async def test_what_is_not_signed_late_too_large_in_a_taken_name_or_no_news_is_refused(
+    hook: Callable[..., Any],
+) -> None:
+    body, now = orjson.dumps(STORY), datetime.now(UTC).timestamp()
+    assert (await hook(body, {}))[0] == 401
+    assert (await hook(body + b" ", signed(body)))[0] == 401
+    assert (await hook(body, signed(body, key=bytes(32))))[0] == 401
+    assert [(await hook(body, signed(body, at=now + off)))[0] for off in (-400, 400)] == [401, 401]
+    assert (await hook(body, signed(body), "decrypt"))[0] == 404
+    assert (await hook(body, signed(body), "A%20B"))[0] == 404
+    big = b" " * 1_100_000
+    assert (await hook(big, signed(big)))[0] == 413
+    for wrong in (b"[]", b"{", b'{"data": []}', b'{"text": ""}', b'{"text": "x", "published_at": "never"}'):
+        status, taken = await hook(wrong, signed(wrong))
+        assert (status, taken) == (400, [])
+
+
+def test_news_without_an_id_goes_by_the_webhooks_own_and_one_without_a_time_came_out_now() -> None:
+    now = datetime(2026, 3, 10, 12, tzinfo=UTC)
+    news = decode_news(news_of_hook("mine", "msg_9", b'{"text": "x", "extra": {"flags": ["late"]}}', now), now=now)
+    assert (news.external_id, news.published_at, news.extra) == ("msg_9", now, {})
+
+
+def test_a_secret_that_is_none_is_refused_without_repeating_it() -> None:
+    for wrong in ("", "whsec_", "whsec_c2hvcnQ=", "whsec_not base64 at all"):
+        with pytest.raises(ConfigError) as refused:
+            key_of(wrong)
+        assert "c2hvcnQ" not in str(refused.value)
+    assert why_not(key_of(SECRET), signed(b"x", at=100), b"x", datetime.fromtimestamp(100, UTC)) is None
+    with pytest.raises(ContractError):
+        news_of_hook("mine", "m", b"1", datetime.now(UTC))

@@ -1,0 +1,185 @@
+"""`newsproof sources` and `newsproof listen`: the operator's own file, what a look shows, and what the listener's process does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from infra.embedded.child import free_ports
+from infra.kafka.topics import KafkaAddress
+from infra.settings import load_settings
+from newsproof.app import exits
+from newsproof.app.processes.listening import Sources, Webhooks, run_listener, span_of
+from newsproof.app.processes.supervisor import _services
+from newsproof.cli.main import app
+from schemas.errors import ConfigError
+from schemas.topics import Topics
+from tests.infra.fakes.sources import news_in, recent, rss
+from tests.infra.fakes.webhooks import SECRET, signed
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server's files, without a log."""
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "feed.xml").write_bytes(rss(recent(1), recent(2, age_s=7200)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+
+
+@pytest.fixture
+def newsproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data"), *arguments])
+        return done.exit_code, done.output if isinstance(done.exception, SystemExit | None) else str(done.exception)
+
+    return call
+
+
+def documents(output: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site: str, tmp_path: Path) -> None:
+    assert newsproof("sources", "add", f"{site}/feed.xml", "--id", "mine", "--private")[0] == exits.OK
+    assert newsproof("sources", "add", f"{site}/gone.xml", "--id", "gone", "--private")[0] == exits.OK
+    rows = (tmp_path / "data" / "sources.toml").read_text().split("[[source]]")[1:]
+    assert [row.strip().splitlines()[0] for row in rows] == ['id = "mine"', 'id = "gone"']
+
+    status, output = newsproof("sources", "check", "mine", "gone", "--json")
+    looked = {one["source"]: one for one in documents(output)}
+    assert status == exits.FINDING
+    assert (looked["mine"]["state"], looked["mine"]["items"]) == ("ok", 2)
+    assert (looked["gone"]["state"], looked["gone"]["why"]) == ("backing_off", "it answers with status 404")
+    status, output = newsproof("listen", "--dry-run", "--source", "mine")
+    assert status == exits.OK and "1 of 2 items would be published by a first look" in output
+    assert "Every retelling of a story pays its own analysis" in output
+    assert [
+        one["external_id"]
+        for one in documents(newsproof("listen", "--dry-run", "--source", "mine", "--json", "--backfill", "3h")[1])
+    ] == ["n1", "n2"]
+
+    assert newsproof("sources", "mute", "mine")[0] == exits.OK
+    listed = {one["id"]: one for one in documents(newsproof("sources", "--json")[1])}
+    assert (listed["mine"]["on"], listed["gone"]["on"], listed["gone"]["state"]) == (False, True, "never looked at")
+    assert listed["sec-press"]["state"] == "left out" and "LISTENER_CONTACT" in listed["sec-press"]["why"]
+    assert newsproof("sources", "mute", "mine", "--off")[0] == exits.OK
+    (shown,) = documents(newsproof("sources", "show", "mine", "--json")[1])
+    assert shown["on"] and shown["url"] == f"{site}/feed.xml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sources", "show", "nowhere"), "there is no source nowhere"),
+        (("sources", "mute", "nowhere"), "there is no source nowhere"),
+        (("sources", "add", "https://example.com/feed", "--id", "decrypt"), "there is a source decrypt already"),
+        (("sources", "add", "example.com"), "is no address"),
+        (("sources", "add", "ftp://example.com/x"), "is no address"),
+        (("sources", "add", "https://example.com/feed", "--id", "A B"), "this is no source"),
+        (("listen", "--backfill", "soon", "--once"), "is no span: write 90m, 24h or 3d"),
+        (("listen", "--check", "--source", "nowhere"), "there is no source nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_to_do(newsproof: Any, arguments: tuple[str, ...], says: str) -> None:
+    status, output = newsproof(*arguments)
+    assert status != exits.OK and says in output
+
+
+def test_the_list_is_read_anew_when_the_file_changes_and_a_wrong_change_keeps_the_one_before(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[[source]]\nid = "mine"\nkind = "feed"\nurl = "https://example.com/feed"\n')
+    sources = Sources(load_settings(_env_file=None, listener_sources=file), ["mine"])
+    assert [one.every_s for one in sources()] == [60]
+    file.write_text(file.read_text() + "every_s = 5\n")
+    assert [one.every_s for one in sources()] == [5]
+    file.write_text("[[")
+    assert [one.every_s for one in sources()] == [5]
+    file.unlink()
+    assert [one.every_s for one in sources()] == [5]
+    with pytest.raises(ConfigError, match="there is no such file"):
+        Sources(load_settings(_env_file=None, listener_sources=file))
+    with pytest.raises(ConfigError, match="is no span"):
+        span_of("24 h")
+
+
+def test_up_starts_the_listener_only_when_it_is_asked_to(tmp_path: Path) -> None:
+    class Page:
+        def fileno(self) -> int:
+            return 7
+
+    for listen in (False, True):
+        settings = load_settings(_env_file=None, newsproof_data_dir=tmp_path, listen=listen, metrics_port=9000)
+        names = [one.name for one in _services(settings, 1, Page())]  # type: ignore[arg-type]
+        assert ("listener" in names) is listen
+        assert "listener" not in [one.name for one in _services(settings, 1, None)]
+
+
+def test_a_port_for_webhooks_without_a_secret_is_refused() -> None:
+    settings = load_settings(_env_file=None, listener_webhook_port=0, kafka_bootstrap_servers="127.0.0.1:1")
+    with pytest.raises(ConfigError, match="LISTENER_WEBHOOK_SECRET is not"):
+        Webhooks(settings, Sources(settings))
+
+
+def test_one_look_publishes_and_the_list_says_what_came_of_it(
+    newsproof: Any, site: str, address: KafkaAddress, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (address.as_environment() | {"NEWSPROOF_TOPIC_PREFIX": topics.prefix}).items():
+        monkeypatch.setenv(name, value)
+    newsproof("sources", "add", f"{site}/feed.xml", "--id", "mine", "--private")
+    status, output = newsproof("listen", "--once", "--source", "mine", "--json")
+    (looked,) = documents(output)
+    assert status == exits.OK and looked == {
+        "source": "mine",
+        "state": "ok",
+        "items": {"new": 1, "recorded": 1},
+        "why": "",
+    }
+    (row,) = [one for one in documents(newsproof("sources", "--json")[1]) if one["id"] == "mine"]
+    assert (row["state"], row["new"], row["looked_at"] is None) == ("ok", 1, False)
+
+
+async def test_the_process_listens_takes_webhooks_and_ends_in_order(
+    site: str, address: KafkaAddress, topics: Topics, tmp_path: Path
+) -> None:
+    file, (port,) = tmp_path / "own.toml", free_ports(1)
+    file.write_text(f'[[source]]\nid = "mine"\nkind = "feed"\nurl = "{site}/feed.xml"\nprivate = true\n')
+    settings = load_settings(
+        _env_file=None, listener_sources=file, listener_webhook_port=port, listener_webhook_secret=SECRET,
+        newsproof_topic_prefix=topics.prefix, topic_partitions=2, metrics_port=0,
+        kafka_bootstrap_servers=address.bootstrap, kafka_embedded_password_file=address.password_file,
+    )  # fmt: skip
+    running = asyncio.create_task(run_listener(settings, only=["mine"]))
+    body, answered = orjson.dumps({"text": "Exchange halts withdrawals", "id": 7}), None
+    async with asyncio.timeout(60), httpx.AsyncClient(trust_env=False) as http:
+        while answered is None:
+            with suppress(httpx.ConnectError):
+                answered = await http.post(f"http://127.0.0.1:{port}/hooks/hooked", content=body, headers=signed(body))
+            await asyncio.sleep(0.05)
+        while len(found := await news_in(address, topics)) < 2:  # noqa: ASYNC110 - the log tells no event
+            await asyncio.sleep(0.05)
+    signal.raise_signal(signal.SIGTERM)
+    await running
+    assert answered.status_code == 202
+    assert {(one.source, one.external_id) for one in found} == {("mine", "n1"), ("hooked", "7")}

@@ -1,0 +1,233 @@
+"""The listener on a real log, before sites that change, fail, flood and lie; and ended at every boundary of what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+
+from infra.kafka.topics import KafkaAddress
+from infra.listeners.fetching import Fetcher
+from infra.listeners.source import Source
+from schemas.news import News
+from schemas.topics import Topics
+from streams.listening import listener as listener_module
+from streams.listening.listener import Health, Listener, Options
+from streams.listening.memory import ItemLog, remembered_in
+from tests.infra.fakes.server import Say
+from tests.infra.fakes.sources import Newsroom, Told, news_in, recent, rss
+
+
+class World:
+    """Looks at sources once, each time by a listener that knows only what the log holds."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self.address, self.topics = address, topics
+        self.fetcher = Fetcher(within_s=2)
+
+    async def look(self, *sources: Source, **options: Any) -> dict[str, Health]:
+        return await Listener(
+            self.address, self.topics, lambda: list(sources), self.fetcher, Options(jitter=0, **options)
+        ).once()
+
+    async def news(self) -> list[News]:
+        return await news_in(self.address, self.topics)
+
+
+@pytest.fixture
+async def world(address: KafkaAddress, made_topics: Topics) -> AsyncIterator[World]:
+    made = World(address, made_topics)
+    yield made
+    await made.fetcher.close()
+
+
+async def test_a_source_from_its_first_look_over_an_edit_to_what_is_late(world: World) -> None:
+    old, fresh = recent(1, age_s=7200), recent(2)
+    async with Newsroom(wire=[old, fresh]) as room:
+        wire = room.source("wire")
+        await world.look(wire)
+        assert [one.external_id for one in await world.news()] == ["n2"]
+        health = (await world.look(wire))["wire"]
+        assert (health.state, health.counts, world.fetcher.parsed) == ("ok", {}, 1), "an unchanged feed is not parsed"
+
+        room.feeds = {"wire": [old, replace(fresh, text=fresh.text + "Updated."), replace(old, id="again")]}
+        assert (await world.look(wire))["wire"].counts == {"repeat": 3}
+        room.feeds = {"wire": [replace(fresh, title="Event 2 of many (corrected)"), recent(3, age_s=3600)]}
+        await world.look(wire)
+        news = {(one.external_id, one.extra["title"]): one for one in await world.news()}
+        assert set(news) == {
+            ("n2", "Event 2 of many"),
+            ("n2", "Event 2 of many (corrected)"),
+            ("n3", "Event 3 of many"),
+        }
+        assert news["n3", "Event 3 of many"].extra["flags"] == ["late"]
+        known = (await remembered_in(world.address, world.topics)).items["wire"]
+        assert {name: one.left_at is None for name, one in known.items()} == {
+            "n1": False,
+            "n2": True,
+            "again": False,
+            "n3": True,
+        }
+
+        await world.look(wire, backfill=timedelta(hours=3))
+        room.feeds = {"wire": [old]}
+        await world.look(wire, backfill=timedelta(hours=3))
+        (backfilled,) = [one for one in await world.news() if one.external_id == "n1"]
+        assert backfilled.received_at is None and backfilled.as_of == backfilled.published_at
+
+
+@pytest.mark.security
+async def test_ids_that_change_and_an_archive_open_nothing_and_a_flood_comes_in_turns(world: World) -> None:
+    items = [recent(n) for n in range(12)]
+    async with Newsroom(wire=items) as room:
+        wire = room.source("wire")
+        assert (await world.look(wire, max_new=5))["wire"].counts == {"new": 5}
+        room.feeds = {"wire": [replace(one, id=f"other-{one.id}") for one in items]}
+        for _ in range(3):
+            await world.look(wire, max_new=5)
+        assert Counter(one.text for one in await world.news()).most_common(1)[0][1] == 1
+        assert len(await world.news()) == 12
+
+
+@pytest.mark.security
+async def test_what_a_site_refuses_breaks_or_never_ends_is_said_and_troubles_no_other(world: World) -> None:
+    challenge = Say(b"<!doctype html><title>Just a moment...</title>", headers={"content-type": "text/html"})
+    async with Newsroom(good=[recent(1)]) as room:
+        room._routes = {
+            "/403": [Say(status=403)],
+            "/429": [Say(status=429, headers={"retry-after": "120"})],
+            "/page": [challenge],
+        }
+        room._routes |= {
+            "/503": [Say(status=503)],
+            "/big": [Say(b" " * 9_000_000)],
+            "/cut": [Say(rss(recent(2))[:150])],
+        }
+        names = ("403", "429", "503", "page", "big", "cut", "good")
+        health = await world.look(*(room.source(name) for name in names))
+        refused = replace(room.source("local"), private=False)
+        health |= await world.look(refused)
+    states = {name: one.state for name, one in health.items()}
+    assert states == {
+        "403": "blocked", "page": "blocked", "429": "backing_off", "503": "backing_off", "big": "backing_off", "cut": "backing_off",
+        "good": "ok", "local": "blocked",
+    }  # fmt: skip
+    assert "a web page" in health["page"].why and "not opened" in health["local"].why
+    assert len(await world.news()) == 1
+
+
+class KilledError(BaseException):
+    """Ends a listener as a kill would: nothing that it had in hand is written any more."""
+
+
+@asynccontextmanager
+async def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> AsyncIterator[None]:
+    """End the listener in its n-th write: after what it sends is durable, before it knows."""
+    sent, left = ItemLog._sent, [write]
+
+    async def deadly(self: ItemLog, records: Any) -> Any:
+        done = await sent(self, list(records))
+        left[0] -= 1
+        if left[0] <= 0:
+            raise KilledError
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ItemLog, "_sent", deadly)
+        yield
+
+
+async def test_ended_at_any_write_and_with_texts_rendered_anew_meanwhile_no_item_is_lost_or_news_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(7)
+    told: dict[str, list[Told]] = {f"s{n}": [recent(i, id=f"{n}-{i}") for i in range(60)] for n in range(5)}
+    async with Newsroom() as room:
+        for round_, write in enumerate([1, 3, 4, 5, 7, 9]):
+            shown = {name: items[: 10 * (round_ + 1)] for name, items in told.items()}
+            room.feeds = {
+                n: [replace(i, text=i.text + rng.choice(["", " Share.", " 2 min read."])) for i in items]
+                for n, items in shown.items()
+            }
+            sources = [room.source(name) for name in told]
+            async with killed_at(monkeypatch, write):
+                with pytest.raises(KilledError):
+                    await world.look(*sources)
+        room.feeds = told
+        await world.look(*sources)
+        await world.look(*sources)
+    times = Counter((one.source, one.external_id, one.text_hash) for one in await world.news())
+    cases = Counter(one[:2] for one in times)
+    assert len(cases) == 300 and set(cases.values()) == {1}
+
+
+class Stream:
+    """A WebSocket source: sends what is queued to whoever is connected; None drops the connection. ``history`` is its REST side."""
+
+    def __init__(self) -> None:
+        self.queued: asyncio.Queue[bytes | str | None] = asyncio.Queue()
+        self.history: list[dict[str, Any]] = []
+        self.pongs: list[str] = []
+
+    async def ws(self, request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse()
+        await ws.prepare(request)
+        while (message := await self.queued.get()) is not None:
+            await (ws.send_str(message) if isinstance(message, str) else ws.send_bytes(message))
+            if message == "ping":
+                self.pongs.append(await ws.receive_str())
+        await ws.close()
+        return ws
+
+    async def rest(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.history)
+
+
+async def test_a_socket_is_heard_answers_pings_and_after_a_drop_what_was_missed_is_looked_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener_module, "SOCKET_PAUSES_S", (0.01, 60.0))
+    stream = Stream()
+    app = web.Application()
+    app.add_routes([web.get("/ws", stream.ws), web.get("/rest", stream.rest)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+
+    def told(number: int) -> dict[str, Any]:
+        return {
+            "_id": str(number),
+            "title": f"Event {number} of a socket",
+            "time": int(datetime.now(UTC).timestamp() * 1000),
+        }
+
+    source = Source(
+        id="stream", kind="socket", url=f"ws://127.0.0.1:{port}/ws", private=True, item_id="_id", title="title", published="time",
+        ping="ping", pong="pong", refill=f"http://127.0.0.1:{port}/rest", refill_items="[]", robots=False,
+    )  # fmt: skip
+    listener = Listener(world.address, world.topics, lambda: [source], world.fetcher, Options(jitter=0))
+    running = asyncio.create_task(listener.run())
+    one, two, three = (told(n) for n in range(1, 4))
+    for message in ("ping", orjson.dumps(one), "no json", b'{"hello": 1}', None):
+        stream.queued.put_nowait(message)
+    stream.history = [one, two]
+    stream.queued.put_nowait(orjson.dumps(three).decode())
+    async with asyncio.timeout(60):
+        while len(found := await world.news()) < 3:  # noqa: ASYNC110 - the log tells no event
+            await asyncio.sleep(0.05)
+    listener.stop()
+    stream.queued.put_nowait(None)
+    await running
+    await runner.cleanup()
+    assert sorted(one.external_id or "" for one in found) == ["1", "2", "3"] and stream.pongs == ["pong"]
+    assert listener.health["stream"].counts["new"] == 3 and listener.health["stream"].counts["refused"] == 1
