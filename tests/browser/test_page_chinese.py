@@ -22,13 +22,14 @@ from tests.browser.views import VIEWS, source_case
 NAMES = (
     "code, pre, .brand, .button[lang], .news, .lead, .external, .quote, .snippet, .claim, .searches bdi, .asset, .sources, "
     ".signal-link, .case-link, .open-cases a, .tag bdi, .facts bdi, .case-calls bdi, .case-prompts bdi, .page-research [dir=auto], .answer, "
-    ".page-analytics bdi, .page-backtests [dir=auto], .changes strong"
+    ".page-analytics bdi, .page-backtests [dir=auto], .changes strong, .page-live bdi, .beside-title, .page-investigations [dir=auto], "
+    ".page-investigations .small, .page-operations tbody, .letters [dir=auto], .command button, input[placeholder=page]"
 )
 """What may say anything: pages, news, models and people by their own words; names of parties, runs, providers and prompts."""
 FOREIGN = r"""(quoted) => {
   const found = new Set();
   const look = (text, where) => {
-    const own = text.replace(/“[^”]*”|https?:\/\/\S+|\.\/run .*|\b[0-9a-f]{32}\b|[0-9a-f-]{36}|\d+(\.\d+)? (ms|s)\b|\b(UTC|USD|SQL|Ctrl|Enter|Shift|Holm|Newsproof)\b|\[U\+\w+\]/g, "");
+    const own = text.replace(/“[^”]*”|https?:\/\/\S+|\.\/run .*|\b[0-9a-f]{32}\b|[0-9a-f-]{36}|\d+(\.\d+)? (ms|s)\b|\b(UTC|USD|JSON|English|DeepSeek|SQL|Ctrl|Enter|Shift|Holm|Newsproof)\b|\[U\+\w+\]/g, "");
     if (/\p{Script=Han}/u.test(text) ? /[a-z]{3,} [a-z]{2,}/.test(own) : /[A-Za-z]{3,}/.test(own)) found.add(`${where}: ${text.trim()}`);
   };
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

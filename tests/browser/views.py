@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -31,8 +32,8 @@ async def live(fake: FakeApi, page: Any) -> None:
 async def desk_open(fake: FakeApi, page: Any) -> None:
     """The cases under way, and what was set aside."""
     await page.locator(".signal").nth(2).click()
-    await page.get_by_role("button", name="Acknowledge").click()
-    await page.get_by_role("button", name="Mute BTC").click()
+    await page.get_by_role("button", name=re.compile("^(Acknowledge|确认)$")).click()
+    await page.get_by_role("button", name=re.compile("^(Mute|静音) BTC$")).click()
     told_of = (
         ("Round 1: to look up with search", "第 1 轮：准备用搜索查找"),
         ("First judgement: hack, SOL", "初判：攻击，SOL"),
@@ -50,19 +51,19 @@ async def empty_desk(fake: FakeApi, page: Any) -> None:
     """Nothing there yet."""
     fake.signals = []
     await page.reload()
-    await page.get_by_role("button", name="Load the sample").wait_for()
+    await page.get_by_role("button", name=re.compile("Load the sample|载入样例")).wait_for()
 
 
 async def publish(fake: FakeApi, page: Any) -> None:
     """A news item that was published."""
     await page.fill("textarea", "Binance lists ZK")
-    await page.get_by_role("button", name="Publish", exact=True).click()
-    await page.get_by_text("It is on the log.").wait_for()
+    await page.get_by_role("button", name=re.compile("^(Publish|发布)$")).click()
+    await page.get_by_text(re.compile("It is on the log|已写入日志")).wait_for()
 
 
 async def missing(fake: FakeApi, page: Any) -> None:
     """An address that leads nowhere."""
-    await page.get_by_text("There is no such page").wait_for()
+    await page.get_by_text(re.compile("There is no such page|没有这个页面")).wait_for()
 
 
 async def cases(fake: FakeApi, page: Any) -> None:
@@ -132,8 +133,8 @@ async def backtests(fake: FakeApi, page: Any) -> None:
 
 async def operations(fake: FakeApi, page: Any) -> None:
     """Everything that can be wrong, and the letters of one reason."""
-    await page.get_by_role("button", name="Show those of case failed").click()
-    await page.get_by_role("button", name="Requeue all 200 of not json").click()
+    await page.get_by_role("button", name=re.compile("^(Show those of case failed|查看“失败”)$")).click()
+    await page.get_by_role("button", name=re.compile("^(Requeue all 200 of|将“.*”的全部 200 条)")).click()
     await page.locator(".letters li").nth(40).wait_for()
     await page.evaluate("() => window.scrollTo(0, 0)")
 
@@ -177,7 +178,7 @@ def read_by_a_critic(document: dict[str, Any]) -> dict[str, Any]:
 async def investigations(fake: FakeApi, page: Any) -> None:
     """The form with its limits, one investigation, one watch."""
     await fake.investigations.begin(FIRST, {"subject": "Monitor DeepSeek's latest developments"})
-    fake.investigations.watches.append(watch("关注币安的监管进展", every="6h"))
+    fake.investigations.watches[:] = [watch("关注币安的监管进展", every="6h")]
     await page.reload()
     await page.locator(".inquiry").wait_for()
     await page.locator(".watches tbody tr").wait_for()
