@@ -58,8 +58,9 @@ async def test_an_unknown_cost_is_never_nothing(fake: FakeApi, opened: Opened) -
     fake.report = {**fake.report, "answers": {**answers, "spend": spend, "cost_per_signal": []}}
     page = (await opened("/analytics")).page
     await page.locator(".key-figures").wait_for()
-    shown = await page.locator(".key-figures dd").all_inner_texts()
-    assert shown[1:3] == ["unknown", "unknown"]
+    names = await page.locator(".key-figures dt").all_inner_texts()
+    shown = dict(zip(names, await page.locator(".key-figures dd").all_inner_texts(), strict=True))
+    assert (shown["Cost"], shown["Cost per signal"]) == ("unknown", "unknown")
     document = next(d for d in fake.documents.values() if len(d["calls"]) > 2)
     calls = [{**one, "cost_usd": None} for one in document["calls"]]
     for known, said in (([], "unknown"), ([{**calls[0], "cost_usd": 0.25}], "at least 0.2500 USD")):

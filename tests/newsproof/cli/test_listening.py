@@ -131,9 +131,9 @@ def test_up_starts_the_listener_only_when_it_is_asked_to(tmp_path: Path) -> None
 
     for listen in (False, True):
         settings = load_settings(_env_file=None, newsproof_data_dir=tmp_path, listen=listen, metrics_port=9000)
-        names = [one.name for one in _services(settings, 1, Page())]  # type: ignore[arg-type]
+        names = [one.name for one in _services(settings, 1, Page(), research=True)]  # type: ignore[arg-type]
         assert ("listener" in names) is listen
-        assert "listener" not in [one.name for one in _services(settings, 1, None)]
+        assert "listener" not in [one.name for one in _services(settings, 1, None, research=True)]
 
 
 def test_a_port_for_webhooks_without_a_secret_is_refused() -> None:

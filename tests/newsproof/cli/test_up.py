@@ -235,7 +235,6 @@ async def test_a_taken_metrics_port_is_named() -> None:
 
 
 def health_of(service: str, directory: Path) -> str:
-    """Where a service of this pipeline serves its health, as its log says."""
-    log = (directory / ".data" / "logs" / f"{service}.log").read_text("utf-8")
-    said = [json.loads(line) for line in log.splitlines() if '"health and metrics are served"' in line]
-    return f"http://127.0.0.1:{said[-1]['port']}"
+    """Where a service of this pipeline serves its health, as a file in the data directory alone says."""
+    (named,) = json.loads((directory / ".data" / "metrics" / f"{service}.json").read_text("utf-8"))
+    return f"http://{named['targets'][0]}{named['labels']['__metrics_path__'].removesuffix('/metrics')}"
