@@ -70,6 +70,7 @@ async def test_one_key_of_gemini_judges_live(tmp_path: Path) -> None:
     assert (gemini.refusals, gdelt.refusals) == ([], []) and gdelt.requests
 
 
+@pytest.mark.long
 async def test_a_local_model_judges_live_without_any_key_and_for_nothing(tmp_path: Path) -> None:
     async with OllamaServer(judging) as ollama, GdeltServer(seen_today, now=datetime.now(UTC)) as gdelt:
         models = {"MODEL_LIGHT": f"ollama:{PULLED}", "MODEL_HEAVY": f"ollama:{PULLED}"}

@@ -214,6 +214,7 @@ def test_a_second_demo_beside_a_running_one_is_refused_and_a_killed_one_leaves_n
     assert alive == []
 
 
+@pytest.mark.long
 def test_keep_leaves_it_up_for_other_commands_until_ctrl_c(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [*COMMAND, "demo", "--keep", "--json"],
