@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -70,3 +71,9 @@ def processes_in(directory: Path) -> list[str]:
         if where.startswith(str(directory)) or str(directory) in told:
             found.append(told)
     return found
+
+
+def health_of(file: Path) -> str:
+    """Where a process serves its health, as its file in ``metrics`` of the data directory alone says."""
+    (named,) = json.loads(file.read_text("utf-8"))
+    return f"http://{named['targets'][0]}{named['labels']['__metrics_path__'].removesuffix('/metrics')}"

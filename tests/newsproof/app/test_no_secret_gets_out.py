@@ -28,7 +28,7 @@ from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from tests.infra.fakes.server import FakeServer, Say
 from tests.infra.kafka.secured_kafka import Secured, secured_kafka
-from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, newsproof
+from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, health_of, newsproof
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +109,6 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     asyncio.run(server.stop())
 
 
-@pytest.mark.timeout(420)  # every process and a secured Kafka: twice its own time on busy cores
 async def test_no_canary_is_found_in_any_topic_log_table_page_or_output(
     broker: Secured, engine: str, topics: Topics, tmp_path: Path
 ) -> None:
@@ -153,7 +152,10 @@ async def ran(
         process.start()
         running.append(process)
         stack.push_async_callback(process.stop)
-    pages = {name: await said_where(log, process) for (name, log), process in zip(logs.items(), running, strict=True)}
+    data, files = Path(settings["NEWSPROOF_DATA_DIR"]), ("worker-0", "sink")
+    pages = {
+        name: await said_where(data, file, process) for name, file, process in zip(logs, files, running, strict=True)
+    }
     await publish([*ITEMS], kafka=address, prefix=topics.prefix)
     while (report := await audit(KafkaLog(address), topics)).cases < len(ITEMS) or report.open:
         assert all(process.running for process in running), running[0].log_tail()
@@ -175,17 +177,11 @@ async def behind(http: httpx.AsyncClient, page: str) -> bool:
     return not all(found and max(found) == 0 for found in lag)
 
 
-async def said_where(log: Path, process: ChildProcess) -> str:
-    while True:
-        for line in (await asyncio.to_thread(text_of, log)).splitlines():
-            if '"health and metrics are served"' in line:
-                return f"http://127.0.0.1:{json.loads(line)['port']}"
+async def said_where(data: Path, name: str, process: ChildProcess) -> str:
+    while not (file := data / "metrics" / f"{name}.json").exists():
         assert process.running, process.log_tail()
         await asyncio.sleep(0.1)
-
-
-def text_of(log: Path) -> str:
-    return log.read_text("utf-8") if log.exists() else ""
+    return health_of(file)
 
 
 def lags(metrics: str) -> list[float]:

@@ -20,7 +20,7 @@ from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.processes.health import HealthServer
 from schemas.errors import ConfigError
-from tests.newsproof.command import COMMAND, environment, newsproof, processes_in
+from tests.newsproof.command import COMMAND, environment, health_of, newsproof, processes_in
 from tests.newsproof.web.reading import asked_with
 
 pytestmark = pytest.mark.slow
@@ -168,7 +168,7 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
     )
     (case,) = map(json.loads, newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines())
     assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
-    scraped = httpx.get(f"{health_of('worker-0', tmp_path)}/metrics", trust_env=False).text
+    scraped = httpx.get(f"{health_of(tmp_path / '.data' / 'metrics' / 'worker-0.json')}/metrics", trust_env=False).text
     for line in ("news_repeated_total 1.0", "news_refused_total 1.0", "signals_published_total 1.0", "open_cases 0.0"):
         assert f"newsproof_{line}" in scraped
 
@@ -232,9 +232,3 @@ async def test_a_taken_metrics_port_is_named() -> None:
         settings = Settings(metrics_port=taken.getsockname()[1])
         with pytest.raises(ConfigError, match="METRICS_PORT"):
             HealthServer(settings, CollectorRegistry(), dict).start()
-
-
-def health_of(service: str, directory: Path) -> str:
-    """Where a service of this pipeline serves its health, as a file in the data directory alone says."""
-    (named,) = json.loads((directory / ".data" / "metrics" / f"{service}.json").read_text("utf-8"))
-    return f"http://{named['targets'][0]}{named['labels']['__metrics_path__'].removesuffix('/metrics')}"
