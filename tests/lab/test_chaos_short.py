@@ -13,6 +13,7 @@ from tests.newsproof.command import newsproof, processes_in
 SEED = "20260104"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(420)
 def test_under_every_kind_of_fault_nothing_is_lost_nothing_is_there_twice_and_nothing_is_overspent(

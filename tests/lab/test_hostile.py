@@ -14,6 +14,7 @@ from lab.hostile.run import hostile_run
 SEED = 20261122
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_nothing_hostile_stops_holds_up_or_leaks_through_the_pipeline(tmp_path: Path) -> None:
     said: list[str] = []

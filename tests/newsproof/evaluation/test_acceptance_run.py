@@ -209,6 +209,7 @@ async def live_run(cwd: Path, max_cost: str) -> tuple[dict[str, Any], int, str]:
     return json.loads(done.stdout.splitlines()[-1]), billed, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_live_run_costs_no_more_than_it_may(tmp_path: Path) -> None:
     report, billed, said = await live_run(tmp_path, "0.05")
