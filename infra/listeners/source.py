@@ -87,11 +87,6 @@ def sources_of(own_file: Path | None) -> dict[str, Source]:
     return found
 
 
-def named_in(path: Path) -> set[str]:
-    """Return the ids that a file of sources names."""
-    return {str(row.get("id")) for row in _rows(path)} if path.exists() else set()
-
-
 def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Source]:
     """Return the sources that are on, or those named in ``only``, whether on or not.
 
