@@ -5,13 +5,13 @@ from __future__ import annotations
 from agents.core.answers import answer, cite_only, one_line
 from agents.core.asking import ask_model, facts, reference_facts, reference_parts
 from agents.core.case_core import Replies
-from agents.core.step import Asked, On, only_reply
+from agents.core.step import Asked, only_reply
 from agents.investigation.answers import ClaimsAnswer
 from agents.investigation.asking import previous_parts, subject_parts
 from agents.investigation.investigation import Investigation
-from agents.planning.rounds import references_so_far
+from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from schemas.effects import Untrusted
-from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted, ToolPlanned
+from schemas.events import Event
 from schemas.investigation_events import ClaimsStated, FoundClaim
 
 MAX_CLAIMS = 6
@@ -21,12 +21,7 @@ class StateClaims:
     """Without a page there is nothing to claim, and no call. A claim that no page tells is left out."""
 
     name = "state_claims"
-    takes = (
-        On(ToolPlanned, route="critique"),
-        On(SearchCompleted, route="critique"),
-        On(PagesScraped, route="critique"),
-        On(KeywordsExpanded, route="critique"),
-    )
+    takes = ROUNDS_ENDED
     emits = (ClaimsStated,)
 
     def ask(self, case: Investigation) -> Asked:

@@ -9,13 +9,25 @@ from msgspec.structs import replace
 
 from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.step import On
 from agents.evidence.findings import assess
 from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
-from schemas.events import CaseTriaged, ProviderOutcome
+from schemas.events import (
+    CaseTriaged,
+    KeywordsExpanded,
+    PagesScraped,
+    ProviderOutcome,
+    SearchCompleted,
+    ToolPlanned,
+)
 from schemas.evidence import Findings, Page, SearchReference, SearchResult
 from schemas.signals import Draft, StatedClaim
 
+ROUNDS_ENDED = tuple(
+    On(event, route="critique") for event in (ToolPlanned, SearchCompleted, PagesScraped, KeywordsExpanded)
+)
+"""What a step takes that follows the last round, however that round ended."""
 MAX_PAGES = 3
 """Pages opened in one round. The best pages carry nearly all the evidence, and each more costs seconds."""
 

@@ -6,10 +6,10 @@ import msgspec
 
 from agents.core.answers import CritiqueAnswer, answer, one_line
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
+from agents.core.step import Asked
 from agents.judging import Judged, judged_case
 from agents.planning.reading import stances_of, unquoted_in
-from agents.planning.rounds import references_so_far
+from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from agents.retraction import chosen, question
 from agents.verification.critic import (
     asked_again,
@@ -19,14 +19,7 @@ from agents.verification.critic import (
     shown,
 )
 from schemas.effects import ModelReply
-from schemas.events import (
-    Event,
-    EvidenceCritiqued,
-    KeywordsExpanded,
-    PagesScraped,
-    SearchCompleted,
-    ToolPlanned,
-)
+from schemas.events import Event, EvidenceCritiqued
 
 MAX_CLAIMS = 5
 MAX_CONTRADICTIONS = 5
@@ -40,12 +33,7 @@ class CritiqueEvidence:
     """
 
     name = "critique"
-    takes = (
-        On(ToolPlanned, route="critique"),
-        On(SearchCompleted, route="critique"),
-        On(PagesScraped, route="critique"),
-        On(KeywordsExpanded, route="critique"),
-    )
+    takes = ROUNDS_ENDED
     emits = (EvidenceCritiqued,)
 
     def ask(self, case: Case) -> Asked:
