@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from newsproof.report.wording import references, term
 from schemas.investigation_events import BriefReference, BriefSentence, BriefWritten, Change
 
 _WORDS = {
@@ -26,15 +27,6 @@ _WORDS = {
     "official": ("official", "官方"),
     "undated": ("undated", "无日期"),
 }
-VERDICTS = {
-    "confirmed": ("confirmed", "已证实"),
-    "likely": ("likely", "很可能"),
-    "unconfirmed": ("unconfirmed", "未证实"),
-    "stale": ("stale", "已过时"),
-    "disputed": ("disputed", "有争议"),
-    "refuted": ("refuted", "被否认"),
-    "unchecked": ("unchecked", "未核查"),
-}
 
 
 def brief_lines(brief: BriefWritten) -> Iterator[str]:
@@ -50,21 +42,21 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
     yield from _section(_say("not_found", zh), brief.not_found)
     yield from _section(_say("not_done", zh), brief.not_done)
     yield from _section(_say("published", zh), brief.published)
-    references = [f"[{r.number}] {_dated(r, zh)} {r.title}{_official(r, zh)}\n      {r.url}" for r in brief.references]
-    yield from _section(_say("references", zh), references, mark="")
+    pages = [f"[{r.number}] {_dated(r, zh)} {r.title}{_official(r, zh)}\n      {r.url}" for r in brief.references]
+    yield from _section(_say("references", zh), pages, mark="")
 
 
 def _told(brief: BriefWritten, sentence: BriefSentence, *, zh: bool) -> str:
-    verdict = VERDICTS[brief.claims[sentence.claim].verdict][zh]
-    return f"{sentence.text}{f'（{verdict}）' if zh else f' ({verdict}) '}{_cited(sentence.references)}"
+    verdict = term(brief.claims[sentence.claim].verdict).of("zh" if zh else "en")
+    return f"{sentence.text}{f'（{verdict}）' if zh else f' ({verdict}) '}{references(sentence.references)}"
 
 
 def change_in_words(brief: BriefWritten, change: Change, *, zh: bool) -> str:
     """Return one change in a sentence with its references."""
     claim = brief.claims[change.claim]
-    now, before = VERDICTS[claim.verdict][zh], VERDICTS.get(change.before or "", ("", ""))[zh]
+    now, before = (term(verdict).of("zh" if zh else "en") for verdict in (claim.verdict, change.before or ""))
     values = (before, now, claim.claim) if change.kind == "verdict_changed" else (claim.claim,)
-    return f"{_say(change.kind, zh).format(*values)} {_cited(change.references)}"
+    return f"{_say(change.kind, zh).format(*values)} {references(change.references)}"
 
 
 def brief_document(brief: BriefWritten) -> dict[str, Any]:
@@ -87,10 +79,6 @@ def _dated(reference: BriefReference, zh: bool) -> str:
 
 def _official(reference: BriefReference, zh: bool) -> str:
     return f" ({_say('official', zh)})" if reference.official else ""
-
-
-def _cited(numbers: tuple[int, ...]) -> str:
-    return "".join(f"[{n}]" for n in numbers)
 
 
 def _say(name: str, zh: bool) -> str:
