@@ -11,6 +11,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.query_slots import Turns
+from infra.clickhouse.record import epoch_ms
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import BriefReply, Failure, FindBrief
@@ -60,7 +61,7 @@ class FoundBriefs(Free):
             "wanted": effect.investigation or "",
             "subject": effect.subject,
             "language": effect.language,
-            "as_of_ms": round(effect.as_of.timestamp() * 1000),
+            "as_of_ms": epoch_ms(effect.as_of),
         }
         rows = (await self._client.query(_NEWEST, asked)).rows
         return tuple(_previous(case_id, msgspec.json.decode(payload, type=BriefWritten)) for case_id, payload in rows)

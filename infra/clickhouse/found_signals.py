@@ -13,6 +13,7 @@ from typing import Any
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.query_slots import Turns
+from infra.clickhouse.record import epoch_ms
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, FindSignals, SignalsReply
@@ -136,8 +137,8 @@ class FoundSignals(Free):
             return ()
         asked: dict[str, Any] = {
             "run_id": self._run_id,
-            "since_ms": round(effect.since.timestamp() * 1000),
-            "as_of_ms": round(effect.as_of.timestamp() * 1000),
+            "since_ms": epoch_ms(effect.since),
+            "as_of_ms": epoch_ms(effect.as_of),
             "asset": effect.asset.strip().upper().lstrip("$"),
             "verdicts": list(effect.verdicts),
         }

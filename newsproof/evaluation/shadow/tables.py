@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
+from infra.clickhouse.record import epoch_ms
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.run.ledger import read_trials, trial_of, write_trial
 from newsproof.evaluation.backtest.run.plan import RunPlan
@@ -86,7 +87,7 @@ class ShadowTables:
             "cases_to": found["cases_to"] if found["cases"] else self._started_at,
             "started_at": self._started_at,
             "finished_at": None if status == "running" else now,
-            "version": round(now.timestamp() * 1000),
+            "version": epoch_ms(now),
             "recorded_code": sorted(live),
             "declarations": "",
             "questions": "",
@@ -104,4 +105,4 @@ class ShadowTables:
 
 
 def _in_ms(value: object) -> object:
-    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value
+    return epoch_ms(value) if isinstance(value, datetime) else value
