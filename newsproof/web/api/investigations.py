@@ -14,14 +14,13 @@ from starlette.responses import Response
 from agents.investigation.subject import MAX_QUESTION, asked
 from newsproof.app.research_composition import investigated_as_of, investigation_limits
 from newsproof.web.api.live import CASE_ID, backend_of
-from newsproof.web.api.research import EVENTS, refuse_hurry
+from newsproof.web.api.research import EVENTS, end_early, is_all_sent, refuse_hurry, resumed_at
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.questions import Unconfirmed
 from newsproof.web.responses import Events, Refused, as_json
 from schemas.events import CancelRequested
 from schemas.investigation_events import ClaimsCritiqued, Limits
-from schemas.research_events import FinishRequested
 from streams.feed.turns import TurnItem
 
 router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
@@ -106,14 +105,10 @@ async def follow(
 ) -> Response:
     """Stream `status`, `thought_step`, `brief`, `error` and `done`, from the start or after Last-Event-ID."""
     backend = backend_of(request)
-    given = last_event_id or after
-    if given and not (given.isascii() and given.isdigit() and len(given) < 20):
-        raise Refused(
-            400, "the Last-Event-ID is none of this investigation's", "send the id of the last event that came"
-        )
-    item, at = await _found(backend, investigation_id), int(given) if given else None
-    if at is not None and item.last_offset is not None and at >= item.last_offset:
-        return Response(None, 204)  # otherwise a browser would reconnect for ever
+    at = resumed_at(last_event_id or after, of="investigation")
+    item = await _found(backend, investigation_id)
+    if is_all_sent(item, at):
+        return Response(None, 204)
     ended: Callable[[], None] = backend.places.take(client_of(request.scope))
     return Events(backend.turns.events(item, after=at), ending=backend.ending, ended=ended)
 
@@ -135,12 +130,7 @@ async def stop(
         )
     if finish and item.has_met(CancelRequested):
         raise Refused(409, "this investigation was asked to stop", "wait for its `done`, then start another one")
-    if finish and not item.has_met(FinishRequested, ClaimsCritiqued):
-        await backend.questions.finish(investigation_id)
-        item.meet(FinishRequested)
-    if not finish and not item.has_met(CancelRequested):
-        await backend.questions.stop(investigation_id)
-        item.meet(CancelRequested)
+    await end_early(backend, item, finish=finish, writing=ClaimsCritiqued)
     return as_json({"investigation_id": investigation_id, "finishing" if finish else "stopping": True}, 202)
 
 

@@ -15,7 +15,7 @@ from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.questions import Unconfirmed
 from newsproof.web.responses import Events, Refused, as_json
-from schemas.events import CancelRequested
+from schemas.events import CancelRequested, Event
 from schemas.research_events import AgentsReported, ChatMessage, FinishRequested
 from streams.feed.turns import TurnItem
 
@@ -97,13 +97,10 @@ async def resume(
 ) -> Response:
     """Send a turn's stream from its start, or after Last-Event-ID, up to `done`. Any web process can serve it."""
     backend = backend_of(request)
-    given = last_event_id or after
-    if given and not (given.isascii() and given.isdigit() and len(given) < 20):
-        raise Refused(400, "the Last-Event-ID is none of this chat's", "send the id of the last event that came")
+    at = resumed_at(last_event_id or after, of="chat")
     turn = await _found(backend, chat_id)
-    at = int(given) if given else None
-    if at is not None and turn.last_offset is not None and at >= turn.last_offset:
-        return Response(None, 204)  # otherwise a browser would reconnect for ever
+    if is_all_sent(turn, at):
+        return Response(None, 204)
     return _stream(backend, turn, at, backend.places.take(client_of(request.scope)), candles=candles)
 
 
@@ -125,12 +122,7 @@ async def stop(
         raise Refused(409, f"this turn has ended already ({turn.state})", "ask the next question")
     if finish and turn.has_met(CancelRequested):
         raise Refused(409, "this turn was asked to stop", "wait for its `done`, then ask the next question")
-    if finish and not turn.has_met(FinishRequested, AgentsReported):  # otherwise its answer is being written already
-        await backend.questions.finish(chat_id)
-        turn.meet(FinishRequested)
-    if not finish and not turn.has_met(CancelRequested):
-        await backend.questions.stop(chat_id)
-        turn.meet(CancelRequested)
+    await end_early(backend, turn, finish=finish, writing=AgentsReported)
     return as_json({"chat_id": chat_id, "finishing" if finish else "stopping": True}, 202)
 
 
@@ -168,6 +160,32 @@ async def _found(backend: Backend, chat_id: str) -> TurnItem:
     if turn is None or turn.subject is not None:
         raise Refused(404, f"there is no chat {chat_id}", "ask a question with POST /api/v1/research/chat")
     return turn
+
+
+def resumed_at(given: str | None, *, of: str) -> int | None:
+    """Return the offset that a stream goes on behind, None from its start; ``of``: what is streamed, in words.
+
+    Raises:
+        Refused: 400, it is no id of such a stream.
+    """
+    if given and not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise Refused(400, f"the Last-Event-ID is none of this {of}'s", "send the id of the last event that came")
+    return int(given) if given else None
+
+
+def is_all_sent(item: TurnItem, at: int | None) -> bool:
+    """Whether nothing comes after this offset any more: answered by 204, or a browser would reconnect for ever."""
+    return at is not None and item.last_offset is not None and at >= item.last_offset
+
+
+async def end_early(backend: Backend, item: TurnItem, *, finish: bool, writing: type[Event]) -> None:
+    """Log the request to stop, or to finish with what is there, once. After ``writing`` its end is written already."""
+    if finish and not item.has_met(FinishRequested, writing):
+        await backend.questions.finish(item.chat_id)
+        item.meet(FinishRequested)
+    if not finish and not item.has_met(CancelRequested):
+        await backend.questions.stop(item.chat_id)
+        item.meet(CancelRequested)
 
 
 def refuse_hurry(request: Request, backend: Backend) -> None:
