@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
@@ -50,6 +50,30 @@ def backend_of(request: Request) -> Backend:
     return found
 
 
+def signals_wanted(
+    asset: Asset = "",
+    event_type: Kind = "",
+    min_confidence: Least = 0.0,
+    verdict: Judged = None,
+    action: Acts = None,
+    source: Source = "",
+    min_sources: Sources = 0,
+) -> FeedFilter:
+    """Return the filter that a list of signals and the stream of them take."""
+    return FeedFilter(
+        asset=asset,
+        event_type=event_type,
+        min_confidence=min_confidence,
+        source=source,
+        action=action or "",
+        verdict=verdict or "",
+        min_sources=min_sources,
+    )
+
+
+Wanted = Annotated[FeedFilter, Depends(signals_wanted)]
+
+
 @router.get("/status")
 async def status(request: Request) -> Response:
     """Return the mode in use, the state of Kafka, ClickHouse, workers and providers, and the figures of the pipeline.
@@ -62,14 +86,8 @@ async def status(request: Request) -> Response:
 @router.get("/signals")
 async def signals(
     request: Request,
-    asset: Asset = "",
-    event_type: Kind = "",
-    min_confidence: Least = 0.0,
+    wanted: Wanted,
     stage: Annotated[Stage | None, Query(description="Only signals of this stage.")] = None,
-    verdict: Judged = None,
-    action: Acts = None,
-    source: Source = "",
-    min_sources: Sources = 0,
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
@@ -78,16 +96,7 @@ async def signals(
     `after` is the position at which to open the stream without a gap.
     """
     backend = backend_of(request)
-    wanted = FeedFilter(
-        asset=asset,
-        event_type=event_type,
-        min_confidence=min_confidence,
-        source=source,
-        action=action or "",
-        verdict=verdict or "",
-        stage=stage or "",
-        min_sources=min_sources,
-    )
+    wanted = replace(wanted, stage=stage or "")
     place = str(backend.feed.window.place) if backend.feed.ready else None
     page = await backend.signals.page(wanted, limit=limit, before=before, newest=backend.feed.newest)
     return as_json({"items": page.items, "next": page.next, "after": place})
@@ -228,13 +237,7 @@ async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
 @router.get("/stream", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
 async def stream(
     request: Request,
-    asset: Asset = "",
-    event_type: Kind = "",
-    min_confidence: Least = 0.0,
-    verdict: Judged = None,
-    action: Acts = None,
-    source: Source = "",
-    min_sources: Sources = 0,
+    wanted: Wanted,
     after: Annotated[
         str | None, Query(max_length=12_000, description="Resume position: `after` of a list, or the id of an event.")
     ] = None,
@@ -247,14 +250,5 @@ async def stream(
     backend = backend_of(request)
     given = last_event_id or after
     place = Place.read(given) if given else None
-    wanted = FeedFilter(
-        asset=asset,
-        event_type=event_type,
-        min_confidence=min_confidence,
-        source=source,
-        action=action or "",
-        verdict=verdict or "",
-        min_sources=min_sources,
-    )
     ended = backend.places.take(client_of(request.scope))
     return Events(live_events(backend.feed, wanted, place, now=utc_now()), ending=backend.ending, ended=ended)
