@@ -15,7 +15,7 @@ from infra.clickhouse.client import ClickHouse, Result, engine_words
 from infra.clickhouse.statement import split_statements
 from newsproof.app.database import database
 from newsproof.app.hints import as_started
-from newsproof.app.invocation import Invocation, say_result
+from newsproof.app.invocation import Invocation, raise_at_ctrl_c, say_result
 from newsproof.cli.sql.history import remember
 from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
@@ -110,6 +110,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - input() then edits lines and recalls earlier ones
     directory = invocation.settings().newsproof_data_dir
+    raise_at_ctrl_c()
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))
