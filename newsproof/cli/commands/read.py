@@ -53,7 +53,9 @@ def signals(
     since: Annotated[
         str | None, typer.Option(help="Only decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many; not with --follow.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the newest so many; with --follow, of those that are there already.")
+    ] = None,
     lang: Lang = None,
     as_json: AsJson = False,
 ) -> None:

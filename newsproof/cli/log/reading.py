@@ -81,11 +81,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 async def show_signals(
     invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language
 ) -> None:
-    """Print the newest revision of each signal; with ``follow``, all revisions from the earliest on, for ever."""
+    """Print the newest revision of each signal; with ``follow``, all revisions in the order of their publication, for ever."""
     _check("--verdict", wanted.verdicts, get_args(Verdict))
     _check("--stage", wanted.stages, get_args(Stage))
-    if follow and wanted.limit is not None:
-        raise ConfigError("--limit shows the newest and ends, --follow waits for ever: give one of them")
     async with open_log(invocation) as log:
         if follow:
             if log.own:
@@ -108,21 +106,29 @@ async def show_signals(
 async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: Language) -> None:
     from newsproof.sdk.client import subscribe
 
+    def show(signal: Signal) -> None:
+        json_line(signal) if as_json else say_result(_on_a_line(signal, language))
+
+    # What is there already lies in several partitions, which a subscriber reads one after the other.
+    before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
+    for signal in [one for one in before if wanted.fits(one)][-(wanted.limit or 0) :]:
+        show(signal)
+    seen = {one.signal_id: one.revision for one in sorted(before, key=lambda one: one.revision)}
     every = subscribe(
         verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
     )
     async for signal in every:
-        if not wanted.fits(signal):
-            continue
-        if as_json:
-            json_line(signal)
-        else:
-            say_result(
-                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal).en:<16}"
-                f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
-                f"{verdict_in_words(signal).en:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
-                f"  [{' '.join(signal.risk_flags)}]"
-            )
+        if signal.revision > seen.get(signal.signal_id, 0) and wanted.fits(signal):
+            show(signal)
+
+
+def _on_a_line(signal: Signal, language: Language) -> str:
+    return (
+        f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal).en:<16}"
+        f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
+        f"{verdict_in_words(signal).en:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+        f"  [{' '.join(signal.risk_flags)}]"
+    )
 
 
 async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,12 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress
+from infra.settings import Settings
 from newsproof.app.invocation import Invocation
+from newsproof.app.open_log import LogAccess
+from newsproof.cli.log import reading
 from newsproof.cli.log.reading import Filter, moment_since, show_signals
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.evidence import PageStance
 from schemas.ids import signal_id
+from schemas.signals import Signal
 from tests.newsproof.command import newsproof
 from tests.newsproof.report.test_narrative import FOUND, reference
 from tests.newsproof.signal_samples import signal, write_signals
@@ -37,12 +42,6 @@ def test_since_is_a_time_or_so_long_ago() -> None:
             moment_since(one, now=NOW)
 
 
-def test_of_the_signals_that_fit_the_newest_are_asked_for_by_number_or_waited_for() -> None:
-    asked = show_signals(Invocation(), Filter(limit=3), follow=True, as_json=False, language="en")
-    with pytest.raises(ConfigError, match="give one of them"):
-        asyncio.run(asked)
-
-
 STANCES = (
     PageStance(reference_number=1, stance="supports", quote="we were attacked", speaks_for="party"),
     PageStance(reference_number=2, stance="denies", quote="nothing of this is true", cites="Reuters"),
@@ -51,9 +50,9 @@ PAGES = (reference(1, official=True, speaker="Ronin"), reference(2))
 
 
 @pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
+async def world(address: KafkaAddress, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[World]:
     """A world for one test."""
-    async with World.made(address, "reading.", tmp_path / "slots", partitions=2) as made:
+    async with World.made(address, f"{request.node.name[:30]}.", tmp_path / "slots", partitions=2) as made:
         yield made
 
 
@@ -71,6 +70,33 @@ async def case_of(world: World, number: int, critique: ev.EvidenceCritiqued, **c
         gone = replace(ended, revision=2, stage="retracted", verdict="refuted", action="observe", direction="neutral")
         await write_signals(world.address, world.topics, replace(gone, confidence=0.0))
     return case
+
+
+async def test_who_follows_sees_signals_in_the_order_of_their_publication(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def opened(_: Invocation) -> AsyncIterator[LogAccess]:
+        yield LogAccess(settings=Settings(), address=world.address, topics=world.topics, own=False)
+
+    async def shown(limit: int | None, count: int, *later: Signal) -> list[str]:
+        told: asyncio.Queue[Signal] = asyncio.Queue()
+        monkeypatch.setattr(reading, "json_line", told.put_nowait)
+        wanted = Filter(limit=limit, assets=("btc",))
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(show_signals(Invocation(), wanted, follow=True, as_json=True, language="en"))
+            found = [await told.get() for _ in range(count)]
+            await write_signals(world.address, world.topics, *later)
+            found += [await told.get() for _ in later]
+            following.cancel()
+        return [one.summary for one in found]
+
+    monkeypatch.setattr(reading, "open_log", opened)
+    names = [f"story {number}" for number in range(8)]
+    for name in names:
+        await write_signals(world.address, world.topics, signal(name), signal(f"not {name}", asset="ETH"))
+    assert await shown(None, 8) == names
+    assert await shown(2, 2, signal("new")) == [*names[-2:], "new"]
 
 
 @pytest.mark.slow
