@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from schemas.printable import Count
+
 Language = Literal["zh", "en"]
 """A language that readers are written to in."""
 
@@ -25,16 +27,6 @@ class Told(msgspec.Struct, frozen=True):
         return self.zh if language == "zh" else self.en
 
 
-class _Count(int):
-    """A number that chooses the plural: ``{n:page|pages}`` is "1 page" or "2 pages"."""
-
-    def __format__(self, forms: str) -> str:
-        if "|" not in forms:
-            return super().__format__(forms)
-        one, many = forms.split("|")
-        return f"{self:d} {one if self == 1 else many}"
-
-
 def told(en: str, zh: str, **parts: Any) -> Told:
     """Fill both templates. A part that is a :class:`Told` goes in by its language; ``{n:page|pages}`` counts in English."""
     return Told(*(template.format(**_parts_in(lang, parts)) for lang, template in (("en", en), ("zh", zh))))
@@ -44,7 +36,7 @@ def _parts_in(language: str, parts: dict[str, Any]) -> dict[str, Any]:
     def part(value: Any) -> Any:
         if isinstance(value, Told):
             return getattr(value, language)
-        return _Count(value) if isinstance(value, int) else value
+        return Count(value) if isinstance(value, int) else value
 
     return {name: part(value) for name, value in parts.items()}
 
