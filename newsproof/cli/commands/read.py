@@ -13,7 +13,9 @@ from newsproof.app.invocation import json_line, of, run
 
 Lang = Annotated[
     Literal["zh", "en"] | None,
-    typer.Option(help="Language of the summaries, where they were written in it. Default: that of LC_ALL or LANG."),
+    typer.Option(
+        help="Language to read in; summaries too, where they were written in it. Default: that of LC_ALL or LANG."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
 

@@ -13,8 +13,8 @@ from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.last_audit import keep_audit
 from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
-from newsproof.report.narrative import action_in_words, summary_in, verdict_in_words
-from newsproof.report.wording import Language
+from newsproof.report.narrative import action_in_words, stage_in_words, summary_in, verdict_in_words
+from newsproof.report.wording import Language, told
 from schemas.errors import ConfigError
 from schemas.printable import counted
 from schemas.signals import Signal, Stage, Verdict
@@ -100,7 +100,8 @@ async def show_signals(
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         from newsproof.report.demo import print_signals
 
-        print_signals(shown, ids, title=f"{len(shown)} of {counted(len(newest), 'signal')}", language=language)
+        title = told("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
+        print_signals(shown, ids, title=title.of(language), language=language)
 
 
 async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: Language) -> None:
@@ -123,10 +124,13 @@ async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: La
 
 
 def _on_a_line(signal: Signal, language: Language) -> str:
+    action, stage, verdict = (
+        one.of(language) for one in (action_in_words(signal), stage_in_words(signal.stage), verdict_in_words(signal))
+    )
     return (
-        f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal).en:<16}"
-        f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
-        f"{verdict_in_words(signal).en:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+        f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action:<16}"
+        f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {stage:<11} "
+        f"{verdict:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
         f"  [{' '.join(signal.risk_flags)}]"
     )
 

@@ -114,7 +114,15 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         return done.stdout
 
     listed = run("signals")
-    for words in ("retracted, refuted", "unchecked (budget)", "observe · long", "中文"):
+    for words in (
+        "已撤回，被否认",
+        "未核查（预算不足）",
+        "观望 · 做多",
+        "置信度",
+        "支持来源：",
+        "2 个信号中的 2 个",
+        "中文",
+    ):
         assert words in listed
     assert "English" in run("signals", "--lang", "en")
     for option, value, case in (("--verdict", "unchecked", doubted), ("--stage", "retracted", retracted)):
@@ -125,14 +133,27 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     rows = {row["case_id"]: row["end"] for row in map(json.loads, run("cases", "--json").splitlines())}
     assert rows == {retracted: "observe 0.00 (retracted, refuted)", doubted: "observe 0.80 (unchecked)"}
     told = run("case", retracted)
+    for words in (
+        "案例 ",
+        "已撤回，",
+        "以下是此前的经过",
+        "核查模型读到的各网页内容",
+        "置信度是怎样得出的",
+        "次调用",
+        "有效期至",
+    ):
+        assert words in told, words
+    for heading in ("what happened", "domain", "in these words", "change", "revision", "tokens"):
+        assert heading not in told, heading
+    told = run("case", retracted, "--lang", "en")
     assert told.index("; below, what came before.") < told.index("What happened")
     assert "Retracted at 20" in told and " UTC: observe 0.00 (refuted); below" in told
-    assert "below, what came before" not in run("case", doubted)
+    assert "below, what came before" not in run("case", doubted, "--lang", "en")
     for words in (
         *("we were attacked", "Ronin, the party", "citing Reuters", "read as “denies”; its quote is not on the page"),
         *("Ronin", "not there is the quote of [2]", "observe BTC (neutral", "0.00; retracted, refuted"),
-        *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "中文"),
+        *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "English"),
     ):
         assert words in told, words
-    told = run("case", doubted)
+    told = run("case", doubted, "--lang", "en")
     assert "No critic read the pages: the word rules read alone." in told and "What each page says" not in told
