@@ -140,8 +140,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         say_result(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
-        title = Told("Results that were not used", "未采用的结果")
-        _table(("why not", "address", "title"), not_used, title, language)
+        _table(("why not", "address", "title"), not_used, Told("Results that were not used", "未采用的结果"), language)
 
 
 def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
