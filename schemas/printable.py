@@ -50,3 +50,13 @@ def counted(number: int, what: str) -> str:
     if number != 1:
         what = f"{what[:-1]}ies" if what.endswith("ry") else f"{what}es" if what[-1] == "s" else f"{what}s"
     return f"{number:,} {what}"
+
+
+class Count(int):
+    """A number that chooses the plural: ``{n:page|pages}`` is "1 page" or "2 pages"."""
+
+    def __format__(self, forms: str) -> str:
+        if "|" not in forms:
+            return super().__format__(forms)
+        one, many = forms.split("|")
+        return f"{self:d} {one if self == 1 else many}"

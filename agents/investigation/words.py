@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agents.investigation.investigation import Investigation
+from schemas.printable import Count
 
 _WORDS: dict[str, tuple[str, str]] = {
     "offline": (
@@ -16,13 +17,13 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Simulated: the answers are made up for measuring. Nothing was looked up in the world.",
         "模拟: 回答仅用于测量, 没有查询任何真实来源。",
     ),
-    "failed": ("{count} searches of {what} failed ({why}).", "{what} 的 {count} 次搜索失败 ({why})。"),
+    "failed": ("{count:search|searches} of {what} failed ({why}).", "{what} 的 {count} 次搜索失败 ({why})。"),
     "budget": (
-        "{count} searches were not made: the searches of this investigation or of the day are used up.",
+        "{count:search was|searches were} not made: the searches of this investigation or of the day are used up.",
         "有 {count} 次搜索没有进行: 本次调查或当日的搜索额度已用完。",
     ),
     "pages": (
-        "{count} pages did not open; what the search gave of them was read.",
+        "{count:page|pages} did not open, and only what the search gave of each was read.",
         "有 {count} 个页面未能打开, 只读取了搜索结果中的内容。",
     ),
     "briefs": (
@@ -31,11 +32,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "memory": ("Memory could not be read ({why}).", "无法读取记忆 ({why})。"),
     "by_words": (
-        "No critic read the pages of {count} claims: rules over words judged them.",
+        "No critic read the pages of {count:claim|claims}: rules over words judged instead.",
         "有 {count} 条说法没有经模型核读页面, 由词语规则判断。",
     ),
     "unread": (
-        "No critic read the pages of {count} claims ({why}): they are at most likely.",
+        "No critic read the pages of {count:claim|claims} ({why}), judged at most likely.",
         "有 {count} 条说法没有经模型核读页面 ({why}), 至多判为“很可能”。",
     ),
     "unwritten": (
@@ -52,7 +53,9 @@ def not_done(case: Investigation, unwritten: str = "") -> Iterator[str]:
     """Yield what was not done, and why, in the order of the steps. ``unwritten``: why no model wrote the sentences."""
 
     def say(name: str, **values: object) -> str:
-        return _WORDS[name][case.language == "zh"].format(**values)
+        return _WORDS[name][case.language == "zh"].format(
+            **{name: Count(one) if isinstance(one, int) else one for name, one in values.items()}
+        )
 
     if (mode := case.config.provider_mode) != "live":
         yield say(mode)

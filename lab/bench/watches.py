@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from agents.investigation.subject import asked
+from infra.clickhouse.record import epoch_ms
 from lab.bench.measures import Figure
 from lab.outage.clock import run_virtually, virtual_now
 from schemas import envelope as wire
@@ -28,7 +29,7 @@ from schemas.topics import Topics
 from schemas.watches import MIN_EVERY_S, WatchFired, WatchSet, decode
 from streams.journal.fold import JournalFold
 from streams.journal.memory_log import MemoryLog
-from streams.watches.rule import Watch, WatchState, ms_of
+from streams.watches.rule import Watch, WatchState
 from streams.watches.watcher import Watcher
 from streams.watches.writer import WatchWriter, append_record
 
@@ -90,7 +91,7 @@ class MemoryAppender:
         await asyncio.sleep(0.004)
         if self.dies == "before":
             raise _Killed
-        now = ms_of(virtual_now())
+        now = epoch_ms(virtual_now())
         offset = self._log.append(topic, partition, value=value, key=key, headers=headers, timestamp=now)
         if self.dies == "after":
             raise _Killed
@@ -172,7 +173,7 @@ class _Run:
             async for _, records in self._log.replay({tp: (at, end)}):
                 list(fold.accept(records))
             at = end
-            young = (await self._log.offsets_at([tp], ms_of(virtual_now()) - round(SETTLES_S * 1000)))[tp] or 0
+            young = (await self._log.offsets_at([tp], epoch_ms(virtual_now()) - round(SETTLES_S * 1000)))[tp] or 0
             for case, state in list(fold.accepted.open.items()):
                 if state.first_offset < young:
                     self._stop(case, state.head_id)
@@ -183,7 +184,7 @@ class _Run:
             AnswerStopped(requested_by="lab", reason="over"), id=event_id(RESEARCH_RUN, case, head), case_id=case,
             causation_id=head, run_id=RESEARCH_RUN, time=virtual_now(), source="lab",
         )  # fmt: skip
-        now = ms_of(virtual_now())
+        now = epoch_ms(virtual_now())
         self._log.append(TOPICS.research, 0, value=value, key=key, headers=headers, timestamp=now)
 
     async def _counted(self, seed: int) -> Outcome:
@@ -196,7 +197,7 @@ class _Run:
         journal, opened = JournalFold(partitions=1), Counter[str]()
         async for _, records in self._log.replay(await self._log.bounds(TOPICS.research)):
             opened.update(env.case_id for env, _ in journal.accept(records) if env.type == OPENING)
-        times = Counter((one.watch, ms_of(one.due_at)) for one, _ in fired)
+        times = Counter((one.watch, epoch_ms(one.due_at)) for one, _ in fired)
         due = {
             (w.set.id, w.set_ms + k * MIN_EVERY_S * 1000) for w in state.watches.values() for k in range(self._ticks)
         }
@@ -211,7 +212,7 @@ class _Run:
             reopened=sum(n > 1 for n in opened.values()),
             unopened=sum(one.investigation not in opened for one, _ in fired),
             passed_by=state.passed_by,
-            late_s=max(at - ms_of(one.due_at) for one, at in fired) / 1000,
+            late_s=max(at - epoch_ms(one.due_at) for one, at in fired) / 1000,
         )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,20 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
             f"(NEWSPROOF_MIN_FREE_MB): free some space, {_ELSE}"
         )
     make_owner_only(directory)
+
+
+def remove_made(made: Iterable[Path]) -> None:
+    """Remove directories that a refused start made, the deepest first; one that is not there or not empty stays."""
+    for one in made:
+        with contextlib.suppress(OSError):
+            one.rmdir()
+
+
+def remove_empty(directories: Iterable[Path]) -> None:
+    """Remove those of the directories that are there and empty, in this order."""
+    for one in directories:
+        with contextlib.suppress(OSError):
+            one.rmdir()
 
 
 class RoomWatch:

@@ -167,6 +167,12 @@ def run_command_line(app: typer.Typer, name: str) -> None:
         sys.exit(exits.status_of(exc))
 
 
+def raise_at_ctrl_c() -> None:
+    """From now on let Ctrl-C raise KeyboardInterrupt, for there is something to clean up; until then it ends the process."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def run(
     work: Coroutine[Any, Any, T],
     *,
@@ -195,6 +201,7 @@ def run(
     else:
         # Commands report an unavailable server themselves; the client library's messages would only repeat it.
         configure_logs("WARNING", libraries="CRITICAL")
+    raise_at_ctrl_c()
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
             return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work, ending))

@@ -10,6 +10,7 @@ import msgspec
 
 from agents.investigation.subject import asked as opening_of
 from agents.investigation.subject import subject_key, subject_of
+from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress
 from schemas.errors import ConfigError, ContractError
 from schemas.topics import Topics
@@ -28,7 +29,7 @@ from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.watches.reading import Result, last_results, read_watches
-from streams.watches.rule import Watch, WatchState, ms_of, why_not
+from streams.watches.rule import Watch, WatchState, why_not
 from streams.watches.writer import append_record
 
 COMMANDS: dict[str, type[WatchCommand]] = {"pause": WatchPaused, "resume": WatchResumed, "end": WatchEnded}
@@ -166,12 +167,12 @@ def found(state: WatchState, id: str) -> Watch:
 
 def view_of(watch: Watch, now: datetime, limit: int, result: Result | None) -> WatchView:
     """Return what people see of a watch at ``now`` (UTC)."""
-    now_ms = ms_of(now)
+    now_ms = epoch_ms(now)
     today, due = watch.fired_on(now_ms), watch.next_due_ms()
     note = ""
     if watch.state == "active" and today >= limit:
         tomorrow = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        due = None if due is None else max(due, ms_of(tomorrow))
+        due = None if due is None else max(due, epoch_ms(tomorrow))
         note = f"has fired {today} times today (UTC), as often as it may: it fires again tomorrow, or raise WATCH_DAILY_LIMIT"
     return WatchView(
         id=watch.set.id,

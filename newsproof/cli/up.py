@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import errno
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import msgspec
@@ -20,7 +22,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.owner_only import write_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
-from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory
+from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, remove_empty
 from newsproof.app.hints import as_started, command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.research_composition import refuse_unusable_research
@@ -74,32 +76,46 @@ async def up(settings: Settings, *, workers: int) -> None:
     if at.listen:
         _listener_in_words(at)
     tls_of(at)  # made to see that it can be
-    refuse_unusable_directory(at)
-    directory, phases = at.newsproof_data_dir, _Phases()
-    lock = DirectoryLock(directory / "up", what="`newsproof up`")
-    _take(lock)
+    phases = _Phases()
     try:
-        await _refuse_taken_ports(at, workers)
-        token = token_of(at)
-        # Opened before anything starts, and held until the end: no other program can take the port and get the token.
-        with opened(at) as listening:
-            port = listening.getsockname()[1]
-            page = at.page_at(port)
-            _tell_others(lock, page)
-            address = opened_with(page, at, token, terminal=sys.stderr.isatty())
-            # The page gets the token as a setting: the address that it prints goes to a log, and holds no token.
-            at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
-            say(f"Starting in {directory} …")
-            async with pipeline(at, workers=workers, page=listening, phase=phases) as running:
-                await watched(
-                    running, _run(running, page, lambda: _print_started(running, address, changes, workers), phases)
-                )
+        with _place(at) as (lock, begun):
+            await _refuse_taken_ports(at, workers)
+            # Opened before anything starts, and held until the end: no other program can take the port and get the token.
+            with opened(at) as listening:
+                token, page = token_of(at), at.page_at(port := listening.getsockname()[1])
+                _tell_others(lock, page)
+                address = opened_with(page, at, token, terminal=sys.stderr.isatty())
+                # The page gets the token as a setting: the address that it prints goes to a log, and holds no token.
+                at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
+                say(f"Starting in {at.newsproof_data_dir} …")
+                begun()
+                async with pipeline(at, workers=workers, page=listening, phase=phases) as running:
+                    await watched(
+                        running, _run(running, page, lambda: _print_started(running, address, changes, workers), phases)
+                    )
     except asyncio.CancelledError:
-        say(f"Ended. What was recorded stays in {directory}.")
+        if at.newsproof_data_dir.exists():
+            say(f"Ended. What was recorded stays in {at.newsproof_data_dir}.")
         raise
-    finally:
-        (lock.directory / _HOLDER).unlink(missing_ok=True)
-        lock.release()
+
+
+@contextlib.contextmanager
+def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]:
+    """Hold the data directory; unless the second value is called, leave none behind that was not there before."""
+    directory = at.newsproof_data_dir
+    made: list[Path] = []
+    with contextlib.suppress(OSError):  # what cannot be looked at is refused below
+        made = [one for one in (directory, *directory.parents) if not one.exists()]
+    lock = DirectoryLock(directory / "up", what="`newsproof up`")
+    with contextlib.ExitStack() as held, contextlib.ExitStack() as undone:
+        undone.callback(remove_empty, made)
+        refuse_unusable_directory(at)
+        _take(lock)
+        held.callback(lock.release)
+        held.callback((lock.directory / _HOLDER).unlink, missing_ok=True)
+        if made:
+            undone.callback(shutil.rmtree, lock.directory, ignore_errors=True)
+        yield lock, undone.pop_all
 
 
 async def _run(running: Pipeline, page: str, print_started: Callable[[], None], phases: _Phases) -> None:

@@ -13,7 +13,7 @@ from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.data import StepFigures, read_steps
-from newsproof.report.wording import Language
+from newsproof.report.wording import Language, Told, headings, joined, term
 from schemas.ids import LIVE_RUN
 from schemas.news import News
 from schemas.signals import ACTED_ON, Signal
@@ -95,7 +95,7 @@ def print_signals(
     signals: Sequence[Signal],
     ids: dict[str, str] | None = None,
     *,
-    title: str = "Signals",
+    title: str = "",
     language: Language = "en",
 ) -> None:
     """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
@@ -106,11 +106,9 @@ def print_signals(
         (
             known.get(s.case_id, s.case_id[:8]),
             s.asset or "–",
-            narrative.action_in_words(s).en,
+            narrative.action_in_words(s).of(language),
             f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
-            narrative.verdict_in_words(s).en
-            if s.stage == "final"
-            else f"{s.stage}, {narrative.verdict_in_words(s).en}",
+            joined(((term(s.stage) if s.stage != "final" else ""), narrative.verdict_in_words(s))).of(language),
             s.supporting_sources,
             s.independent_sources,
             " ".join(s.risk_flags),
@@ -119,8 +117,13 @@ def print_signals(
         for s in sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
     ]
     columns = ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary")
-    table(columns, rows, title=title, right=("support", "sources"))
-    say_result("support: sources that support the claim, once per owner; sources: independent ones, whatever they say.")
+    right = headings(("support", "sources"), language)
+    table(headings(columns, language), rows, title=title or Told("Signals", "信号").of(language), right=right)
+    meant = Told(
+        "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
+        "支持来源：支持该说法的来源，同一所有者只计一次；来源：独立来源，无论其内容。",
+    )
+    say_result(meant.of(language))
 
 
 async def print_analytics(tables: ClickHouse) -> None:

@@ -12,7 +12,7 @@ from newsproof.report.wording import Language, Told, joined, references, term, t
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
-from schemas.signals import Adjustment, Signal
+from schemas.signals import Adjustment, Signal, Stage
 from streams.journal.case_reading import JournalRecord
 
 
@@ -65,16 +65,21 @@ def action_in_words(signal: Signal) -> Told:
     return joined(map(term, (signal.action, signal.direction) if meant else (signal.action,)), " · ", " · ")
 
 
+def stage_in_words(stage: Stage) -> Told:
+    """Return the stage of a signal."""
+    return Told("final", "最终") if stage == "final" else term(stage)
+
+
 def summary_in(signal: Signal, language: Language) -> str:
     """Return the summary in this language; where nobody wrote one, in the language of the news."""
     return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
 
 
-def sources_in_words(signal: Signal) -> str:
+def sources_in_words(signal: Signal) -> Told:
     """Return how many sources support the claim, beside how many independent ones speak of it."""
-    independent = f"{signal.independent_sources} independent"
-    known = signal.supporting_sources
-    return f"{independent} sources" if known is None else f"{known} supporting, {independent} sources"
+    n, known = signal.independent_sources, signal.supporting_sources
+    supporting = "" if known is None else told("{n} supporting", "{n} 个支持来源", n=known)
+    return joined((supporting, told("{n} independent sources", "{n} 个独立来源", n=n)))
 
 
 def readers_in_words(critique: ev.EvidenceCritiqued) -> Told:

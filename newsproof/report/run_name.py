@@ -21,6 +21,8 @@ def called(run_id: str, modes: Iterable[str]) -> str:
 
 
 async def run_name(tables: ClickHouse, run_id: str) -> str:
-    """Return what to call a run, by the modes of its signals."""
+    """Return what to call a run: live by the modes of its signals."""
+    if run_id != LIVE_RUN:
+        return printable(run_id)
     rows = await tables.query("SELECT DISTINCT provider_mode FROM signals WHERE run_id = {run:String}", {"run": run_id})
     return called(run_id, (str(mode) for (mode,) in rows.rows))

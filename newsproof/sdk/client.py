@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from heapq import merge
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -125,7 +126,7 @@ async def subscribe(
     kafka: KafkaAddress | str | None = None,
     prefix: str | None = None,
 ) -> AsyncIterator[Signal]:
-    """Yield signals until cancelled, those of a partition in the order in which they were published.
+    """Yield signals until cancelled, those of a partition, and all that come in one fetch, in the order in which they were published.
 
     By default these are the final signals to act on: verdict ``confirmed`` or ``likely``, an asset, action ``buy`` or
     ``sell``; and every retraction. ``verdicts`` and ``actions`` ask for others; None stands for all. Signals that were
@@ -162,15 +163,15 @@ async def subscribe(
     async with _consumer(address, topics, group, start) as consumer:
         log.info("connected to %s, waiting for signals", address.bootstrap)
         while True:
-            for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
-                for record in records:
-                    if (signal := wanted.read(record)) is None:
-                        continue
-                    yield signal
-                    if group is not None:
-                        await consumer.commit({tp: record.offset + 1})
+            fetched = await consumer.getmany(timeout_ms=1000)
+            for record in merge(*fetched.values(), key=lambda record: record.timestamp):
+                if (signal := wanted.read(record)) is None:
+                    continue
+                yield signal
                 if group is not None:
-                    await consumer.commit({tp: records[-1].offset + 1})
+                    await consumer.commit({TopicPartition(record.topic, record.partition): record.offset + 1})
+            if group is not None and fetched:
+                await consumer.commit({tp: records[-1].offset + 1 for tp, records in fetched.items()})
 
 
 class _Wanted:

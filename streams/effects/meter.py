@@ -53,15 +53,15 @@ class _Result(msgspec.Struct, frozen=True):
     outcome: str
     rests_on: tuple[Call, ...]
 
-    def tell(self, case_id: str) -> None:
-        """Log the line of a step that ended."""
+    def tell(self, case_id: str, seconds: float) -> None:
+        """Log the line of a step that ended after so long."""
         costs = [c.cost_usd for c in self.rests_on]
         log.info(
             "step",
             step=self.step,
             case=case_id,
             outcome=self.outcome,
-            latency_ms=round((self.seconds or 0.0) * 1000, 1),
+            latency_ms=round(seconds * 1000, 1),
             tokens=sum(c.usage_input_tokens + c.usage_output_tokens + c.usage_thinking_tokens for c in self.rests_on),
             cost_usd=None if None in costs else float(sum(c for c in costs if c)),
         )
@@ -123,7 +123,7 @@ class Meter:
 
     def _count(self, result: _Result, case_id: str) -> None:
         if result.seconds is not None:
-            result.tell(case_id)
+            result.tell(case_id, result.seconds)
             self.step_seconds.setdefault(result.step, Latencies()).add(result.seconds)
         if result.failure is not None:
             self.failures[result.step, result.failure] += 1

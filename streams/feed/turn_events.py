@@ -25,20 +25,13 @@ Said = tuple[str, dict[str, Any]]
 SHORT = 200
 """Maximum number of characters in ``reasoning``; ``full`` holds the whole."""
 STAGES = {
-    "routing": ("Looking at the question", "正在理解问题"),
-    "planning": ("Planning the analysis", "正在规划分析"),
-    "data_collection": ("Collecting data", "正在收集数据"),
-    "analysis": ("The agents analyse the data", "各智能体正在分析数据"),
-    "synthesis": ("Writing the answer", "正在撰写回答"),
+    "routing": ("planning", ("Looking at the question", "正在理解问题")),
+    "planning": ("planning", ("Planning the analysis", "正在规划分析")),
+    "data_collection": ("executing", ("Collecting data", "正在收集数据")),
+    "analysis": ("executing", ("The agents analyse the data", "各智能体正在分析数据")),
+    "synthesis": ("synthesizing", ("Writing the answer", "正在撰写回答")),
 }
-PHASES = {
-    "routing": "planning",
-    "planning": "planning",
-    "data_collection": "executing",
-    "analysis": "executing",
-    "synthesis": "synthesizing",
-}
-"""``decision_phase`` of each stage. A turn ends in completed, stopped or failed; one that is tried again is recovering."""
+"""``decision_phase`` and words of each stage. A turn ends in completed, stopped or failed; one that is tried again is recovering."""
 AGENT_IDS: dict[str, str] = {"MacroAgent": "macro_agent", "TAAgent": "ta_agent", "OnChainAgent": "onchain_agent"}
 
 
@@ -98,8 +91,13 @@ class TurnTeller:
 
     def _status(self, stage: str, message: str = "", *, phase: str = "", **more: Any) -> Said:
         self._stage = stage
-        words = message or self._words(STAGES[stage])
-        return "status", {"stage": stage, "decision_phase": phase or PHASES[stage], "message": words, **more}
+        usual, words = STAGES[stage]
+        return "status", {
+            "stage": stage,
+            "decision_phase": phase or usual,
+            "message": message or self._words(words),
+            **more,
+        }
 
     def _failed(self, event: ev.StepFailed) -> list[Said]:
         if event.outcome == "give_up":

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from infra.clickhouse.record import epoch_ms
 from schemas.watches import (
     MIN_EVERY_S,
     WatchCommand,
@@ -79,7 +80,7 @@ class Watch(msgspec.Struct, kw_only=True):
 
     def takes(self, fired: WatchFired, append_ms: int) -> bool:
         """Whether this firing is accepted as the next record of its watch."""
-        due_ms = ms_of(fired.due_at)
+        due_ms = epoch_ms(fired.due_at)
         if self.state != "active" or self.pending or (fired.cause, fired.n) != (self.head, self.n + 1):
             return False
         if due_ms > append_ms + AHEAD_MS:
@@ -152,7 +153,7 @@ class WatchState:
 def _fire(watch: Watch, fired: WatchFired, at: int) -> None:
     watch.n, watch.pending, watch.last = fired.n, fired, fired
     watch.fired_today = watch.fired_on(at) + 1
-    watch.fired_at_ms, watch.done_ms = at, ms_of(fired.due_at)
+    watch.fired_at_ms, watch.done_ms = at, epoch_ms(fired.due_at)
 
 
 def _obey(watch: Watch, command: WatchCommand, at: int) -> None:
@@ -175,8 +176,3 @@ _ACT: dict[type[WatchCommand], dict[State, str]] = {
 def why_not(watch: Watch, command: type[WatchCommand]) -> str | None:
     """Return in words why a watch does not take this command now; None if it does."""
     return _ACT[command].get(watch.state)
-
-
-def ms_of(at: datetime) -> int:
-    """Return a time as milliseconds since 1970."""
-    return round(at.timestamp() * 1000)

@@ -17,13 +17,14 @@ from typing import Any, Protocol
 import structlog
 from aiokafka import TopicPartition
 
+from infra.clickhouse.record import epoch_ms
 from schemas.errors import ContractError
 from schemas.record_codec import NewerRecordError
 from schemas.watches import WatchFired, WatchRecord, WatchSet, decode
 from streams.journal.clock import append_ms
 from streams.journal.log import Log
 from streams.journal.retry import is_away, retry_while_unavailable
-from streams.watches.rule import Watch, WatchState, ms_of
+from streams.watches.rule import Watch, WatchState
 
 log = structlog.get_logger(__name__)
 
@@ -128,7 +129,7 @@ class Watcher:
 
     async def act(self) -> None:
         """Fire what is due, and open what has fired."""
-        now_ms = ms_of(self._clock())
+        now_ms = epoch_ms(self._clock())
         self._written.clear()
         watches = [w for w in self.state.watches.values() if w.state == "active" or w.pending]
         news = await self._matches.newest([w for w in watches if w.set.every_s is None], now_ms)

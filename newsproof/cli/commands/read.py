@@ -13,7 +13,9 @@ from newsproof.app.invocation import json_line, of, run
 
 Lang = Annotated[
     Literal["zh", "en"] | None,
-    typer.Option(help="Language of the summaries, where they were written in it. Default: that of LC_ALL or LANG."),
+    typer.Option(
+        help="Language to read in; summaries too, where they were written in it. Default: that of LC_ALL or LANG."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
 
@@ -53,7 +55,9 @@ def signals(
     since: Annotated[
         str | None, typer.Option(help="Only decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many; not with --follow.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the newest so many; with --follow, of those that are there already.")
+    ] = None,
     lang: Lang = None,
     as_json: AsJson = False,
 ) -> None:

@@ -13,6 +13,7 @@ from newsproof.evaluation.labels.cases import Found, find_cases
 from newsproof.evaluation.labels.file import LabelFile
 from newsproof.evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
 from newsproof.evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
+from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
@@ -104,11 +105,12 @@ async def report(invocation: Invocation, run: str) -> LabelReport:
     """
     async with database(invocation, admin=True) as client:
         rows, judgements = await read_judgements(client, run)
+        name = await run_name(client, run)
     if not judgements:
         raise ConfigError(f"run {run!r} has no signals: `newsproof backtest list` names the runs, or say `live`")
     if not rows:
         raise ConfigError(f"no case of run {run!r} has a label: import some, `newsproof labels import FILE`")
-    return report_of(run, rows, judgements=judgements)
+    return report_of(run, rows, judgements=judgements, name=name)
 
 
 def print_import(done: LabelImport) -> None:
@@ -133,7 +135,9 @@ def print_sources(found: list[LabelSource]) -> None:
 
 def print_report(found: LabelReport) -> None:
     truths = [truth for truth in TRUTHS if found.by_truth[truth]]
-    say_result(f"Run {found.run_id}: {found.labelled} of {found.judgements} judgements are of labelled cases.")
+    say_result(
+        f"Labels held against {found.name}: {found.labelled} of {found.judgements} judgements are of labelled cases."
+    )
     rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in found.verdicts.items()]
     table(("verdict", *truths), rows, title="By verdict and label", right=truths)
     shares = (

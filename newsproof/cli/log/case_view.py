@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.invocation import say_result, table
@@ -10,7 +11,7 @@ from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Language
+from newsproof.report.wording import Language, Told, headings, joined, term, told
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted
@@ -50,66 +51,82 @@ def print_story(
     """Print the story on standard output. ``revisions`` are those of its signal, as published: the last is how it stands."""
     document = document_of(records, revisions)
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
-    _print_news(document, f"{counted(len(records), 'record')} in {took:.2f} s")
+    extent = told("{n:record|records} in {took:.2f} s", "{n} 条记录，用时 {took:.2f} 秒", n=len(records), took=took)
+    _print_news(document, extent.of(language), language)
     say_result(f"{document.sentence.of(language)}\n")
     if revisions and (last := revisions[-1]).stage in WITHDRAWN:
         # First, for everything below tells how the signal came about that no longer stands.
-        said = f"{last.stage.capitalize()} at {last.decided_at:%Y-%m-%d %H:%M:%S} UTC: {narrative.action_in_words(last).en}"
-        say_result(f"{said} {last.confidence:.2f} ({narrative.verdict_in_words(last).en}); below, what came before.\n")
+        said = told(
+            "{stage} at {at:%Y-%m-%d %H:%M:%S} UTC: {action} {sure:.2f} ({verdict}); below, what came before.\n",
+            "{stage}，{at:%Y-%m-%d %H:%M:%S} UTC：{action} {sure:.2f}（{verdict}）；以下是此前的经过。\n",
+            stage=Told(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
+            action=narrative.action_in_words(last), verdict=narrative.verdict_in_words(last),
+        )  # fmt: skip
+        say_result(said.of(language))
     rows = [
-        (f"+{line.after_s:.2f} s", line.phase, line.what_zh, line.thought_zh)
+        (f"+{line.after_s:.2f} s", term(line.phase).zh, line.what_zh, line.thought_zh)
         if language == "zh"
         else (f"+{line.after_s:.2f} s", line.phase, line.what, line.thought)
         for line in document.timeline
     ]
-    table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
-    _print_evidence(document)
-    _print_critique(document.critique)
+    _table(("after", "phase", "what happened", "why"), rows, Told("What happened", "经过"), language, right=("after",))
+    _print_evidence(document, language)
+    _print_critique(document.critique, language)
     _print_signal(document, revisions, language)
     _print_revisions(revisions, language)
-    _print_calls(document.calls)
+    _print_calls(document.calls, language)
     if document.passed_by:
-        table(
-            ("offset", "appended", "event", "cause"),
-            [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by],
-            title="Records passed by (late or doubled answers; they changed nothing)",
+        passed = [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by]
+        title = Told(
+            "Records passed by (late or doubled answers; they changed nothing)",
+            "略过的记录（迟到或重复的回答，没有改变什么）",
         )
+        _table(("offset", "appended", "event", "cause"), passed, title, language)
 
 
-def _print_news(document: CaseDocument, extent: str) -> None:
-    say_result(f"Case {document.case_id}")
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Told, language: Language, right: Sequence[str] = ()
+) -> None:
+    table(headings(columns, language), rows, title=title.of(language), right=headings(right, language))
+
+
+def _print_news(document: CaseDocument, extent: str, language: Language) -> None:
+    say_result(told("Case {id}", "案例 {id}", id=document.case_id).of(language))
     if (news := document.news) is None:
         return say_result(extent)
-    known = [news.source, news.external_id, f"published {news.published_at:%Y-%m-%d %H:%M} UTC", extent]
+    published = told("published {at:%Y-%m-%d %H:%M} UTC", "发布于 {at:%Y-%m-%d %H:%M} UTC", at=news.published_at)
+    known = [news.source, news.external_id, published.of(language), extent]
     say_result(" · ".join(k for k in known if k))
     say_result(f"\n  {news.text}\n")
 
 
-def _print_evidence(document: CaseDocument) -> None:
+def _print_evidence(document: CaseDocument, language: Language) -> None:
     found, critique, pages = document.findings, document.critique, document.pages
     if found is None:
         return
+    yes = term("yes").of(language)
     rows = [
         (
             r.reference_number,
             r.registrable_domain,
-            (r.speaker or "yes") if r.official else "",
-            "yes" if r.independent else "",
-            page.stance,
+            (r.speaker or yes) if r.official else "",
+            yes if r.independent else "",
+            term(page.stance).of(language),
             f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
-            r.source_credibility,
+            term(r.source_credibility).of(language),
             f"{r.quality_score:.0f}",
             r.title,
         )
         for r, page in zip(found.references, pages, strict=True)
     ]
     columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
-    table(columns, rows, title=f"Evidence: {narrative.findings_in_words(found).en}", right=("#", "quality"))
+    title = told("Evidence: {found}", "证据：{found}", found=narrative.findings_in_words(found))
+    _table(columns, rows, title, language, right=("#", "quality"))
     if critique is not None and critique.stances is not None:
         read = [
             (
                 p.reference_number,
-                p.stance,
+                term(p.stance).of(language),
                 narrative.speaker_in_words(r, p.said),
                 (p.said and p.said.quote) or "",
                 narrative.doubts_in_words(p),
@@ -117,27 +134,29 @@ def _print_evidence(document: CaseDocument) -> None:
             for r, p in zip(found.references, pages, strict=True)
         ]
         heads = ("#", "says", "who speaks", "in these words", "why")
-        table(heads, read, title="What each page says, as the critic read it", right=("#",))
+        title = Told("What each page says, as the critic read it", "核查模型读到的各网页内容")
+        _table(heads, read, title, language, right=("#",))
     if critique is not None:
-        say_result(f"{narrative.readers_in_words(critique).en}\n")
+        say_result(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
-        table(("why not", "address", "title"), not_used, title="Results that were not used")
+        _table(("why not", "address", "title"), not_used, Told("Results that were not used", "未采用的结果"), language)
 
 
-def _print_critique(critique: EvidenceCritiqued | None) -> None:
+def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
     if critique is not None and critique.claims:
         rows = [
             (
                 c.claim,
-                narrative.CRITIC_SAYS[c.verdict].en,
+                narrative.CRITIC_SAYS[c.verdict].of(language),
                 c.reliability,
                 " ".join(f"[{n}]" for n in c.reference_numbers),
                 c.reason,
             )
             for c in critique.claims
         ]
-        table(("claim", "verdict", "reliability", "says so", "reason"), rows, title="Critique, claim by claim")
+        columns = ("claim", "verdict", "reliability", "says so", "reason")
+        _table(columns, rows, Told("Critique, claim by claim", "逐条核查"), language)
 
 
 def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: Language) -> None:
@@ -152,21 +171,23 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         )
         for step in document.confidence
     ]
-    table(
+    columns, title = (
         ("rule", "change", "confidence", "reason"),
-        rows,
-        title="How the confidence came about",
-        right=("change", "confidence"),
+        Told("How the confidence came about", "置信度是怎样得出的"),
     )
+    _table(columns, rows, title, language, right=("change", "confidence"))
     s = revisions[-1] if revisions else document.signal
-    flags = " ".join(s.risk_flags) or "none"
-    says = (
-        f"{narrative.action_in_words(s).en} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.confidence:.2f}"
-    )
-    say_result(f"Signal {s.signal_id}: {says}; {s.stage}, {narrative.verdict_in_words(s).en}")
-    say_result(f"  {narrative.summary_in(s, language)}")
-    say_result(f"  {narrative.sources_in_words(s)}")
-    say_result(f"  valid until {s.valid_until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {s.model or 'rules'}")
+    words = told(
+        "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {summary}\n  {sources}\n"
+        "  valid until {until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {by}",
+        "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {summary}\n  {sources}\n"
+        "  有效期至 {until:%Y-%m-%d %H:%M} UTC · 标记：{flags} · 由 {by} 判断",
+        id=s.signal_id, action=narrative.action_in_words(s), asset=s.asset, direction=term(s.direction),
+        strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=narrative.stage_in_words(s.stage),
+        verdict=narrative.verdict_in_words(s), summary=narrative.summary_in(s, language), until=s.valid_until,
+        sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Told("rules", "规则"),
+    )  # fmt: skip
+    say_result(words.of(language))
     for link in s.links:
         say_result(f"  {link}")
     say_result()
@@ -178,9 +199,9 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
     rows = [
         (
             s.revision,
-            s.stage,
-            narrative.verdict_in_words(s).en,
-            narrative.action_in_words(s).en,
+            narrative.stage_in_words(s.stage).of(language),
+            narrative.verdict_in_words(s).of(language),
+            narrative.action_in_words(s).of(language),
             f"{s.confidence:.2f}",
             f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
             rule_words(s.notes).of(language),
@@ -188,10 +209,11 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
         for s in revisions
     ]
     columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)", "notes")
-    table(columns, rows, title="Revisions of the signal, as published", right=("revision", "confidence"))
+    title = Told("Revisions of the signal, as published", "信号的修订，按发布顺序")
+    _table(columns, rows, title, language, right=("revision", "confidence"))
 
 
-def _print_calls(calls: Sequence[narrative.CaseCall]) -> None:
+def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> None:
     rows = [
         (
             call.event,
@@ -208,7 +230,9 @@ def _print_calls(calls: Sequence[narrative.CaseCall]) -> None:
     ]
     costs = [call.cost_usd for call in calls]
     known = sum(c for c in costs if c is not None)
-    unpriced = f", {counted(costs.count(None), 'call')} of unknown price" if None in costs else ""
+    title = told("{n:call|calls}, {known:.5f} USD", "{n} 次调用，{known:.5f} 美元", n=len(calls), known=known)
+    if None in costs:
+        n = costs.count(None)
+        title = joined((title, told("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
     columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
-    title = f"{counted(len(calls), 'call')}, {known:.5f} USD{unpriced}"
-    table(columns, rows, title=title, right=("ms", "tokens", "USD"))
+    _table(columns, rows, title, language, right=("ms", "tokens", "USD"))

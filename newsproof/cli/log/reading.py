@@ -13,8 +13,8 @@ from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.last_audit import keep_audit
 from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
-from newsproof.report.narrative import action_in_words, summary_in, verdict_in_words
-from newsproof.report.wording import Language
+from newsproof.report.narrative import action_in_words, stage_in_words, summary_in, verdict_in_words
+from newsproof.report.wording import Language, told
 from schemas.errors import ConfigError
 from schemas.printable import counted
 from schemas.signals import Signal, Stage, Verdict
@@ -81,11 +81,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 async def show_signals(
     invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language
 ) -> None:
-    """Print the newest revision of each signal; with ``follow``, all revisions from the earliest on, for ever."""
+    """Print the newest revision of each signal; with ``follow``, all revisions in the order of their publication, for ever."""
     _check("--verdict", wanted.verdicts, get_args(Verdict))
     _check("--stage", wanted.stages, get_args(Stage))
-    if follow and wanted.limit is not None:
-        raise ConfigError("--limit shows the newest and ends, --follow waits for ever: give one of them")
     async with open_log(invocation) as log:
         if follow:
             if log.own:
@@ -102,27 +100,39 @@ async def show_signals(
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         from newsproof.report.demo import print_signals
 
-        print_signals(shown, ids, title=f"{len(shown)} of {counted(len(newest), 'signal')}", language=language)
+        title = told("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
+        print_signals(shown, ids, title=title.of(language), language=language)
 
 
 async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: Language) -> None:
     from newsproof.sdk.client import subscribe
 
+    def show(signal: Signal) -> None:
+        json_line(signal) if as_json else say_result(_on_a_line(signal, language))
+
+    # What is there already lies in several partitions, which a subscriber reads one after the other.
+    before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
+    for signal in [one for one in before if wanted.fits(one)][-(wanted.limit or 0) :]:
+        show(signal)
+    seen = {one.signal_id: one.revision for one in sorted(before, key=lambda one: one.revision)}
     every = subscribe(
         verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
     )
     async for signal in every:
-        if not wanted.fits(signal):
-            continue
-        if as_json:
-            json_line(signal)
-        else:
-            say_result(
-                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal).en:<16}"
-                f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
-                f"{verdict_in_words(signal).en:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
-                f"  [{' '.join(signal.risk_flags)}]"
-            )
+        if signal.revision > seen.get(signal.signal_id, 0) and wanted.fits(signal):
+            show(signal)
+
+
+def _on_a_line(signal: Signal, language: Language) -> str:
+    action, stage, verdict = (
+        one.of(language) for one in (action_in_words(signal), stage_in_words(signal.stage), verdict_in_words(signal))
+    )
+    return (
+        f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action:<16}"
+        f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {stage:<11} "
+        f"{verdict:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+        f"  [{' '.join(signal.risk_flags)}]"
+    )
 
 
 async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:

@@ -9,13 +9,14 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import takewhile
 from pathlib import Path
 
 from infra.clickhouse.client import ClickHouse, Result, engine_words
 from infra.clickhouse.statement import split_statements
 from newsproof.app.database import database
 from newsproof.app.hints import as_started
-from newsproof.app.invocation import Invocation, say_result
+from newsproof.app.invocation import Invocation, raise_at_ctrl_c, say_result
 from newsproof.cli.sql.history import remember
 from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
@@ -28,7 +29,7 @@ _PROMPT, _MORE = "sql> ", "...> "
 async def run_script(
     invocation: Invocation, text: str, format: Format, *, parameters: Mapping[str, str], admin: bool
 ) -> None:
-    """Run the statements in order and print the rows of each; stop at the first that ClickHouse refuses.
+    """Run the statements in order and print the rows of each; stop at `exit`, and at the first that ClickHouse refuses.
 
     Raises:
         ConfigError: there is no statement, or no statement uses one of the parameters.
@@ -37,6 +38,9 @@ async def run_script(
     statements = split_statements(text)
     if not statements:
         raise ConfigError('the statement is empty: write one, such as "SELECT * FROM v_cost_by_step"')
+    statements = list(takewhile(lambda one: one.lower() not in _LEAVE, statements))
+    if not statements:
+        return
     for name in parameters:
         if not any(_takes(statement, name) for statement in statements):
             raise ConfigError(f"--param {name}: no statement has {{{name}:Type}} in it, such as {{{name}:String}}")
@@ -110,6 +114,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - input() then edits lines and recalls earlier ones
     directory = invocation.settings().newsproof_data_dir
+    raise_at_ctrl_c()
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))

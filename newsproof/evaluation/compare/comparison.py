@@ -65,12 +65,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     or notes differ in any way.
 
     ``flips`` are cases with another action, ``verdict_flips`` those with another verdict, of the cases with one in both.
-    ``cap`` and ``trade_cost`` are shares of the amount traded.
+    ``name_a`` and ``name_b`` are what a person calls the runs. ``cap`` and ``trade_cost`` are shares of the amount traded.
     """
 
     format_version: int
     a: str
     b: str
+    name_a: str
+    name_b: str
     changes_a: str
     changes_b: str
     verdict: str
@@ -130,6 +132,8 @@ def compare(
         format_version=FORMAT_VERSION,
         a=visible(a.run_id),
         b=visible(b.run_id),
+        name_a=visible(a.name or a.run_id),
+        name_b=visible(b.name or b.run_id),
         changes_a=changes_summary(a.changes) if a.changes else "",
         changes_b=changes_summary(b.changes) if b.changes else "",
         verdict=verdict_of(metrics, segments, comparability, len(changed)),

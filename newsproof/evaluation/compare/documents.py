@@ -78,7 +78,7 @@ def as_markdown(found: Comparison) -> str:
     """Return a Markdown document for a pull request: verdict, tables, and the diffs in fences."""
     counts = found.comparability
     parts = [
-        f"### Backtest: {_plain(found.a)} against {_plain(found.b)}",
+        f"### Backtest: {_plain(found.name_a)} against {_plain(found.name_b)}",
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
         *(_rule_line(rule) for rule in found.rules),

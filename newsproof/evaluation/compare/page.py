@@ -47,10 +47,10 @@ def as_html(found: Comparison) -> str:
     counts = found.comparability
     metrics = [m for m in found.metrics if m.verdict != "not measured"]
     parts = [
-        f"<h1>{escape(found.b)} against {escape(found.a)}</h1>",
+        f"<h1>{escape(found.name_b)} against {escape(found.name_a)}</h1>",
         f'<p class="verdict">{escape(_capital(found.verdict))}.</p>',
-        *(f'<p class="soft">A, {escape(found.a)}: {escape(said)}</p>' for said in (found.changes_a,) if said),
-        *(f'<p class="soft">B, {escape(found.b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
+        *(f'<p class="soft">A, {escape(found.name_a)}: {escape(said)}</p>' for said in (found.changes_a,) if said),
+        *(f'<p class="soft">B, {escape(found.name_b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
         *(f"<p>⚠ {escape(warning)}</p>" for warning in found.warnings),
         "<h2>What is compared</h2>",
         f"<p>{aligned_in_words(counts)}.</p>",
@@ -72,7 +72,7 @@ def as_html(found: Comparison) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(found.b)} against {escape(found.a)}</title><style>{_STYLE}</style></head><body><main>\n"
+        f"<title>{escape(found.name_b)} against {escape(found.name_a)}</title><style>{_STYLE}</style></head><body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"
     )

@@ -139,6 +139,6 @@ def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> N
         if one.cases
     ]
     columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
-    title = f"{found.a} against {found.b}: differences that such a sample shows in 4 of 5 cases, at 5 %"
+    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows in 4 of 5 cases, at 5 %"
     table(columns, rows, title=title, right=columns[1:-1])
     say_result("Profit sees less than a hit rate does: what a price gains varies more than whether it gains.")

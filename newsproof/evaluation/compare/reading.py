@@ -19,6 +19,7 @@ from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, Comp
 from newsproof.evaluation.compare.texts import visible
 from newsproof.evaluation.profit.beta import BENCHMARK, BETA_DAYS
 from newsproof.evaluation.profit.reading import read_withdrawn
+from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 
 # Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
@@ -121,10 +122,11 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
-    rows, count, about = await asyncio.gather(
+    rows, count, about, name = await asyncio.gather(
         tables.query(rows_of, {"one": run, "run": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
+        run_name(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE else ("", "")
     return RunRows(
@@ -133,6 +135,7 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
         rows=[ComparedCase(*row) for row in rows.rows],
         status=status,
         changes=changes,
+        name=name,
     )
 
 

@@ -41,7 +41,7 @@ class ComparedCase(RunCase, frozen=True):
 class RunRows(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``cases`` counts all its cases; ``rows`` holds all repeats of the cases that the other run has too.
 
-    ``status`` and ``changes`` (JSON) come from the table ``runs`` and are empty for ``live``.
+    ``status`` and ``changes`` (JSON) come from the table ``runs`` and are empty for ``live``. ``name``: what a person calls the run.
     """
 
     run_id: str
@@ -49,6 +49,7 @@ class RunRows(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[ComparedCase]
     status: str = ""
     changes: str = ""
+    name: str = ""
 
 
 Asked = tuple[str, str, int]

@@ -41,7 +41,7 @@ CALIBRATION_COLUMNS = (
 
 def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
-    say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
+    say_result(f"A = {found.name_a}{_changes(found.changes_a)}\nB = {found.name_b}{_changes(found.changes_b)}\n")
     counts = found.comparability
     say_result(aligned_in_words(counts))
     table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B"))

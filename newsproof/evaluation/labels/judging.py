@@ -64,7 +64,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabelReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A run against the labels.
+    """A run against the labels. ``name``: what a person calls the run.
 
     ``judgements`` counts all of the run, ``labelled`` those of labelled cases, ``by_truth`` these by what the labels say
     together. ``verdicts`` is verdict → truth → judgements; the verdict is "" for a signal of schema 1.
@@ -72,6 +72,7 @@ class LabelReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     run_id: str
+    name: str
     judgements: int
     labelled: int
     by_truth: dict[str, int]
@@ -82,11 +83,12 @@ class LabelReport(msgspec.Struct, frozen=True, kw_only=True):
     acted: Score
 
 
-def report_of(run_id: str, rows: Sequence[LabelledJudgement], *, judgements: int) -> LabelReport:
-    """Return the figures of a run; ``judgements`` is how many it has, labelled or not."""
+def report_of(run_id: str, rows: Sequence[LabelledJudgement], *, judgements: int, name: str = "") -> LabelReport:
+    """Return the figures of a run; ``judgements`` is how many it has, labelled or not. It is called by its id without a ``name``."""
     known = [row for row in rows if row.truth in ("true", "false")]
     return LabelReport(
         run_id=run_id,
+        name=name or run_id,
         judgements=judgements,
         labelled=len(rows),
         by_truth={truth: sum(row.truth == truth for row in rows) for truth in TRUTHS},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.watch.watching import Watched, delta_in_words, in_words, watch_of, watched
+from newsproof.report.run_name import run_name
+from schemas.ids import LIVE_RUN
 
 
 async def show_watched(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
@@ -16,13 +18,14 @@ async def show_watched(invocation: Invocation, run_id: str, *, as_json: bool) ->
     async with database(invocation, admin=True) as tables:
         watch = await watch_of(tables, run_id)
         seen = await watched(tables, run_id, watch, invocation.settings().profit_cap)
+        live = await run_name(tables, LIVE_RUN)
     if as_json:
         json_line(seen)
     else:
-        _print(seen)
+        _print(seen, live)
 
 
-def _print(seen: Watched) -> None:
+def _print(seen: Watched, live: str) -> None:
     def figure(value: float | None) -> str:
         return "–" if value is None else f"{value:+.4g}"
 
@@ -32,7 +35,7 @@ def _print(seen: Watched) -> None:
         ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the newest block is open"),
         ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
     ]  # fmt: skip
-    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside live", right=("",))
+    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside {live}", right=("",))
     if seen.code_change:
         say_result(f"! {seen.code_change}; a difference may not be of the prompt alone")
     say_result(f"Verdict: {in_words(seen)}.")

@@ -89,11 +89,17 @@ async def same_as_clickhouse(client: ClickHouse, memory: ClickHouseMemory, draw:
     return found
 
 
-async def test_recall_finds_what_clickhouse_finds_whether_rows_are_inserted_again_merged_or_exchanged(
-    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def never_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every recall read anew what is in the tables."""
     monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
     monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+
+
+@pytest.mark.usefixtures("never_old")
+async def test_recall_finds_what_clickhouse_finds_whether_rows_are_inserted_again_merged_or_exchanged(
+    clickhouse: ClickHouse,
+) -> None:
     draw, memory = random.Random(20261123), ClickHouseMemory(clickhouse, timeout_s=30.0)
     rows = [row(draw, case) for case in range(240)]
     found = 0
@@ -110,11 +116,8 @@ async def test_recall_finds_what_clickhouse_finds_whether_rows_are_inserted_agai
     assert found > 400
 
 
-async def test_vectors_of_a_model_that_appear_later_are_found(
-    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
-    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+@pytest.mark.usefixtures("never_old")
+async def test_vectors_of_a_model_that_appear_later_are_found(clickhouse: ClickHouse) -> None:
     memory, effect = ClickHouseMemory(clickhouse, timeout_s=30.0), asked("USDC depeg", as_of=NOW + seconds(3600))
     draw, plain = random.Random(1), {"run_id": "live", "embedding_model": EMBEDDING_MODEL}
     await clickhouse.insert("memories", MEMORY, [row(draw, 1, **plain, embedding=[])])
@@ -123,11 +126,10 @@ async def test_vectors_of_a_model_that_appear_later_are_found(
     assert [e.case_id for e in replied(await memory.perform(effect))] == ["case-2"]
 
 
+@pytest.mark.usefixtures("never_old")
 async def test_a_read_that_fails_once_leaves_nothing_behind(
     clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
-    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
     memory, effect = ClickHouseMemory(clickhouse, timeout_s=30.0), asked("USDC depeg", as_of=NOW + seconds(3600))
     assert replied(await memory.perform(effect)) == ()
     plain = {"run_id": "live", "embedding_model": EMBEDDING_MODEL, "embedding": embed("USDC depeg")}
@@ -176,11 +178,8 @@ async def test_no_recall_sees_a_case_without_the_judgements_that_were_there(
     assert [e.case_id for e in replied(await memory.perform(asked(text, as_of=NOW + seconds(60))))] == ["a"]
 
 
-async def test_an_outcome_that_was_removed_is_forgotten(
-    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory_copy, "READ_ON_AFTER_S", 0.0)
-    monkeypatch.setattr(memory_copy, "MAX_AGE_S", 0.0)
+@pytest.mark.usefixtures("never_old")
+async def test_an_outcome_that_was_removed_is_forgotten(clickhouse: ClickHouse) -> None:
     text, memory = "USDC 跌至 0.87 美元", ClickHouseMemory(clickhouse, timeout_s=30.0)
     await fill(clickhouse, [remembered("a", text)])
     columns = ("case_id", "horizon_s", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version")

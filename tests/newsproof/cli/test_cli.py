@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -12,8 +14,11 @@ import pytest
 
 from agents.prompts import all_prompts
 from infra.embedded.child import free_ports
+from newsproof.__main__ import main
 from newsproof.app import exits
+from newsproof.app.invocation import raise_at_ctrl_c
 from newsproof.app.version import VERSION, code_version
+from newsproof.cli import main as command_line
 from newsproof.cli.listing import LISTED, MODULE_OF, commands_of
 from schemas import errors
 from tests.newsproof.command import CHECKOUT, NOT_FOR_A_CLIENT, environment, newsproof
@@ -150,3 +155,30 @@ def test_the_version_is_that_of_the_project_and_the_code_version_carries_a_hash(
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["version"] == VERSION
     assert code_version().startswith(f"{VERSION}+") and len(code_version()) == len(VERSION) + 13
+
+
+def test_ctrl_c_before_and_after_a_commands_work_ends_it_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def ended(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(os, "_exit", ended)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        for work, told in ((interrupt, "newsproof: interrupted; nothing was started\n"), (lambda: None, "")):
+            monkeypatch.setattr(command_line, "main", work)
+            with pytest.raises(SystemExit, match="130"):
+                main()
+                interrupt()
+            assert capfd.readouterr().err == told
+            signal.signal(signal.SIGINT, before)
+        monkeypatch.setattr(command_line, "main", lambda: (raise_at_ctrl_c(), interrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)

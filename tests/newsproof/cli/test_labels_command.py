@@ -141,7 +141,8 @@ async def test_two_who_disagree_settle_nothing_and_who_does_not_know_says_nothin
     assert (found.refuted_that_was_true.count, found.all.brier, found.acted.judgements) == (1, pytest.approx(0.81), 1)
     print_report(found)
     said = capsys.readouterr().out
-    assert "3 of 4 judgements are of labelled cases" in said and "confirmed that was false" in said
+    assert "Labels held against offline judgements (run id live): 3 of 4 judgements are of labelled cases" in said
+    assert "confirmed that was false" in said
     print_import(await imported(tmp_path, "a,true,ann,"))
     assert "1 label of ann from l.csv, in place of 3" in capsys.readouterr().out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,12 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress
+from infra.settings import Settings
 from newsproof.app.invocation import Invocation
+from newsproof.app.open_log import LogAccess
+from newsproof.cli.log import reading
 from newsproof.cli.log.reading import Filter, moment_since, show_signals
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.evidence import PageStance
 from schemas.ids import signal_id
+from schemas.signals import Signal
 from tests.newsproof.command import newsproof
 from tests.newsproof.report.test_narrative import FOUND, reference
 from tests.newsproof.signal_samples import signal, write_signals
@@ -37,12 +42,6 @@ def test_since_is_a_time_or_so_long_ago() -> None:
             moment_since(one, now=NOW)
 
 
-def test_of_the_signals_that_fit_the_newest_are_asked_for_by_number_or_waited_for() -> None:
-    asked = show_signals(Invocation(), Filter(limit=3), follow=True, as_json=False, language="en")
-    with pytest.raises(ConfigError, match="give one of them"):
-        asyncio.run(asked)
-
-
 STANCES = (
     PageStance(reference_number=1, stance="supports", quote="we were attacked", speaks_for="party"),
     PageStance(reference_number=2, stance="denies", quote="nothing of this is true", cites="Reuters"),
@@ -51,9 +50,9 @@ PAGES = (reference(1, official=True, speaker="Ronin"), reference(2))
 
 
 @pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
+async def world(address: KafkaAddress, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[World]:
     """A world for one test."""
-    async with World.made(address, "reading.", tmp_path / "slots", partitions=2) as made:
+    async with World.made(address, f"{request.node.name[:30]}.", tmp_path / "slots", partitions=2) as made:
         yield made
 
 
@@ -73,6 +72,33 @@ async def case_of(world: World, number: int, critique: ev.EvidenceCritiqued, **c
     return case
 
 
+async def test_who_follows_sees_signals_in_the_order_of_their_publication(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def opened(_: Invocation) -> AsyncIterator[LogAccess]:
+        yield LogAccess(settings=Settings(), address=world.address, topics=world.topics, own=False)
+
+    async def shown(limit: int | None, count: int, *later: Signal) -> list[str]:
+        told: asyncio.Queue[Signal] = asyncio.Queue()
+        monkeypatch.setattr(reading, "json_line", told.put_nowait)
+        wanted = Filter(limit=limit, assets=("btc",))
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(show_signals(Invocation(), wanted, follow=True, as_json=True, language="en"))
+            found = [await told.get() for _ in range(count)]
+            await write_signals(world.address, world.topics, *later)
+            found += [await told.get() for _ in later]
+            following.cancel()
+        return [one.summary for one in found]
+
+    monkeypatch.setattr(reading, "open_log", opened)
+    names = [f"story {number}" for number in range(8)]
+    for name in names:
+        await write_signals(world.address, world.topics, signal(name), signal(f"not {name}", asset="ETH"))
+    assert await shown(None, 8) == names
+    assert await shown(2, 2, signal("new")) == [*names[-2:], "new"]
+
+
 @pytest.mark.slow
 async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: World, tmp_path: Path) -> None:
     critique = ev.EvidenceCritiqued(claims=(), verdict="supported", stances=STANCES, unquoted=(2,))
@@ -88,7 +114,15 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         return done.stdout
 
     listed = run("signals")
-    for words in ("retracted, refuted", "unchecked (budget)", "observe · long", "中文"):
+    for words in (
+        "已撤回，被否认",
+        "未核查（预算不足）",
+        "观望 · 做多",
+        "置信度",
+        "支持来源：",
+        "2 个信号中的 2 个",
+        "中文",
+    ):
         assert words in listed
     assert "English" in run("signals", "--lang", "en")
     for option, value, case in (("--verdict", "unchecked", doubted), ("--stage", "retracted", retracted)):
@@ -99,14 +133,27 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     rows = {row["case_id"]: row["end"] for row in map(json.loads, run("cases", "--json").splitlines())}
     assert rows == {retracted: "observe 0.00 (retracted, refuted)", doubted: "observe 0.80 (unchecked)"}
     told = run("case", retracted)
+    for words in (
+        "案例 ",
+        "已撤回，",
+        "以下是此前的经过",
+        "核查模型读到的各网页内容",
+        "置信度是怎样得出的",
+        "次调用",
+        "有效期至",
+    ):
+        assert words in told, words
+    for heading in ("what happened", "domain", "in these words", "change", "revision", "tokens"):
+        assert heading not in told, heading
+    told = run("case", retracted, "--lang", "en")
     assert told.index("; below, what came before.") < told.index("What happened")
     assert "Retracted at 20" in told and " UTC: observe 0.00 (refuted); below" in told
-    assert "below, what came before" not in run("case", doubted)
+    assert "below, what came before" not in run("case", doubted, "--lang", "en")
     for words in (
         *("we were attacked", "Ronin, the party", "citing Reuters", "read as “denies”; its quote is not on the page"),
         *("Ronin", "not there is the quote of [2]", "observe BTC (neutral", "0.00; retracted, refuted"),
-        *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "中文"),
+        *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "English"),
     ):
         assert words in told, words
-    told = run("case", doubted)
+    told = run("case", doubted, "--lang", "en")
     assert "No critic read the pages: the word rules read alone." in told and "What each page says" not in told

@@ -89,6 +89,9 @@ def test_several_statements_come_from_a_file_or_standard_input(place: Path) -> N
         sql(place, "--json", "--", script),
     ):
         assert [json.loads(line) for line in done.stdout.splitlines()] == rows, done.stderr
+    left = sql(place, "--json", stdin=b"SELECT 1 AS n;\nExit;\nSELECT 2 AS n")
+    assert (left.returncode, left.stdout) == (exits.OK, '{"n":1}\n'), left.stderr
+    assert sql(place, stdin=b"exit\n").returncode == exits.OK
     broken = sql(place, "SELECT 1 AS n; SELECT nonsense; SELECT 2", "--json")
     assert (broken.returncode, broken.stdout) == (exits.USAGE, '{"n":1}\n')
     assert "statement 2 of 3" in broken.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -152,6 +153,23 @@ def test_up_on_a_small_disk_starts_nothing(tmp_path: Path) -> None:
         assert done.returncode == exits.USAGE and "is full: free some space" in done.stderr
     finally:
         subprocess.run(["umount", place], check=True)
+
+
+def test_a_refused_up_leaves_no_directory_behind_that_it_made() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        many: tuple[dict[str, Any], ...] = ({"web_port": port}, {"metrics_port": port}, {"web_host": "0.0.0.0"})
+        for refused_by in many:
+            with pytest.raises(ConfigError):
+                asyncio.run(up.up(at("new/data", **refused_by), workers=1))
+            assert not Path("new").exists(), refused_by
+        with pytest.raises(ConfigError, match="MB are needed to start"):
+            asyncio.run(up.up(at("new/data", newsproof_min_free_mb=10**9), workers=1))
+        assert not Path("new").exists()
+        Path("there").mkdir()
+        with pytest.raises(ConfigError):
+            asyncio.run(up.up(at("there", web_port=port), workers=1))
+        assert Path("there").is_dir()
 
 
 # Ports

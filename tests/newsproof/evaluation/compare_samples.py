@@ -61,10 +61,10 @@ def called(cost: str, latency_ms: float, calls: int = 1) -> dict[str, Any]:
     }
 
 
-def run(name: str, rows: list[ComparedCase], cases: int | None = None, **changes: Any) -> RunRows:
+def run(run_id: str, rows: list[ComparedCase], cases: int | None = None, **changes: Any) -> RunRows:
     """Return a finished run of these rows."""
     count = len({row.case_id for row in rows}) if cases is None else cases
-    return RunRows(**{"run_id": name, "cases": count, "rows": rows, "status": "finished"} | changes)
+    return RunRows(**{"run_id": run_id, "cases": count, "rows": rows, "status": "finished"} | changes)
 
 
 def after(came: Mapping[int, Mapping[str, float]], asset: str = "BTC") -> Returns:

@@ -37,7 +37,7 @@ def compared(*rules: str, hostile: str = "", missed: bool = False) -> Comparison
     b.append(case("g", confidence=0.8, action="sell", direction="short", asset=hostile or "BTC", notes_hash=2))
     b.append(case("h", status="miss" if missed else "replayed", has_signal=0, action=""))
     found = compare(
-        run("live", a, status=""),
+        run("live", a, status="", name="offline judgements (run id live)"),
         run("b1", b, changes=CHANGES),
         after(ROSE),
         rules=[parse_rule(rule) for rule in rules],
@@ -54,7 +54,7 @@ def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.Captu
     show_table(compared("misses>0", missed=True))
     out = capsys.readouterr().out
     order = (
-        "A = live",
+        "A = offline judgements (run id live)\n",
         "B = b1: synthesize v4 (05eabc8d)",
         "7 of 8 cases worked in both: 7 stories on 7 days",
         "misses",
@@ -99,7 +99,8 @@ def test_json_is_one_object_with_the_documented_keys() -> None:
     told = json.loads(text)
     assert text.count("\n") == 1
     assert list(told) == [
-        *("format_version", "a", "b", "changes_a", "changes_b", "verdict", "warnings", "comparability", "metrics"),
+        *("format_version", "a", "b", "name_a", "name_b", "changes_a", "changes_b", "verdict", "warnings"),
+        *("comparability", "metrics"),
         *("segments", "calibration", "changed_texts", "flips", "verdict_flips", "differences", "spend", "rules"),
         *("cap", "trade_cost", "seed", "draws"),
     ]
@@ -135,7 +136,9 @@ def test_a_period_is_named_only_where_cases_worked_in_both() -> None:
 
 def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:
     text = as_markdown(compared("misses>0", "cost<-90%", "brier@24h>0.3", "misses>1", missed=True))
-    assert text.startswith("### Backtest: live against b1\n\n**profit (primary) is not distinguishable")
+    assert text.startswith(
+        "### Backtest: offline judgements (run id live) against b1\n\n**profit (primary) is not distinguishable"
+    )
     assert "```diff\n-" in text and "+notes: It fell." in text
     assert "❌ holds" in text and "✅ does not hold" in text and "⚠️ cannot be judged" in text
     assert "| hit_rate&#64;1h | 0.7500 | unknown | +0.1250 to +0.2500 |" in text

@@ -261,6 +261,7 @@ async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: Em
             "stage": "final",
             "verdict": "confirmed",
             "first_wins": 1,
+            "provider_mode": "offline",
             "notes": "Live.",
         }
         times = dict.fromkeys(("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), day(3))
@@ -268,6 +269,7 @@ async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: Em
         live, v3 = await read_runs(tables, "live", "v3")
         returns = await read_returns(tables, [live, v3])
     assert (live.cases, v3.cases) == (1, 10)
+    assert (live.name, v3.name) == ("offline judgements (run id live)", "v3")
     assert [(row.case_id, row.story_id, row.confidence) for row in live.rows] == [(NAMES[3], "s1", 0.6)]
     assert [row.case_id for row in v3.rows] == [NAMES[3]]
     assert returns.held[NAMES[3], "BTC", 3600] == returns.moved[NAMES[3], "BTC", 3600] == pytest.approx(0.02)

@@ -62,14 +62,14 @@ def test_the_tables_say_what_was_found_and_of_how_many(capsys: pytest.CaptureFix
     )
     said = capsys.readouterr().out
     for words in (
-        "confirmed",
+        "已证实",
         "甲",
-        "unchecked (gate)",
-        "observe · long",
-        "retracted, refuted",
+        "未核查（未达到核查门槛）",
+        "观望 · 做多",
+        "已撤回，被否认",
         "1 of 4",
         "2 of 3",
         "20 of 26",
     ):
         assert words in said
-    assert "one" not in said.split("support: sources")[0].split()
+    assert "one" not in said.split("支持来源：支持")[0].split()

@@ -87,8 +87,8 @@ def test_a_summary_is_in_the_readers_language_where_somebody_wrote_it() -> None:
 
 
 def test_supporting_sources_stand_beside_independent_ones() -> None:
-    assert narrative.sources_in_words(signal(supporting_sources=2)) == "2 supporting, 3 independent sources"
-    assert narrative.sources_in_words(signal(supporting_sources=None)) == "3 independent sources"
+    assert narrative.sources_in_words(signal(supporting_sources=2)).en == "2 supporting, 3 independent sources"
+    assert narrative.sources_in_words(signal(supporting_sources=None)).en == "3 independent sources"
 
 
 def reference(number: int, **fields: Any) -> SearchReference:

@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from agents.analysis.names import SIGNAL_WORDS
 from agents.core.case import ALWAYS_DEEP
 from agents.evidence.claim import PREDICATES
 from agents.evidence.policy import VERDICT_EN, conclude, notes
@@ -20,9 +21,10 @@ from agents.verification.gate import gate
 from newsproof.report.rule_words import rule_words
 from newsproof.report.wording import Told, told
 from newsproof.report.wording import term as term_of
+from newsproof.web.pages import STATIC
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
-from schemas.signals import Attribution, Draft, EventType, Modality, StatedClaim, Verdict
+from schemas.signals import Action, Attribution, Draft, EventType, Modality, Stage, StatedClaim, Verdict
 
 DRAFT = Draft(
     summary="s", event_type="hack", asset="ETH", asset_name="Ethereum", action="sell", direction="short", confidence=0.5,
@@ -87,3 +89,10 @@ def test_every_word_of_the_code_that_is_told_has_its_chinese() -> None:
 def test_a_count_chooses_its_plural() -> None:
     of = "{n:page|pages}"
     assert [told(of, "{n} 页", n=n).en for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+
+
+def test_chat_report_and_page_have_one_chinese_word_for_a_verdict_a_stage_and_an_action() -> None:
+    page = dict(re.findall(r'"term\.(\w+)": "([^"]*)"', (STATIC / "js" / "texts" / "zh.js").read_text("utf-8")))
+    for word in (*get_args(Verdict), *get_args(Stage), *get_args(Action)):
+        if word != "final":
+            assert SIGNAL_WORDS[word][1] == term_of(word).zh == page[word], word

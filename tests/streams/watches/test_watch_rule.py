@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from infra.clickhouse.record import epoch_ms
 from schemas.watches import WatchEnded, WatchFired, WatchPaused, WatchRecord, WatchResumed, WatchSet
-from streams.watches.rule import AHEAD_MS, Watch, WatchState, ms_of
+from streams.watches.rule import AHEAD_MS, Watch, WatchState
 
-T0 = ms_of(datetime(2026, 3, 10, 12, tzinfo=UTC))
+T0 = epoch_ms(datetime(2026, 3, 10, 12, tzinfo=UTC))
 HOUR = 3_600_000
 BY_CLOCK = WatchSet(id="w", subject="DeepSeek", every_s=6 * 3600, language="en", by="cli")
 ON_NEWS = replace(BY_CLOCK, every_s=None)
@@ -37,7 +38,7 @@ class Log:
         """Fire what is due, and open it; return hours from the beginning to when it was due."""
         fired = self.due(at, news)
         assert fired is not None and self.say(at, fired) and self.say(at, self.watch.opening())
-        return (ms_of(fired.due_at) - T0) // HOUR
+        return (epoch_ms(fired.due_at) - T0) // HOUR
 
 
 def test_a_watch_fires_when_it_is_set_then_by_its_interval_and_missed_times_are_one() -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agents.graphs import research
 from agents.tables import load_tables
+from infra.clickhouse.record import epoch_ms
 from infra.kafka.news import NewsPublisher
 from infra.ports import Answer, Ports
 from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
@@ -30,7 +31,6 @@ from streams.journal.log import KafkaLog
 from streams.journal.memory_log import MemoryLog
 from streams.watches.matching import NewsMatches
 from streams.watches.reading import read_watches
-from streams.watches.rule import ms_of
 from streams.watches.watcher import Watcher
 from streams.watches.writer import WatchWriter, append_record
 from tests.agents.investigation.worlds import DATES, corpus
@@ -63,7 +63,7 @@ class InMemory:
         _, triaged, more = after(case, head, TRIAGED)
         for said, with_ in ((value, headers), (triaged, more)):
             where = partition_of(case, PARTITIONS)
-            self.log.append(TOPICS.cases, where, value=said, headers=with_, timestamp=ms_of(virtual_now()))
+            self.log.append(TOPICS.cases, where, value=said, headers=with_, timestamp=epoch_ms(virtual_now()))
         return case
 
     async def fired(self, id: str) -> int:

@@ -24,6 +24,7 @@ async def fill(tables: ClickHouse, plan: RunPlan, changes_of_days: Sequence[floa
             told = {
                 "case_id": case,
                 "confidence": 0.6,
+                "provider_mode": "offline",
                 "knowable_at": ms(at),
                 "decided_at": ms(at),
                 "emitted_at": ms(at),
