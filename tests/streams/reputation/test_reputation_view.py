@@ -41,7 +41,7 @@ class Made:
         chance = self.by_chance
         source, case = chance.choice([*SOURCES, "wire", "wire"]), uuid5("case", str(number))
         after = chance.choice(self.opened[-40:]) if self.opened and chance.random() < 0.5 else None
-        at = after[1] + timedelta(seconds=chance.randint(0, 120)) if after else NOW - timedelta(days=chance.choice([1, 2, 40, 91]), seconds=number)
+        at = after[1] + timedelta(seconds=15 * chance.randint(0, 8)) if after else NOW - timedelta(days=chance.choice([1, 2, 40, 91]), seconds=number)
         how = chance.choice(["copy", "copy", "copy", "edits", "retries"]) if after else ""
         extra: dict[str, Any] = {"group": SOURCES[source]} if SOURCES[source] else {}
         if source != "hook":
