@@ -68,7 +68,7 @@ class Made:
         chance = self.by_chance
         pages = [f"https://{chance.choice(['blog.' + own, own, 'other', 'third.other'])}.com/p" for _ in range(chance.randint(0, 2))]
         evidence = tuple(SignalEvidence(url=p, hash="h", stance=chance.choice(["supports", "denies"]), reference_number=1) for p in pages)  # type: ignore[arg-type]
-        made = signal(signal_id=f"signal-{case}", case_id=case, verdict=chance.choice(VERDICTS), evidence=evidence)
+        made = signal(signal_id=f"signal-{case}", case_id=case, verdict=chance.choice(VERDICTS), evidence=evidence, action="buy", direction="long")
         stages = chance.choice([["final"], ["final", "final"], ["final", "retracted"], ["preliminary", "final"], ["preliminary", "retracted"]])
         for revision, stage in enumerate(stages, 1):
             verdict = chance.choice(VERDICTS) if revision == 2 and stage == "final" else made.verdict
@@ -91,12 +91,15 @@ class Made:
         rows["signals"] = [published(one, offset=n) for n, one in enumerate(self.signals)]
         for table, of in rows.items():
             await insert_rows(client, table, of, f"reputation-{NOW}")
+        priced = ("case_id", "horizon_s", "asset", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version")
+        bought = (3600, "USDC", NOW + timedelta(hours=1), 100.0, NOW + timedelta(hours=2), 102.0, 0.02, 2)
+        await client.insert("outcomes", priced, [(case, *bought) for case in {one.case_id for one in self.signals}])
 
 
 def as_row(one: Reputation) -> dict[str, Any]:
     """The fold's figures under the names of the view's columns."""
     shares = {"first": "compared", "copies": "stories", "confirmed": "searched", "refuted": "searched", "retracted": "signals"}
-    row: dict[str, Any] = {name: getattr(one, name) for name in ("source", "language", "owner", "stories", "rated", "tied", "edited", "lag_s")}
+    row: dict[str, Any] = {name: getattr(one, name) for name in ("source", "language", "owner", "stories", "rated", "tied", "lag_s")} | {"edited_stories": one.edited}
     row["lead_s"] = None if one.lead_s is None else one.lead_s.median
     for name, of in shares.items():
         share = getattr(one, name)
@@ -111,8 +114,11 @@ async def test_the_view_says_what_the_fold_says(clickhouse: ClickHouse) -> None:
     await made.fill(clickhouse)
     folded = [as_row(one) for one in made.folded()]
     names = ", ".join(folded[0])
-    found = (await clickhouse.query(f"SELECT {names} FROM v_source_reputation ORDER BY source, language")).dicts()
+    found = (await clickhouse.query(f"SELECT {names}, hits FROM v_source_reputation ORDER BY source, language")).dicts()
+    for row in folded:  # whoever bought was right, but for what was taken back
+        held = row["signals"] - row["retracted"]
+        row["hits"] = [(3600, held, held)] if held else []
     assert [{n: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for n, v in row.items()} for row in folded] == found
-    for figure in ("compared", "first", "tied", "copies", "confirmed", "refuted", "retracted", "edited", "lag_s"):
+    for figure in ("compared", "first", "tied", "copies", "confirmed", "refuted", "retracted", "edited_stories", "lag_s"):
         assert any(row[figure] for row in folded), f"the journal tells nothing of {figure}"
     assert {row["rated"] for row in folded} == {True, False}
