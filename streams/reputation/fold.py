@@ -167,7 +167,9 @@ class ReputationFold:
                 by[case.source, case.language].append(case)
             for key, own in by.items():
                 told[key].append(self._told(story, own, cases, domains))
-        return [_reputation(source, language, as_of, capped(told[source, language])) for source, language in sorted(told)]
+        return [
+            _reputation(source, language, as_of, capped(told[source, language])) for source, language in sorted(told)
+        ]
 
     def _story_of(self, case_id: str) -> str:
         for _ in range(_LONGEST_CHAIN):  # no longer, and no circle, is ever written
@@ -260,7 +262,9 @@ def _reputation(source: str, language: str, as_of: datetime, told: list[_Told]) 
         lead_s=Lead(median(leads), low, high) if leads else None,
         copies=_share(sum(one.copied for one in told), len(told)),
         confirmed=_share(sum(one.confirmed for one in searched), len(searched)),
-        refuted=_share(sum(one.judged is not None and one.judged.verdict == "refuted" for one in searched), len(searched)),
+        refuted=_share(
+            sum(one.judged is not None and one.judged.verdict == "refuted" for one in searched), len(searched)
+        ),
         retracted=Share(withdrawn, len(judged), *rare(withdrawn, len(judged))),
         edited=sum(one.edited for one in told),
         lag_s=median(lags) if lags else None,

@@ -92,14 +92,15 @@ async def keep_written(address: KafkaAddress, topics: Topics) -> None:
             await asyncio.sleep((last + EVERY - utc_now()).total_seconds())
         last = utc_now()
         try:
-            await _write(of, address, topics, last)
+            await write_reputations(of, address, topics, last)
         except Exception as exc:
             if is_away(exc):
                 raise
             log.exception("the reputation of sources was not written, and will be tomorrow")
 
 
-async def _write(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
+async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
+    """Fold the figures and write them; a source that told nothing any more gets a tombstone."""
     found = {(one.source, one.language): one for one in await reputations_in(of, topics, as_of)}
     gone = (await written(of, topics)).keys() - found.keys()
     values = {key: msgspec.json.encode(one) for key, one in found.items()} | dict.fromkeys(gone)

@@ -23,7 +23,9 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def opened(source: str, received_s: float | None, *, looked_s: float | None = None, group: str = "", **more: Any) -> EventReceived:
+def opened(
+    source: str, received_s: float | None, *, looked_s: float | None = None, group: str = "", **more: Any
+) -> EventReceived:
     """An item that was received so many seconds after noon; ``looked_s``: when its source was looked at before."""
     extra: dict[str, Any] = {"group": group} if group else {}
     if looked_s is not None:
@@ -49,8 +51,12 @@ class Told:
         if of is not None:
             self.fold.take(case_id, CaseDropped(reason="duplicate", detail="by hand", duplicate_of=of), NOON)
 
-    def judged(self, case_id: str, verdict: str | None = "confirmed", *pages: str, stage: str = "final", revision: int = 1) -> None:
-        evidence = tuple(SignalEvidence(url=f"https://{p}/x", hash="h", stance="supports", reference_number=1) for p in pages)
+    def judged(
+        self, case_id: str, verdict: str | None = "confirmed", *pages: str, stage: str = "final", revision: int = 1
+    ) -> None:
+        evidence = tuple(
+            SignalEvidence(url=f"https://{p}/x", hash="h", stance="supports", reference_number=1) for p in pages
+        )
         self.fold.publish(signal(case_id=case_id, verdict=verdict, evidence=evidence, stage=stage, revision=revision))
 
     def __getitem__(self, source: str) -> Reputation:
@@ -63,11 +69,15 @@ def test_who_is_first_counts_only_where_the_look_before_did_not_show_it_elsewher
     # Five stories of both: fast is 50 s before slow, whose looks before were 40, 40, 60 (it may have had it) and … seconds before.
     for n, (gap_s, looked_s) in enumerate([(50, 10), (50, 10), (50, -10), (50, None), (10, 5)]):
         told.case(f"f{n}", "fast", n * 1000, looked_s=n * 1000 - 15)
-        told.case(f"s{n}", "slow", n * 1000 + gap_s, looked_s=None if looked_s is None else n * 1000 + looked_s, of=f"f{n}")
+        told.case(
+            f"s{n}", "slow", n * 1000 + gap_s, looked_s=None if looked_s is None else n * 1000 + looked_s, of=f"f{n}"
+        )
     told.case("own", "fast", 9000)  # nobody else tells it: nothing is said of who was first
     fast, slow = told["fast"], told["slow"]
     assert (fast.stories, fast.first.count, fast.first.of, fast.tied) == (6, 3, 5, 2)
-    assert fast.lead_s is not None and (fast.lead_s.median, fast.lead_s.low) == (10, None), "of 0, 0, 10, 50, 50; too few for bounds"
+    assert fast.lead_s is not None and (fast.lead_s.median, fast.lead_s.low) == (10, None), (
+        "of 0, 0, 10, 50, 50; too few for bounds"
+    )
     assert (slow.first.count, slow.first.of, slow.tied, slow.copies.count, slow.copies.of) == (0, 5, 2, 5, 5)
     assert slow.lead_s is not None and slow.lead_s.median == -10
     assert (fast.first.low, fast.first.high) == pytest.approx(stats.binomtest(3, 5).proportion_ci(method="wilson"))
@@ -155,6 +165,8 @@ def test_intervals_are_those_of_scipy() -> None:
         of = stats.beta(1 + events, 19 + count - events)
         assert rare(events, count) == pytest.approx((of.mean(), of.ppf(0.025), of.ppf(0.975)), abs=1e-12)
     values = [float(n * n % 101) for n in range(51)]
-    drawn = stats.bootstrap((values,), lambda v, axis: stats.quantile(v, 0.5, axis=axis), method="percentile", rng=1, n_resamples=20_000)
+    drawn = stats.bootstrap(
+        (values,), lambda v, axis: stats.quantile(v, 0.5, axis=axis), method="percentile", rng=1, n_resamples=20_000
+    )
     assert median_interval(values) == (drawn.confidence_interval.low, drawn.confidence_interval.high)
     assert median_interval(values[:5]) is None

@@ -41,11 +41,17 @@ class Made:
         chance = self.by_chance
         source, case = chance.choice([*SOURCES, "wire", "wire"]), uuid5("case", str(number))
         after = chance.choice(self.opened[-40:]) if self.opened and chance.random() < 0.5 else None
-        at = after[1] + timedelta(seconds=15 * chance.randint(0, 8)) if after else NOW - timedelta(days=chance.choice([1, 2, 40, 91]), seconds=number)
+        at = (
+            after[1] + timedelta(seconds=15 * chance.randint(0, 8))
+            if after
+            else NOW - timedelta(days=chance.choice([1, 2, 40, 91]), seconds=number)
+        )
         how = chance.choice(["copy", "copy", "copy", "edits", "retries"]) if after else ""
         extra: dict[str, Any] = {"group": SOURCES[source]} if SOURCES[source] else {}
         if source != "hook":
-            extra["previous_look_at"] = (at - timedelta(seconds=chance.choice([0, 15, 60]))).isoformat(timespec="milliseconds")
+            extra["previous_look_at"] = (at - timedelta(seconds=chance.choice([0, 15, 60]))).isoformat(
+                timespec="milliseconds"
+            )
         if chance.random() < 0.05:
             extra["flags"] = ["late"]
         news = News(
@@ -66,10 +72,31 @@ class Made:
 
     def _signal(self, case: str, own: str) -> None:
         chance = self.by_chance
-        pages = [f"https://{chance.choice(['blog.' + own, own, 'other', 'third.other'])}.com/p" for _ in range(chance.randint(0, 2))]
-        evidence = tuple(SignalEvidence(url=p, hash="h", stance=chance.choice(["supports", "denies"]), reference_number=1) for p in pages)  # type: ignore[arg-type]
-        made = signal(signal_id=f"signal-{case}", case_id=case, verdict=chance.choice(VERDICTS), evidence=evidence, action="buy", direction="long")
-        stages = chance.choice([["final"], ["final", "final"], ["final", "retracted"], ["preliminary", "final"], ["preliminary", "retracted"]])
+        pages = [
+            f"https://{chance.choice(['blog.' + own, own, 'other', 'third.other'])}.com/p"
+            for _ in range(chance.randint(0, 2))
+        ]
+        evidence = tuple(
+            SignalEvidence(url=p, hash="h", stance=chance.choice(["supports", "denies"]), reference_number=1)
+            for p in pages
+        )  # type: ignore[arg-type]
+        made = signal(
+            signal_id=f"signal-{case}",
+            case_id=case,
+            verdict=chance.choice(VERDICTS),
+            evidence=evidence,
+            action="buy",
+            direction="long",
+        )
+        stages = chance.choice(
+            [
+                ["final"],
+                ["final", "final"],
+                ["final", "retracted"],
+                ["preliminary", "final"],
+                ["preliminary", "retracted"],
+            ]
+        )
         for revision, stage in enumerate(stages, 1):
             verdict = chance.choice(VERDICTS) if revision == 2 and stage == "final" else made.verdict
             self.signals.append(msgspec.structs.replace(made, revision=revision, stage=stage, verdict=verdict))  # type: ignore[arg-type]
@@ -91,15 +118,33 @@ class Made:
         rows["signals"] = [published(one, offset=n) for n, one in enumerate(self.signals)]
         for table, of in rows.items():
             await insert_rows(client, table, of, f"reputation-{NOW}")
-        priced = ("case_id", "horizon_s", "asset", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version")
+        priced = (
+            "case_id",
+            "horizon_s",
+            "asset",
+            "entry_at",
+            "entry_price",
+            "exit_at",
+            "exit_price",
+            "return",
+            "version",
+        )
         bought = (3600, "USDC", NOW + timedelta(hours=1), 100.0, NOW + timedelta(hours=2), 102.0, 0.02, 2)
         await client.insert("outcomes", priced, [(case, *bought) for case in {one.case_id for one in self.signals}])
 
 
 def as_row(one: Reputation) -> dict[str, Any]:
     """The fold's figures under the names of the view's columns."""
-    shares = {"first": "compared", "copies": "stories", "confirmed": "searched", "refuted": "searched", "retracted": "signals"}
-    row: dict[str, Any] = {name: getattr(one, name) for name in ("source", "language", "owner", "stories", "rated", "tied", "lag_s")} | {"edited_stories": one.edited}
+    shares = {
+        "first": "compared",
+        "copies": "stories",
+        "confirmed": "searched",
+        "refuted": "searched",
+        "retracted": "signals",
+    }
+    row: dict[str, Any] = {
+        name: getattr(one, name) for name in ("source", "language", "owner", "stories", "rated", "tied", "lag_s")
+    } | {"edited_stories": one.edited}
     row["lead_s"] = None if one.lead_s is None else one.lead_s.median
     for name, of in shares.items():
         share = getattr(one, name)
@@ -118,7 +163,19 @@ async def test_the_view_says_what_the_fold_says(clickhouse: ClickHouse) -> None:
     for row in folded:  # whoever bought was right, but for what was taken back
         held = row["signals"] - row["retracted"]
         row["hits"] = [(3600, held, held)] if held else []
-    assert [{n: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for n, v in row.items()} for row in folded] == found
-    for figure in ("compared", "first", "tied", "copies", "confirmed", "refuted", "retracted", "edited_stories", "lag_s"):
+    assert [
+        {n: pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for n, v in row.items()} for row in folded
+    ] == found
+    for figure in (
+        "compared",
+        "first",
+        "tied",
+        "copies",
+        "confirmed",
+        "refuted",
+        "retracted",
+        "edited_stories",
+        "lag_s",
+    ):
         assert any(row[figure] for row in folded), f"the journal tells nothing of {figure}"
     assert {row["rated"] for row in folded} == {True, False}
