@@ -26,7 +26,7 @@ async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
         columns, [(one.source, one.language, one.stories, *_cells(one)) for one in found], right=("stories", "edited")
     )
     say_result(
-        f"Stories of the last {WINDOW.days} days, each with what its figure lies between in 95 of 100 such samples; below {RATED_FROM} "
+        f"Stories of the last {WINDOW.days} days, in brackets the 95 % interval; below {RATED_FROM} "
         f"a source is {UNRATED}. docs/sources.md says what each figure counts; --json has those of all."
     )
 
@@ -41,21 +41,18 @@ def in_short(known: tuple[Reputation, ...]) -> str:
 
 def in_full(one: Reputation) -> list[tuple[str, str]]:
     """Return what is known of a source in one language, line by line."""
-    rows = [
-        ("stories", f"{one.stories}{'' if one.rated else f', {UNRATED} below {RATED_FROM}'}"),
-        ("as of", f"{one.as_of:%Y-%m-%d %H:%M}"),
-    ]
-    rows += [
-        (name, f"{getattr(one, name).count} of {getattr(one, name).of}: {_share(getattr(one, name))}")
-        for name in _FIGURES
-    ]
-    rows += [
-        ("tied", f"{one.tied} of {one.first.of}"),
-        ("ahead by", _lead(one)),
-        ("edited", str(one.edited)),
-        ("lag", _seconds(one.lag_s)),
-    ]
-    return [(f"{name}, {one.language}", value) for name, value in rows]
+    shares = {name: getattr(one, name) for name in _FIGURES}
+    rows = {
+        "stories": f"{one.stories}{'' if one.rated else f', {UNRATED} below {RATED_FROM}'}",
+        "as of": f"{one.as_of:%Y-%m-%d %H:%M}",
+        **{name: f"{share.count} of {share.of}  {_share(share)}".rstrip() for name, share in shares.items()},
+        "tied": f"{one.tied} of {one.first.of}",
+        "ahead by": _lead(one),
+        "edited": str(one.edited),
+        "lag": _seconds(one.lag_s),
+    }
+    rows["retracted"] += ", after the prior Beta(1, 19)"
+    return [(f"{name}, {one.language}", value) for name, value in rows.items() if value]
 
 
 def _cells(one: Reputation) -> tuple[str | int, ...]:
