@@ -32,9 +32,9 @@ EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it,
-    ``flags`` alone is read (:func:`flags_of`). ``origins``: addresses of the pages that the item was made of, as a watch makes
-    one; neither they nor other pages of their owners bear it out.
+    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it, ``flags`` is read
+    (:func:`flags_of`), and by the reputation of sources ``group`` and ``previous_look_at``. ``origins``: addresses of the
+    pages that the item was made of, as a watch makes one; neither they nor other pages of their owners bear it out.
 
     What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
     """

@@ -75,6 +75,11 @@ class Topics(msgspec.Struct, frozen=True):
         """One empty partition: whoever its group assigns it to, listens."""
         return self.prefix + "listener-lease"
 
+    @property
+    def reputation(self) -> str:
+        """The figures of each source and language, written once a day."""
+        return self.prefix + "reputation"
+
     def group(self, reader: str) -> str:
         """Consumer group of a reader: worker, publisher, sink."""
         return self.prefix + reader

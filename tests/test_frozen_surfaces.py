@@ -100,6 +100,7 @@ from streams.ending import Ending
 from streams.journal.case_reading import CountedCase, JournalRecord, readable_record
 from streams.listening.listener import Listener, Options
 from streams.publish.publisher import Publisher
+from streams.reputation.fold import Reputation
 from streams.runtime.options import WorkerOptions
 from streams.runtime.partition import Partitions
 from streams.runtime.worker_slot import WorkerSlot
@@ -399,6 +400,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("watches", WatchView),
         ("sources", ListedSource),
         ("sources check", Peeked),
+        ("sources reputation", Reputation),
     ],
 )
 def test_json_of_a_command_has_the_keys_of_its_document(command: str, printed: Any) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,11 +24,15 @@ from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.listening import COSTS, look_once, own_file, run_listener
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.cli.reputation import in_full, in_short
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
+from streams.journal.log import KafkaLog
 from streams.listening.deciding import PUBLISHED, Look, decide
 from streams.listening.listener import LOOKS_OF_A_GAP
 from streams.listening.memory import SourceCursor, remembered_in
+from streams.reputation.fold import Reputation
+from streams.reputation.keeping import written
 
 _AT_ONCE = 16
 """Sources that a check looks at side by side."""
@@ -45,7 +50,10 @@ class Peeked(msgspec.Struct, kw_only=True):
 
 
 class ListedSource(msgspec.Struct, kw_only=True):
-    """One source as ``newsproof sources`` lists it. Counts are since the listener's memory began."""
+    """One source as ``newsproof sources`` lists it. Counts are since the listener's memory began.
+
+    ``reputation``: one a language, of the last day that a listener wrote them; ``sources reputation`` has today's.
+    """
 
     id: str
     kind: str
@@ -59,6 +67,7 @@ class ListedSource(msgspec.Struct, kw_only=True):
     repeats: int
     refused: int
     why: str
+    reputation: tuple[Reputation, ...] = ()
 
 
 # listen
@@ -191,18 +200,15 @@ def _print_items(
 async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
     """Print every source and how it does."""
     settings = invocation.settings()
-    cursors = await _cursors(settings)
+    known = await _known(settings)
     on = {source.id for source in chosen(sources_of(own_file(settings)))}
-    rows = [
-        _listed(source, cursors.get(source.id), settings, source.id in on)
-        for source in sources_of(own_file(settings)).values()
-    ]
+    rows = [_listed(source, known, settings, source.id in on) for source in sources_of(own_file(settings)).values()]
     if as_json:
         for row in rows:
             json_line(row)
         return
     table(
-        ("source", "kind", "", "state", "last look", "last news", "new", "edits", "why"),
+        ("source", "kind", "", "state", "last look", "last news", "new", "edits", "reputation", "why"),
         [
             (
                 r.id,
@@ -213,6 +219,7 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
                 _when(r.news_at),
                 r.new,
                 r.edits,
+                in_short(r.reputation),
                 r.why,
             )
             for r in rows
@@ -233,12 +240,13 @@ async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> No
     settings = invocation.settings()
     listed = sources_of(own_file(settings))
     (source,) = chosen(listed, [name])
-    row = _listed(source, (await _cursors(settings)).get(name), settings, source in chosen(listed))
+    row = _listed(source, await _known(settings), settings, source in chosen(listed))
     document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
     if as_json:
         json_line(document)
     else:
-        table(("what", "value"), [(n, v) for n, v in document.items() if v not in ("", None)])
+        rows = [(n, v) for n, v in document.items() if n != "reputation" and v not in ("", None)]
+        table(("what", "value"), [*rows, *(line for one in row.reputation for line in in_full(one))])
 
 
 def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
@@ -294,14 +302,22 @@ def _appended(settings: Settings, rows: str) -> Path:
     return path
 
 
-async def _cursors(settings: Settings) -> dict[str, SourceCursor]:
+class _Known(NamedTuple):
+    cursors: dict[str, SourceCursor]
+    reputations: list[Reputation]
+
+
+async def _known(settings: Settings) -> _Known:
     """Return what the log says; nothing where no Kafka runs, for none is started to be asked."""
     if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
-        return {}
-    return (await remembered_in(address, topics_of(settings), items=False)).cursors
+        return _Known({}, [])
+    topics = topics_of(settings)
+    reputations = await written(KafkaLog(address), topics)
+    return _Known((await remembered_in(address, topics, items=False)).cursors, list(reputations.values()))
 
 
-def _listed(source: Source, cursor: SourceCursor | None, settings: Settings, is_on: bool) -> ListedSource:
+def _listed(source: Source, of: _Known, settings: Settings, is_on: bool) -> ListedSource:
+    cursor = of.cursors.get(source.id)
     known = cursor or SourceCursor(source=source.id)
     lacks = missing(source, settings.listener_contact) if is_on else None
     counts = known.counts
@@ -318,6 +334,7 @@ def _listed(source: Source, cursor: SourceCursor | None, settings: Settings, is_
         repeats=counts.get("repeat", 0),
         refused=counts.get("refused", 0),
         why=lacks or (known.why if is_on else ""),
+        reputation=tuple(one for one in of.reputations if one.source == source.id),
     )
 
 

@@ -106,14 +106,18 @@ def remembered(source: str, item: Item, outcome: Outcome, seen: Seen | None) -> 
     )
 
 
-def news_of(source: Source, item: Item, outcome: Outcome, received_at: datetime) -> dict[str, Any]:
-    """Return the record of ``news``. A date later than ``received_at`` + 60 s, or none, is ``received_at``."""
+def news_of(source: Source, item: Item, outcome: Outcome, look: Look) -> dict[str, Any]:
+    """Return the record of ``news``. A date later than the look + 60 s, or none, is the time of the look.
+
+    ``extra.previous_look_at``: the look that did not show the item yet; of a socket, the receipt itself.
+    """
+    received_at, previous = look.at, look.previous
     published = item.published
     is_dated = published is not None and published <= received_at + timedelta(seconds=60)
     flags = [outcome] if outcome in ("late", "backfilled") else []
     extra = {
         "title": item.title, "flags": flags, "dated": "" if is_dated else item.dated, "group": source.group,
-        "official": source.official,
+        "official": source.official, "previous_look_at": previous and previous.isoformat(timespec="milliseconds"),
     }  # fmt: skip
     fields = {
         "source": source.id,

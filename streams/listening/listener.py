@@ -41,6 +41,7 @@ from streams.listening.deciding import (
     remembered,
 )
 from streams.listening.memory import ItemLog, SourceCursor
+from streams.reputation.keeping import keep_written
 
 log = structlog.get_logger(__name__)
 
@@ -181,8 +182,11 @@ class Listener:
     async def _listen(self) -> None:
         await self._started(self._sources())
         running: dict[Source | str, asyncio.Task[None]] = {}
+        daily = asyncio.create_task(keep_written(self._address, self._topics))
         try:
             while True:
+                if daily.done():
+                    daily.result()
                 wanted = {source.id: source for source in self._sources()}
                 for name, task in list(running.items()):
                     if task.done():
@@ -192,11 +196,11 @@ class Listener:
                         del running[name]
                 for name in wanted.keys() - running.keys():
                     running[name] = asyncio.create_task(self._keep(wanted[name]), name=repr(wanted[name]))
-                await first_of(asyncio.sleep(CHANGED_EVERY_S), *map(asyncio.shield, running.values()))
+                await first_of(asyncio.sleep(CHANGED_EVERY_S), *map(asyncio.shield, (daily, *running.values())))
         finally:
-            for task in running.values():
+            for task in (daily, *running.values()):
                 task.cancel()
-            await asyncio.gather(*running.values(), return_exceptions=True)
+            await asyncio.gather(daily, *running.values(), return_exceptions=True)
 
     # One source
 
@@ -302,7 +306,7 @@ class Listener:
             decided.append((item, decide(item, memory.seen(source.id, item.external_id), look, is_known_text=known)))
             texts.add(item.text_hash)
         kept, waiting = held_back(decided, self._options.max_new)
-        news, seen, outcomes = self._news(source, kept, at)
+        news, seen, outcomes = self._news(source, kept, look)
         if live is None and source.kind != "markets":
             seen += memory.left(source.id, [item.external_id for item in items], at)
         else:  # nobody shows what was
@@ -328,7 +332,7 @@ class Listener:
         )
 
     def _news(
-        self, source: Source, kept: list[tuple[Item, Outcome]], at: datetime
+        self, source: Source, kept: list[tuple[Item, Outcome]], look: Look
     ) -> tuple[list[tuple[bytes, bytes]], list[Seen], list[Outcome]]:
         news: list[tuple[bytes, bytes]] = []
         seen: list[Seen] = []
@@ -337,9 +341,9 @@ class Listener:
             outcome = decided
             before = self._log.memory.seen(source.id, item.external_id)
             if outcome in PUBLISHED:
-                value = encoded(news_of(source, item, outcome, at))
+                value = encoded(news_of(source, item, outcome, look))
                 try:
-                    news.append((decode_news(value, now=at).key, value))
+                    news.append((decode_news(value, now=look.at).key, value))
                 except ContractError as exc:
                     outcome = "refused"
                     log.warning("no news", source=source.id, item=item.external_id[:200], why=str(exc))

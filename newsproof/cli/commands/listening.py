@@ -96,6 +96,17 @@ def show(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
 
 
 @sources.command()
+def reputation(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Say how often each source was first, copied, was borne out and had to be taken back: in stories of the last 90 days.
+
+    Folded anew from the log. `list` and `show` tell what a listener wrote there within the last day.
+    """
+    from newsproof.cli.reputation import show_reputation
+
+    run(show_reputation(of(ctx), as_json=as_json))
+
+
+@sources.command()
 def mute(
     ctx: typer.Context,
     id: Which,

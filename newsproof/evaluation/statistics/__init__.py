@@ -16,8 +16,9 @@ from newsproof.evaluation.statistics.blocks import (
     wild_bootstrap,
 )
 from newsproof.evaluation.statistics.calibration import BINS, BrierParts, bin_of, brier_parts
-from newsproof.evaluation.statistics.exact import share_interval, wilson
+from newsproof.evaluation.statistics.exact import share_interval
 from newsproof.evaluation.statistics.multiplicity import holm
+from streams.reputation.intervals import wilson
 
 __all__ = [
     "BINS",

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,16 +20,19 @@ import pytest
 from typer.testing import CliRunner
 
 from infra.embedded.child import free_ports
-from infra.kafka.topics import KafkaAddress
+from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.settings import load_settings
 from newsproof.app import exits
 from newsproof.app.processes.listening import Sources, Webhooks, run_listener, span_of
 from newsproof.app.processes.supervisor import _services
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
-from schemas.topics import Topics
+from schemas.topics import Topics, partition_of
+from streams.journal.log import KafkaLog
+from streams.reputation.keeping import write_reputations, written
 from tests.infra.fakes.sources import news_in, recent, rss
 from tests.infra.fakes.webhooks import SECRET, signed
+from tests.streams.records import opening
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -148,6 +152,8 @@ def test_one_look_publishes_and_the_list_says_what_came_of_it(
     for name, value in (address.as_environment() | {"NEWSPROOF_TOPIC_PREFIX": topics.prefix}).items():
         monkeypatch.setenv(name, value)
     newsproof("sources", "add", f"{site}/feed.xml", "--id", "mine", "--private")
+    asyncio.run(opened(address, topics, 20, partitions=4))
+    asyncio.run(write_reputations(KafkaLog(address), address, topics, datetime.now(UTC)))
     status, output = newsproof("listen", "--once", "--source", "mine", "--json")
     (looked,) = documents(output)
     assert status == exits.OK and looked == {
@@ -158,6 +164,26 @@ def test_one_look_publishes_and_the_list_says_what_came_of_it(
     }
     (row,) = [one for one in documents(newsproof("sources", "--json")[1]) if one["id"] == "mine"]
     assert (row["state"], row["new"], row["looked_at"] is None) == ("ok", 1, False)
+
+    (figures,) = documents(newsproof("sources", "reputation", "--json")[1])
+    assert row["reputation"] == [figures | {"as_of": row["reputation"][0]["as_of"]}]
+    assert (figures["source"], figures["stories"], figures["rated"], figures["copies"]["of"]) == ("mine", 20, True, 20)
+    shown = [newsproof("sources", *command)[1] for command in (["list"], ["show", "mine"], ["reputation"])]
+    for output, says in zip(
+        shown, ("– first, 5 % retracted", "0 of 0 5 % (0 to 18), after the prior", "0 % (0 to 16)"), strict=True
+    ):
+        assert says in " ".join(output.split())
+
+
+async def opened(address: KafkaAddress, topics: Topics, cases: int, *, partitions: int = 2) -> None:
+    """Write the openings of so many cases of the source ``mine`` to the journal."""
+    await ensure_topics(address, topics, partitions=partitions, replication=1)
+    producer = address.producer()
+    await producer.start()
+    for number in range(cases):
+        case, _, value, headers = opening(number, source="mine")
+        await producer.send(topics.cases, value, partition=partition_of(case, partitions), headers=headers)
+    await producer.stop()
 
 
 async def test_the_process_listens_takes_webhooks_and_ends_in_order(
@@ -170,6 +196,7 @@ async def test_the_process_listens_takes_webhooks_and_ends_in_order(
         newsproof_topic_prefix=topics.prefix, topic_partitions=2, metrics_port=0,
         kafka_bootstrap_servers=address.bootstrap, kafka_embedded_password_file=address.password_file,
     )  # fmt: skip
+    await opened(address, topics, 1)  # its figures are on the log as soon as somebody listens
     running = asyncio.create_task(run_listener(settings, only=["mine"]))
     body, answered = orjson.dumps({"text": "Exchange halts withdrawals", "id": 7}), None
     async with asyncio.timeout(60), httpx.AsyncClient(trust_env=False) as http:
@@ -177,7 +204,7 @@ async def test_the_process_listens_takes_webhooks_and_ends_in_order(
             with suppress(httpx.ConnectError):
                 answered = await http.post(f"http://127.0.0.1:{port}/hooks/hooked", content=body, headers=signed(body))
             await asyncio.sleep(0.05)
-        while len(found := await news_in(address, topics)) < 2:  # noqa: ASYNC110 - the log tells no event
+        while len(found := await news_in(address, topics)) < 2 or not await written(KafkaLog(address), topics):  # noqa: ASYNC110 - the log tells no event
             await asyncio.sleep(0.05)
     signal.raise_signal(signal.SIGTERM)
     await running

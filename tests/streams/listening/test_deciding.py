@@ -122,10 +122,11 @@ def test_a_record_is_news_that_intake_takes_and_says_of_itself_what_is_remembere
     outcome: Outcome, at: datetime | None
 ) -> None:
     told = item(at=at)
-    news = decode_news(encoded(news_of(SOURCE, told, outcome, NOON)), now=NOON)
+    news = decode_news(encoded(news_of(SOURCE, told, outcome, LOOK)), now=NOON)
     assert news.published_at == (NOON - HOUR if at == NOON - HOUR else NOON)
     assert news.received_at == (None if outcome == "backfilled" else NOON)
     assert news.extra.get("flags") == ([outcome] if outcome in ("late", "backfilled") else None)
     assert news.extra.get("dated") == (at.isoformat() if at == NOON + HOUR else None)
+    assert news.extra["previous_look_at"] == (NOON - MINUTE).isoformat(timespec="milliseconds")
     assert (news.identity, news.text_hash, news.extra["title"]) == (told.external_id, told.text_hash, told.title)
     assert seen_in(news, None, told.sketch) == replace(remembered("wire", told, outcome, None), edits=0)

@@ -1,0 +1,291 @@
+"""The fold: from openings and ends of cases and from published signals to the figures of each source. Pure.
+
+A story is a case together with all that ended as its duplicates, edit it or retry it, through chains. It counts once a source
+and language, by the first case that they opened on it, and at most ``MOST_A_DAY`` count of a UTC day. Days are those of the
+journal's append times; of clocks, only ours is asked: a publisher's own goes into ``lag_s`` alone, which is shown and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from agents.evidence.hosts import host_of, registrable_domain
+from schemas.events import CaseDropped, Event, EventReceived
+from schemas.news import is_live
+from schemas.signals import WITHDRAWN, Signal
+from streams.reputation.intervals import median_interval, rare, wilson
+
+WINDOW = timedelta(days=90)
+RATED_FROM = 20
+"""Stories below which a source is unrated: no figure says anything of it yet."""
+MOST_A_DAY = 20
+"""Stories of a source that count of one day: those with the smallest ids, which are hashes, so that nobody chooses which."""
+_LONGEST_CHAIN = 100
+
+
+class Share(msgspec.Struct, frozen=True):
+    """``count`` of ``of``, with its 95 % interval. ``share`` is None of nothing; for retractions it is the mean after the prior."""
+
+    count: int
+    of: int
+    share: float | None
+    low: float
+    high: float
+
+
+class Lead(msgspec.Struct, frozen=True):
+    """A median in seconds, with its 95 % interval; None from too few stories."""
+
+    median: float
+    low: float | None
+    high: float | None
+
+
+class Reputation(msgspec.Struct, frozen=True, kw_only=True):
+    """What 90 days say of a source in one language. ``as_of``: their end (UTC). Every count is one of stories.
+
+    ``owner``: its group, else itself. ``first``: of the stories that another owner told too, those that it surely had before all
+    of them; ``tied`` of them can not be ordered. ``lead_s``: by how much it was first; negative: how long after the first,
+    0 for a tie. ``copies``: those that ended as duplicates. ``confirmed`` and ``refuted``: of those whose own signal was searched
+    for. ``retracted``: of its signals, those that were retracted or superseded. ``edited``: those that it changed.
+    ``lag_s``: median from publication, by the publisher's clock, to receipt.
+    """
+
+    source: str
+    language: str
+    owner: str
+    as_of: datetime
+    stories: int
+    rated: bool
+    first: Share
+    tied: int
+    lead_s: Lead | None
+    copies: Share
+    confirmed: Share
+    refuted: Share
+    retracted: Share
+    edited: int
+    lag_s: float | None
+
+
+class _Case(NamedTuple):
+    case_id: str
+    source: str
+    language: str
+    group: str
+    domain: str
+    opened_at: datetime
+    received_at: datetime | None
+    looked_before: datetime | None
+    published_at: datetime
+    edits: bool
+
+    @property
+    def owner(self) -> str:
+        return self.group or self.source
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        return self.opened_at, self.case_id
+
+
+class _Judged(NamedTuple):
+    revision: int
+    verdict: str | None
+    supported_by: frozenset[str]
+
+
+class _Told(NamedTuple):
+    """One story of a source. ``order``: first, tied or late; empty where no other owner told it, or when is not known."""
+
+    story: str
+    first: _Case
+    copied: bool
+    edited: bool
+    order: str
+    lead_s: float
+    judged: _Judged | None
+    confirmed: bool
+    withdrawn: bool
+    lag_s: float | None
+
+
+class ReputationFold:
+    """Takes the accepted events of the live journal and the revisions on ``signals``, in any order of the two."""
+
+    def __init__(self) -> None:
+        self._cases: dict[str, _Case] = {}
+        self._follows: dict[str, str] = {}
+        self._duplicates: set[str] = set()
+        self._judged: dict[str, _Judged] = {}
+        self._withdrawn: set[str] = set()
+
+    def take(self, case_id: str, event: Event, appended_at: datetime) -> None:
+        """Take one accepted event of a case, of its partition in log order; all but openings and drops is passed by."""
+        match event:
+            case EventReceived(edits=edits, retries=retries):
+                self._cases[case_id] = _case(case_id, event, appended_at)
+                if (before := edits or retries) is not None:
+                    self._follows[case_id] = before
+            case CaseDropped(duplicate_of=str(first)):
+                self._follows[case_id] = first
+                self._duplicates.add(case_id)
+            case _:
+                pass
+
+    def publish(self, signal: Signal) -> None:
+        """Take one published revision. The newest final one says what was found out, whatever was taken back later."""
+        if signal.stage in WITHDRAWN:
+            self._withdrawn.add(signal.case_id)
+        known = self._judged.get(signal.case_id)
+        if signal.stage == "final" and (known is None or known.revision < signal.revision):
+            support = frozenset(_domain(e.url) for e in signal.evidence if e.stance == "supports")
+            self._judged[signal.case_id] = _Judged(signal.revision, signal.verdict, support)
+
+    def reputations(self, as_of: datetime) -> list[Reputation]:
+        """Return a row for each source and language that told a story in the ``WINDOW`` before, by these names.
+
+        A story is inside with its first case; what follows a case from before it is left out.
+        """
+        inside = {one.case_id: one for one in self._cases.values() if one.opened_at > as_of - WINDOW}
+        stories: dict[str, list[_Case]] = defaultdict(list)
+        domains: dict[str, set[str]] = defaultdict(set)
+        for case in inside.values():
+            domains[case.group].add(case.domain)
+            if (story := self._story_of(case.case_id)) in inside:
+                stories[story].append(case)
+        told: dict[tuple[str, str], list[_Told]] = defaultdict(list)
+        for story, cases in stories.items():
+            by: dict[tuple[str, str], list[_Case]] = defaultdict(list)
+            for case in sorted(cases, key=lambda c: c.place):
+                by[case.source, case.language].append(case)
+            for key, own in by.items():
+                told[key].append(self._told(story, own, cases, domains))
+        return [
+            _reputation(source, language, as_of, capped(told[source, language])) for source, language in sorted(told)
+        ]
+
+    def _story_of(self, case_id: str) -> str:
+        for _ in range(_LONGEST_CHAIN):  # no longer, and no circle, is ever written
+            if (before := self._follows.get(case_id)) is None:
+                break
+            case_id = before
+        return case_id
+
+    def _told(self, story: str, own: list[_Case], all_: list[_Case], domains: dict[str, set[str]]) -> _Told:
+        heard = min((one for one in own if one.received_at), key=lambda c: (c.received_at, c.case_id), default=None)
+        order, lead_s = _order(heard, [c for c in all_ if c.owner != own[0].owner and c.received_at is not None])
+        signal = next((c for c in own if c.case_id in self._judged), None)
+        judged = None if signal is None else self._judged[signal.case_id]
+        confirmed = False
+        if signal is not None and judged is not None and judged.verdict == "confirmed":
+            # A page of its own bears nothing out. Who names no group may link to anybody's pages: only this one is its own.
+            confirmed = bool(judged.supported_by - (domains[signal.group] if signal.group else {signal.domain}))
+        return _Told(
+            story=story,
+            first=own[0],
+            copied=own[0].case_id in self._duplicates,
+            edited=any(one.edits for one in own),
+            order=order,
+            lead_s=lead_s,
+            judged=judged,
+            confirmed=confirmed,
+            withdrawn=signal is not None and signal.case_id in self._withdrawn,
+            lag_s=None if heard is None else _seconds(heard.published_at, heard.received_at),
+        )
+
+
+def _case(case_id: str, opening: EventReceived, opened_at: datetime) -> _Case:
+    news, group = opening.news, opening.news.extra.get("group")
+    return _Case(
+        case_id=case_id,
+        source=news.source,
+        language=opening.language,
+        group=group if isinstance(group, str) else "",
+        domain=_domain(news.url or ""),
+        opened_at=opened_at,
+        received_at=news.received_at if is_live(news, opened_at) else None,
+        looked_before=_time(news.extra.get("previous_look_at")),
+        published_at=news.published_at,
+        edits=opening.edits is not None,
+    )
+
+
+def _order(own: _Case | None, others: Sequence[_Case]) -> tuple[str, float]:
+    """Return how a telling stands among those of other owners, and its lead in seconds.
+
+    One was received before another only when it was before the look that did not show the other yet; else they are tied,
+    as with one whose earlier look is not known.
+    """
+    if own is None or not others:
+        return "", 0.0
+    earliest = min(_seconds(own.received_at, one.received_at) for one in others)
+    if all(_before(own, other) for other in others):
+        return "first", earliest
+    return ("late", earliest) if any(_before(other, own) for other in others) else ("tied", 0.0)
+
+
+def _before(one: _Case, other: _Case) -> bool:
+    return other.looked_before is not None and one.received_at is not None and one.received_at < other.looked_before
+
+
+def capped(told: Iterable[_Told]) -> list[_Told]:
+    """Return the stories of a source that count."""
+    by_day: dict[object, list[_Told]] = defaultdict(list)
+    for one in told:
+        by_day[one.first.opened_at.date()].append(one)
+    return [one for day in by_day.values() for one in sorted(day, key=lambda t: t.story)[:MOST_A_DAY]]
+
+
+def _reputation(source: str, language: str, as_of: datetime, told: list[_Told]) -> Reputation:
+    compared = [one for one in told if one.order]
+    judged = [one for one in told if one.judged is not None]
+    searched = [one for one in judged if one.judged and one.judged.verdict not in (None, "unchecked")]
+    withdrawn = sum(one.withdrawn for one in judged)
+    leads, lags = [one.lead_s for one in compared], [one.lag_s for one in told if one.lag_s is not None]
+    low, high = median_interval(leads) or (None, None)
+    return Reputation(
+        source=source,
+        language=language,
+        owner=max(told, key=lambda t: t.first.place).first.owner,
+        as_of=as_of,
+        stories=len(told),
+        rated=len(told) >= RATED_FROM,
+        first=_share(sum(one.order == "first" for one in compared), len(compared)),
+        tied=sum(one.order == "tied" for one in compared),
+        lead_s=Lead(median(leads), low, high) if leads else None,
+        copies=_share(sum(one.copied for one in told), len(told)),
+        confirmed=_share(sum(one.confirmed for one in searched), len(searched)),
+        refuted=_share(
+            sum(one.judged is not None and one.judged.verdict == "refuted" for one in searched), len(searched)
+        ),
+        retracted=Share(withdrawn, len(judged), *rare(withdrawn, len(judged))),
+        edited=sum(one.edited for one in told),
+        lag_s=median(lags) if lags else None,
+    )
+
+
+def _share(count: int, of: int) -> Share:
+    return Share(count, of, count / of if of else None, *wilson(count, of))
+
+
+def _domain(url: str) -> str:
+    return registrable_domain(host_of(url))
+
+
+def _seconds(since: datetime | None, until: datetime | None) -> float:
+    return 0.0 if since is None or until is None else (until - since).total_seconds()
+
+
+def _time(written: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(written))
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else None

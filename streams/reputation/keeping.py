@@ -1,0 +1,114 @@
+"""The figures from the log, and on the log: the topic ``reputation`` has a record for each source and language, a day old at most
+while a listener runs. Nothing is decided by them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import msgspec
+import structlog
+
+from infra.kafka.topics import KafkaAddress
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import OPENING_NAME, WIRE_NAMES, CaseDropped
+from schemas.published import NewerSignalError, read_signal
+from schemas.topics import Topics
+from streams.journal.clock import appended_at, utc_now
+from streams.journal.log import KafkaLog, Log, starts_since
+from streams.journal.reader import JournalReader
+from streams.journal.retry import is_away
+from streams.reputation.fold import WINDOW, Reputation, ReputationFold
+
+log = structlog.get_logger(__name__)
+
+EVERY = timedelta(days=1)
+_FOLDED = frozenset({OPENING_NAME, WIRE_NAMES[CaseDropped]})
+_decode = msgspec.json.Decoder(Reputation).decode
+Key = tuple[str, str]
+"""Source and language."""
+
+
+async def reputations_in(of: Log, topics: Topics, as_of: datetime) -> list[Reputation]:
+    """Return the figures of the journal's last ``WINDOW``. What does not decode is left out: its case is quarantined.
+
+    Raises:
+        NewerSchemaError, NewerSignalError: newer code has written a record.
+        KafkaError: the broker does not answer.
+    """
+    fold, since_ms = ReputationFold(), round((as_of - WINDOW).timestamp() * 1000)
+    reader = JournalReader(of, topics.cases)
+    parts = await reader.begin(await starts_since(of, topics.cases, since_ms))
+    async for tp, records in reader.replay(parts):
+        for env, record in parts[tp].accept(records):
+            if env.type in _FOLDED:
+                try:
+                    event = wire.decode(env.type, env.version, record.value)
+                except wire.NewerSchemaError:
+                    raise
+                except ContractError:
+                    continue
+                fold.take(env.case_id, event, appended_at(record))
+    starts = await starts_since(of, topics.signals, since_ms)
+    ends = await of.bounds(topics.signals, isolation="read_committed")
+    spans = {tp: (starts.get(tp, first), end) for tp, (first, end) in ends.items()}
+    async for _, records in of.replay(spans, isolation="read_committed"):
+        for record in records:
+            try:
+                fold.publish(read_signal(record)[0])
+            except NewerSignalError:
+                raise
+            except ContractError:
+                continue
+    return await asyncio.to_thread(fold.reputations, as_of)  # a second for 50,000 cases, during which sources are heard
+
+
+async def written(of: Log, topics: Topics) -> dict[Key, Reputation]:
+    """Return what the topic holds. Records of another form are passed by."""
+    found: dict[Key, Reputation] = {}
+    async for _, records in of.replay(await of.bounds(topics.reputation)):
+        for record in records:
+            source, _, language = (record.key or b"").decode("utf-8", "replace").partition("\x1f")
+            found.pop((source, language), None)
+            try:
+                found[source, language] = _decode(record.value or b"")
+            except msgspec.MsgspecError:
+                continue
+    return found
+
+
+async def keep_written(address: KafkaAddress, topics: Topics) -> None:
+    """Write the figures each day, for as long as this runs: at once where the topic's are older than that.
+
+    Raises:
+        KafkaError: the broker is away. Whatever else goes wrong is logged, and tried again after a day.
+    """
+    of = KafkaLog(address, client_id="newsproof-reputation")
+    last = min((one.as_of for one in (await written(of, topics)).values()), default=None)
+    while True:
+        if last is not None:
+            await asyncio.sleep((last + EVERY - utc_now()).total_seconds())
+        last = utc_now()
+        try:
+            await write_reputations(of, address, topics, last)
+        except Exception as exc:
+            if is_away(exc):
+                raise
+            log.exception("the reputation of sources was not written, and will be tomorrow")
+
+
+async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
+    """Fold the figures and write them; a source that told nothing any more gets a tombstone."""
+    found = {(one.source, one.language): one for one in await reputations_in(of, topics, as_of)}
+    gone = (await written(of, topics)).keys() - found.keys()
+    values = {key: msgspec.json.encode(one) for key, one in found.items()} | dict.fromkeys(gone)
+    producer = address.producer(linger_ms=0)
+    await producer.start()
+    try:
+        sent = [await producer.send(topics.reputation, v, key="\x1f".join(key).encode()) for key, v in values.items()]
+        await asyncio.gather(*sent)
+    finally:
+        await producer.stop()
+    log.info("the reputation of sources was written", sources=len(found), gone=len(gone))
