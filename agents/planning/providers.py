@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
 from agents.evidence.compiled import compiled
@@ -19,8 +20,10 @@ ENOUGH = 3
 """Results of news and of official pages together, from which no general search is added."""
 MAX_DOMAINS = 10
 DEFAULT_ROLE = "verification"
-SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt"})
+SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt", "feeds"})
 """Providers with a single collection each, of papers, of documents, of news: no social platform is in it."""
+OF_OUR_OWN = "feeds"
+"""The provider that searches what our listeners brought in, the news itself and its source's other items among it."""
 AT_HOME = {"zh": "bocha", "en": "tavily"}
 """The provider that knows the pages of a language best."""
 
@@ -70,6 +73,7 @@ def search_of(case: Inquiry, provider: str, query: str, *, domains: tuple[str, .
         include_domains=domains or case.config.search_include_domains,
         language=case.language,
         since=case.as_of - timedelta(days=days) if days else None,
+        source=case.news.source if provider == OF_OUR_OWN and isinstance(case, Case) else "",
     )
 
 

@@ -7,12 +7,15 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
 
 Kind = Literal["feed", "json", "telegram", "socket", "markets"]
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
@@ -71,6 +74,18 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     source: list[dict[str, Any]] = []
+
+
+def own_file(settings: Settings) -> Path | None:
+    """Return the file of the operator's own sources, which may not exist yet.
+
+    Raises:
+        ConfigError: LISTENER_SOURCES names one that is not there.
+    """
+    named = settings.listener_sources
+    if named is not None and not named.is_file():
+        raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
+    return named or settings.newsproof_data_dir / "sources.toml"
 
 
 def sources_of(own_file: Path | None) -> dict[str, Source]:

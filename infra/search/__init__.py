@@ -5,7 +5,8 @@ To add a provider, write its adapter and add one row here; CONTRIBUTING.md lists
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import SecretStr
@@ -20,12 +21,13 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
     ``by_default``: it is asked as soon as nothing is missing, where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none.
     ``by_topic``: it has a search of news apart, so news, official pages and the rest are asked for one by one.
+    ``make``: None where it searches our own log: no setting concerns it, and the composition of the process makes it.
     """
 
     name: str
     about: str
     missing: Callable[[Settings], str | None]
-    make: Callable[[Settings], Port]
+    make: Callable[[Settings], Port] | None
     by_default: bool = False
     by_topic: bool = False
 
@@ -33,27 +35,37 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 KEYLESS = "gdelt"
 """What is asked where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none, and no other provider is set up."""
 
+FEEDS = "feeds"
+"""What is asked besides where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none, and listeners are there (``LISTEN``)."""
+
 
 def provider_names(settings: Settings) -> tuple[str, ...]:
     """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order.
 
-    Where it names none: every provider ``by_default`` that lacks nothing, else :data:`KEYLESS`.
+    Where it names none: every provider ``by_default`` that lacks nothing, else :data:`KEYLESS`; with listeners
+    :data:`FEEDS` too.
     """
     names = (name.strip().lower() for name in settings.deep_analysis_search_provider.split(","))
     if written := tuple(dict.fromkeys(name for name in names if name)):
         return written
     ready = (one.name for one in PROVIDERS.values() if one.by_default and one.missing(settings) is None)
-    return tuple(ready) or (KEYLESS,)
+    return (*(tuple(ready) or (KEYLESS,)), *((FEEDS,) if settings.listen else ()))
 
 
 def is_keyless_default(settings: Settings) -> bool:
     """Return whether :data:`KEYLESS` is asked because nothing else was chosen and no search key is set."""
-    return not settings.deep_analysis_search_provider.strip(" ,") and provider_names(settings) == (KEYLESS,)
+    return not settings.deep_analysis_search_provider.strip(" ,") and KEYLESS in provider_names(settings)
 
 
 def include_domains(settings: Settings) -> tuple[str, ...]:
     """Return the domains that live searches are limited to; empty = the whole web."""
     return tuple(d.strip() for d in settings.search_include_domains.split(",") if d.strip())
+
+
+def is_within(url: str, domains: Collection[str]) -> bool:
+    """Return whether an address is on one of the domains, or of a host below one; of no domains: always."""
+    host = urlsplit(url).hostname or ""
+    return not domains or any(host == d or host.endswith("." + d) for d in domains)
 
 
 def by_provider(setting: str, written: str, *, most: float) -> dict[str, float]:
@@ -195,6 +207,7 @@ PROVIDERS: dict[str, Provider] = {
             by_default=True,
             by_topic=True,
         ),
+        Provider(name="feeds", about="what listeners brought in; needs no key", missing=_nothing, make=None),
         Provider(name="gdelt", about="titles of world news; needs no key", missing=_nothing, make=_gdelt),
         Provider(name="arxiv", about="papers; needs no key", missing=_nothing, make=_arxiv),
     )

@@ -27,14 +27,14 @@ class SearchSettings(BaseSettings):
         "ones; the parties' own domains are searched anyway where a provider has a search of news apart",
     )
     quality_floor: str = Field(
-        "0.7,tavily=0.5,ragflow=0.6",
+        "0.7,tavily=0.5,ragflow=0.6,feeds=0.6",
         description="Share of the best score of an answer that a result needs, 0–1, of live providers: one number, then "
         "others as name=number; what has no word of the query is always left out where we score by words",
     )
     quality_min_width: str = Field(
-        "50,gdelt=20",
+        "50,gdelt=20,feeds=20",
         description="Least width of a result's text in columns (a Chinese character takes 2), of live providers; a "
-        "number, then others as name=number. GDELT's texts are titles",
+        "number, then others as name=number. GDELT's texts are titles, and some of feeds",
     )
     quality_keep: int = Field(10, ge=1, le=50, description="References that a case keeps of all that was found")
     quality_same_text: float = Field(

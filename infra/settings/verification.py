@@ -65,7 +65,7 @@ class VerificationSettings(BaseSettings):
     )
     deep_analysis_search_provider: str = Field(
         "",
-        description="Comma-separated: ragflow, bocha, tavily, searxng, gdelt, arxiv; one without its key or address is "
-        "left out. Unset: those of ragflow, bocha, tavily and searxng that have theirs; where none has, gdelt, with "
-        "TOOL_SCRAPE_ENABLED on unless that is set (offline mode uses the bundled corpus)",
+        description="Comma-separated: ragflow, bocha, tavily, searxng, feeds, gdelt, arxiv; one without its key or address "
+        "is left out. Unset: those of ragflow, bocha, tavily and searxng that have theirs; where none has, gdelt, with "
+        "TOOL_SCRAPE_ENABLED on unless that is set; with LISTEN, feeds too (offline mode uses the bundled corpus)",
     )

@@ -14,6 +14,7 @@ import psutil
 from lab.bench import (
     analytics,
     auditing,
+    feeds,
     installation,
     listen,
     measures,
@@ -40,6 +41,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "streams": streams.streams,
     "nulls": nulls.nulls,
     "listen": listen.listen,
+    "feeds": feeds.feeds,
     "watches": watches.watches,
     "rest": installation.rest,
     "burst": installation.burst,
@@ -59,6 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         "streams": (args.seconds,),
         "nulls": (args.repetitions,),
         "listen": (args.items, args.kills, args.seed),
+        "feeds": (args.items, args.seed),
         "watches": (args.seed,),
     }
     figures: list[Figure] = []
@@ -78,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, watches, rest, burst, analytics",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, feeds, watches, rest, burst, analytics",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -93,9 +96,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
     )
-    parser.add_argument("--items", type=int, default=listen.ITEMS, help="how many items feeds show (listen)")
+    parser.add_argument(
+        "--items", type=int, default=listen.ITEMS, help="how many items feeds show (listen), or brought (feeds)"
+    )
     parser.add_argument("--kills", type=int, default=listen.KILLS, help="SIGKILLs of listener and broker (listen)")
-    parser.add_argument("--seed", type=int, default=1, help="repeats the plan of a run (listen, watches)")
+    parser.add_argument("--seed", type=int, default=1, help="repeats the plan of a run (listen, feeds, watches)")
     return parser
 
 

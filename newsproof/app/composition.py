@@ -119,13 +119,14 @@ def search_in_words(settings: Settings) -> str:
     Raises:
         ConfigError: as for :func:`search_providers`.
     """
-    from infra.search import is_keyless_default
+    from infra.search import FEEDS, is_keyless_default
 
     if settings.mode != "live" or not settings.tool_search_enabled:
         return ""
     every = f"{settings.gdelt_interval_seconds:g} s"
     why = f" because no search key is set: titles of the last three months, one search per {every}"
-    return ", ".join(search_providers(settings)) + (why if is_keyless_default(settings) else "")
+    names = (f"{name} (what listeners bring in)" if name == FEEDS else name for name in search_providers(settings))
+    return ", ".join(names) + (why if is_keyless_default(settings) else "")
 
 
 def opens_pages(settings: Settings) -> bool:
@@ -134,11 +135,11 @@ def opens_pages(settings: Settings) -> bool:
     Raises:
         ConfigError: as for :func:`search_providers`.
     """
-    from infra.search import KEYLESS
+    from infra.search import FEEDS, KEYLESS
 
     if "tool_scrape_enabled" in settings.model_fields_set or not settings.tool_search_enabled:
         return settings.tool_scrape_enabled
-    return search_providers(settings) == (KEYLESS,)
+    return {FEEDS, KEYLESS}.issuperset(search_providers(settings))
 
 
 def snapshot_of(settings: Settings) -> Snapshot:
@@ -267,9 +268,26 @@ def live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Po
 
 def live_search(settings: Settings) -> dict[str, Port]:
     """Return a new adapter for each usable search provider of live mode."""
+    return {name: search_adapter(settings, name) for name in search_providers(settings)}
+
+
+def search_adapter(settings: Settings, name: str) -> Port:
+    """Return a new adapter of a search provider; that of our own log finds its broker at its first search.
+
+    Raises:
+        ConfigError: a key or an address is invalid.
+    """
     from infra.search import PROVIDERS
 
-    return {name: PROVIDERS[name].make(settings) for name in search_providers(settings)}
+    if (make := PROVIDERS[name].make) is not None:
+        return make(settings)
+    from infra.listeners.source import own_file, sources_of
+    from streams.intake.feed_search import FeedSearch
+    from streams.journal.log import KafkaLog
+
+    return FeedSearch(
+        lambda: KafkaLog(address_of(settings)), topics_of(settings), lambda: sources_of(own_file(settings))
+    )
 
 
 def live_pages(settings: Settings) -> Port:

@@ -17,12 +17,12 @@ from infra.listeners.fetching import Fetcher, NotReadError, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets
 from infra.listeners.sockets import connected
-from infra.listeners.source import Source, chosen, missing, sources_of
+from infra.listeners.source import Source, chosen, missing, own_file, sources_of
 from infra.settings import Settings
 from newsproof.app.composition import topics_of
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.processes.listening import COSTS, look_once, own_file, run_listener
+from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.cli.reputation import in_full, in_short
 from newsproof.sdk.client import running_kafka_of

@@ -22,6 +22,8 @@ from schemas.ids import content_hash
 from streams.journal.clock import append_ms, utc_now
 
 _HOLD_SEARCHES = frozenset(WIRE_NAMES[t].encode() for t in (EffectCompleted, SearchCompleted, StepFailed))
+AS_IT_COMES_IN = frozenset({"feeds"})
+"""Live providers whose answer grows by the minute and is bound to ``as_of`` exactly."""
 MAX_ENTRIES = 10_000
 """At most about 100 MB of replies; the oldest are dropped first."""
 
@@ -31,13 +33,14 @@ Asking = Callable[[], Awaitable[tuple[Call, ...]]]
 def search_key(search: Search, mode: ProviderMode) -> str:
     """Return the cache key of a search, which is the same for equal searches of any case.
 
-    ``as_of`` limits what an offline search may know, so it is part of that key; live providers are asked by the day.
+    ``as_of`` limits what an offline search may know, so it is part of that key, and of that of a search among what comes in
+    here (``AS_IT_COMES_IN``); other live providers are asked by the day.
     """
-    as_of = search.as_of.date() if mode == "live" else search.as_of
+    as_of = search.as_of.date() if mode == "live" and search.provider not in AS_IT_COMES_IN else search.as_of
     what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
     days = ((search.since.date(), search.as_of.date()),) if search.since else ()
     topic = (search.topic,) if search.topic != "general" else ()
-    return content_hash(("search", mode, what, as_of, *days, *topic))
+    return content_hash(("search", mode, what, as_of, *days, *topic, *((search.source,) if search.source else ())))
 
 
 class _Flight:

@@ -14,7 +14,7 @@ import msgspec
 
 from infra.offline import lexicon as lx
 from infra.offline.rules import asset_of, entity_of, is_zh
-from infra.offline.search import terms
+from infra.search.bm25 import terms
 
 IN_COMMON = 0.3
 """Share of the news' words that a sentence about it holds."""

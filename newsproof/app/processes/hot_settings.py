@@ -17,7 +17,7 @@ from infra.origin import SENT_TO, refuse_foreign_addresses, written_in
 from infra.ports import Ports
 from infra.search import PROVIDERS
 from infra.settings import Settings, load_settings
-from newsproof.app.composition import refuse_unusable, search_providers, snapshot_of
+from newsproof.app.composition import refuse_unusable, search_adapter, search_providers, snapshot_of
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError
 
@@ -31,7 +31,7 @@ HOT = frozenset(
     if name.startswith(_BEGINNINGS) or name in {"high_value_confidence_threshold", "phase1_rollout_percentage"}
 ) - {"search_cache_ttl_seconds"}
 _OF_ALL = ("deep_analysis_tool_timeout", "search_include_domains", "search_cost_usd")
-"""Settings that every search adapter uses."""
+"""Settings that every search adapter uses, but for that of our own log."""
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +81,8 @@ def live_names(settings: Settings) -> frozenset[str]:
 
 
 def _parts(settings: Settings, provider: str) -> list[object]:
-    names = (n for n in Settings.model_fields if n.startswith(f"{provider}_") or n in _OF_ALL)
+    of_all = () if PROVIDERS[provider].make is None else _OF_ALL
+    names = (n for n in Settings.model_fields if n.startswith(f"{provider}_") or n in of_all)
     return [getattr(settings, name) for name in names]
 
 
@@ -128,7 +129,7 @@ class HotSettings:
         except ConfigError as exc:
             log.error("hot_settings_refused", file=str(self._file), error=str(exc))
             return True
-        self._ports.take_in({name: PROVIDERS[name].make(now) for name in changed_adapters(self._in_force, now)})
+        self._ports.take_in({name: search_adapter(now, name) for name in changed_adapters(self._in_force, now)})
         await self._pause(self._adopt_after_s)
         if self._stopped.is_set():
             return True

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import structlog
 from aiohttp import web
 
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.listeners.fetching import Fetcher
-from infra.listeners.source import Source, chosen, missing, sources_of
+from infra.listeners.source import Source, chosen, missing, own_file, sources_of
 from infra.listeners.webhook import application, key_of
 from infra.settings import Settings
 from newsproof.app.composition import address_of, topics_of
@@ -29,18 +28,6 @@ COSTS = (
     "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
 )
 """What whoever starts a listener is told."""
-
-
-def own_file(settings: Settings) -> Path | None:
-    """Return the file of the operator's own sources, which may not exist yet.
-
-    Raises:
-        ConfigError: LISTENER_SOURCES names one that is not there.
-    """
-    named = settings.listener_sources
-    if named is not None and not named.is_file():
-        raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
-    return named or settings.newsproof_data_dir / "sources.toml"
 
 
 class Sources:

@@ -16,6 +16,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import migrate
 from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
+from infra.search import FEEDS
 from infra.settings import Settings
 from newsproof.app.composition import (
     address_of,
@@ -35,6 +36,7 @@ from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.effects.search_cache import SearchCache
+from streams.intake.feed_search import FeedSearch
 from streams.journal.retry import retry_while_unavailable
 from streams.publish.publisher import Publisher
 from streams.runtime.worker_slot import refuse_taken_slot
@@ -71,6 +73,8 @@ async def run_worker(
     if ports is None:
         ports, texts = journal_ports_of(settings, clickhouse, searches)
         await texts.start()
+        if isinstance(feeds := ports.search.get(FEEDS), FeedSearch):
+            feeds.begin()  # the first search would wait for it
     worker, budget = worker_of(settings, registry or verification(), ports, snapshot, options, searches=searches)
     publisher = publisher_of(settings, worker)
     hot = HotSettings(started, settings, ports, worker.adopt)

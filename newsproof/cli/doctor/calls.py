@@ -16,6 +16,7 @@ from infra.models.embeddings import embedder_of
 from infra.models.embeddings.port import Embedded, Embedder
 from infra.models.listing import ListsModels
 from infra.ports import Answer, Port
+from infra.search import FEEDS
 from infra.settings import Settings
 from newsproof.app.composition import live_models, live_pages, live_search, opens_pages
 from schemas.effects import CallModel, Effect, FetchMarket, Scrape, Search, Trusted
@@ -123,6 +124,8 @@ def _others(settings: Settings) -> tuple[list[Call], list[Port | Embedder]]:
     searches = live_search(settings) if settings.tool_search_enabled else {}
     for name, search in searches.items():
         ports.append(search)
+        if name == FEEDS:
+            continue  # our own log is read, and asked nothing: newsproof.cli.doctor.feeds
         calls.append(_call(search, Search(provider=name, query=QUERY, max_results=1, as_of=now), f"search, {name}"))
     if (embedder := embedder_of(settings)) is not None:
         ports.append(embedder)

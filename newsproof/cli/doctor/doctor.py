@@ -21,6 +21,7 @@ from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.cli.doctor.calls import Plan
 from newsproof.cli.doctor.check import Check, State
+from newsproof.cli.doctor.feeds import feeds
 from newsproof.cli.doctor.live import listed, tried
 from newsproof.cli.doctor.research import chat_sources
 from schemas.errors import ConfigError, NewsproofError
@@ -34,8 +35,12 @@ async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: b
     ``plan``: what live mode asks, with ``live`` asked now; else named, and of it only the lists of local model servers read.
     """
     settings = invocation.settings()
-    kafka, clickhouse, sources, asked = await asyncio.gather(
-        _kafka(settings), _clickhouse(settings), chat_sources(settings), tried(plan) if live else _not_tried(plan)
+    kafka, clickhouse, sources, fed, asked = await asyncio.gather(
+        _kafka(settings),
+        _clickhouse(settings),
+        chat_sources(settings),
+        feeds(settings),
+        tried(plan) if live else _not_tried(plan),
     )
     await plan.close()
     fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
@@ -49,6 +54,7 @@ async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: b
         *_providers(settings),
         *sources,
         *_listened(settings),
+        *fed,
     ]
     _print(checks, as_json=as_json, live=live)
     return all(check.state != "missing" for check in checks)
@@ -202,8 +208,7 @@ def _providers(settings: Settings) -> list[Check]:
 def _listened(settings: Settings) -> list[Check]:
     if not settings.listen:
         return []
-    from infra.listeners.source import chosen, missing, sources_of
-    from newsproof.app.processes.listening import own_file
+    from infra.listeners.source import chosen, missing, own_file, sources_of
 
     on = chosen(sources_of(own_file(settings)))
     lacking = [(one, do) for one in on if (do := missing(one, settings.listener_contact))]

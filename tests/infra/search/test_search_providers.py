@@ -391,7 +391,7 @@ def test_what_cannot_be_a_key_or_an_address_is_refused_at_the_start(make: Any, s
 
 
 def test_the_table_is_in_the_order_of_priority() -> None:
-    assert list(PROVIDERS) == ["ragflow", "bocha", "tavily", "searxng", "gdelt", "arxiv"]
+    assert list(PROVIDERS) == ["ragflow", "bocha", "tavily", "searxng", "feeds", "gdelt", "arxiv"]
 
 
 def test_every_provider_has_a_role_or_it_would_never_be_asked() -> None:

@@ -79,6 +79,8 @@ def test_one_key_of_a_model_is_enough_and_what_takes_the_place_of_a_search_key_i
     assert (snapshot.search_providers, snapshot.tool_scrape_enabled) == (("gdelt",), True)
     assert composition.search_in_words(at).startswith("gdelt because no search key is set")
     assert composition.search_in_words(settings(**KEYS)) == "tavily"
+    both = composition.search_in_words(settings(gemini_api_key="k", listen=True))
+    assert both.startswith("feeds (what listeners bring in), gdelt because no search key is set")
     assert composition.search_in_words(settings()) == ""
 
 
@@ -93,6 +95,10 @@ def test_one_key_of_a_model_is_enough_and_what_takes_the_place_of_a_search_key_i
         ({"bocha_api_key": "b"}, ("bocha",), False),
         ({"bocha_api_key": "b", **KEYS}, ("bocha", "tavily"), False),
         ({"tavily_api_key": "t", "deep_analysis_search_provider": "tavily,gdelt"}, ("tavily", "gdelt"), False),
+        ({"listen": True}, ("feeds", "gdelt"), True),
+        ({"listen": True, **KEYS}, ("tavily", "feeds"), False),
+        ({"listen": True, "deep_analysis_search_provider": "gdelt"}, ("gdelt",), True),
+        ({"deep_analysis_search_provider": "feeds"}, ("feeds",), True),
     ],
 )
 def test_what_a_person_chose_is_kept_and_what_is_set_up_is_asked(

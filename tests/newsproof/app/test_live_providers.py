@@ -94,6 +94,7 @@ def test_doctor_says_of_each_provider_whether_it_is_asked_and_what_it_lacks() ->
         ("search (bocha", "note", "listed, but left out", "set BOCHA_API_KEY (https://open.bochaai.com)"),
         ("search (tavily", "ok", "asked", ""),
         ("search (searxng", "note", "not set up", "set SEARXNG_URL, the address of an instance of your own"),
+        ("search (feeds", "ok", "set up, not listed", "add feeds to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
         ("search (gdelt", "ok", "set up, not listed", "add gdelt to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
         ("search (arxiv", "ok", "set up, not listed", "add arxiv to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
     ]

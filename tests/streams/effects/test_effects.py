@@ -261,12 +261,14 @@ async def test_another_search_is_another_search(change: dict[str, Any]) -> None:
     assert len(port.asked) == 2
 
 
-async def test_an_offline_search_is_bound_to_the_time_of_its_case() -> None:
-    of, port, _, _ = searching(mode="offline")
-    await perform(of, SEARCH)
-    await perform(of, replace(SEARCH, as_of=NOW + timedelta(days=1)))
-    await perform(of, SEARCH)
-    assert len(port.asked) == 2
+@pytest.mark.parametrize(("mode", "provider"), [("offline", SEARCH.provider), ("live", "feeds")])
+async def test_a_search_of_what_is_known_by_a_time_is_bound_to_the_time_and_the_source_of_its_case(
+    mode: ProviderMode, provider: str
+) -> None:
+    asked = replace(SEARCH, provider=provider, source="desk")
+    keys = [search_key(one, mode) for one in (asked, replace(asked, as_of=NOW + timedelta(seconds=1)))]
+    keys += [search_key(replace(asked, source="wire"), mode), search_key(replace(asked, source=""), mode)]
+    assert len(set(keys)) == len(keys) and search_key(replace(asked), mode) == keys[0]
 
 
 async def test_a_failure_is_never_remembered_and_no_cache_means_none() -> None:

@@ -1,0 +1,39 @@
+"""Check of the search ``feeds`` for ``newsproof doctor``: whether it has anything to search, read from the log as a worker reads it."""
+
+from __future__ import annotations
+
+from infra.client_settings import ClientSettings
+from infra.listeners.source import own_file, sources_of
+from infra.search import FEEDS, provider_names
+from infra.settings import Settings
+from newsproof.app.composition import topics_of
+from newsproof.cli.doctor.check import Check
+from newsproof.sdk.client import running_kafka_of
+from schemas.errors import NewsproofError
+from streams.intake.feed_search import FeedSearch
+from streams.journal.log import KafkaLog
+
+_LISTEN = "newsproof up --listen"
+
+
+async def feeds(settings: Settings) -> list[Check]:
+    """Return how many items a search would look through now; no check where live mode does not ask ``feeds``."""
+    if settings.mode != "live" or not settings.tool_search_enabled or FEEDS not in provider_names(settings):
+        return []
+    name = "items of feeds"
+    search: FeedSearch | None = None
+    try:
+        address = await running_kafka_of(ClientSettings.of(settings))
+        if address is None:
+            return [Check(name=name, state="note", found="not known: Kafka is not running", do=_LISTEN)]
+        search = FeedSearch(lambda: KafkaLog(address), topics_of(settings), lambda: sources_of(own_file(settings)))
+        held = await search.read_to_the_ends()
+    except NewsproofError as exc:
+        return [Check(name=name, state="note", found=str(exc), do="newsproof doctor, when that is mended")]
+    finally:
+        if search is not None:
+            await search.close()
+    if not held:
+        found = "none came in from a listed source during the last 7 days, so a search there fails"
+        return [Check(name=name, state="note", found=found, do=_LISTEN)]
+    return [Check(name=name, state="ok", found=f"{held:,} of the last 7 days")]
