@@ -17,8 +17,7 @@ class Research(msgspec.Struct, frozen=True, kw_only=True):
     """The research flow in a run: questions, investigations, and investigations that a watch opened.
 
     ``asked``: those that were confirmed to be on the log, or are there; ``ended_once``: those of them with exactly one end;
-    ``ends``: by the event that was their end. ``calls``: those of the accepted events that a provider received, by kind, models
-    and searches alone. ``asked_again``: calls that began when their reply was in the log.
+    ``ends``: by the event that was their end. ``calls``: by kind, those of models and searches in accepted events.
     """
 
     workers: int
@@ -32,15 +31,12 @@ class Research(msgspec.Struct, frozen=True, kw_only=True):
     calls: dict[str, int]
     repeated_calls: int
     calls_in_flight_at_kills: int
-    asked_again: int
 
     def invariants(self) -> list[tuple[str, str, str, bool]]:
         """As :meth:`Outcome.invariants`."""
-        again = self.asked_again
         once = "every question and investigation has exactly one end"
         return [
             (once, f"{self.ended_once:,}", f"{self.asked:,}", self.ended_once == self.asked),
-            ("research calls made again although their reply was in the log", f"{again:,}", "0", again == 0),
             _repeated("research calls", self.repeated_calls, self.provider_calls, self.calls_in_flight_at_kills),
         ]
 
@@ -50,7 +46,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kills`` are SIGKILLs of workers of the news flow, ``kills_by_boundary`` those of all workers and the sink by failpoint.
     ``lost`` counts news, questions and investigations without an end, and ends without their signal. ``provider_calls`` to
-    ``calls_in_flight_at_kills`` are of cases alone, those of ``research`` stand there; all other findings are of both. ``provider_calls`` is what the provider process received,
+    ``calls_in_flight_at_kills`` are of cases alone, those of ``research`` stand there; all other findings are of both.
+    ``asked_again``: accepted replies to a call that had one already. ``provider_calls`` is what the provider process received,
     ``case_calls`` what the accepted events hold. ``repeated_calls`` is the difference, and may be as large as
     ``calls_in_flight_at_kills`` (kills, freezes and rebalances), which the workers counted outside the log.
     """
@@ -85,6 +82,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     case_calls: int
     repeated_calls: int
     calls_in_flight_at_kills: int
+    asked_again: int
     offsets_past_open: int
     offsets_checked: int
     publisher_hold_s: float
@@ -102,6 +100,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             ("rows missing in ClickHouse", self.sink_lost),
             ("rows too many in ClickHouse", self.sink_duplicates),
             (f"spent beyond a budget ({self.grants:,} grants, {self.denials:,} denials)", self.budget_overshoot),
+            ("calls made again after an accepted reply", self.asked_again),
             (f"committed offsets past an open case (of {self.offsets_checked:,} looked at)", self.offsets_past_open),
             ("blows that something did not come back from, and other findings", len(self.findings)),
         ]

@@ -14,12 +14,10 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from lab.chaos.watch import Sample
 from schemas import envelope as wire
 from schemas.calls import Call
-from schemas.effects import Failure
 from schemas.events import OPENING_NAMES, TERMINAL_NAMES, WIRE_NAMES, BriefWritten, SignalSynthesized
 from schemas.ids import RESEARCH_RUN
 from schemas.published import OFFSET, PARTITION, REVISION
 from schemas.topics import Topics
-from streams.journal.clock import append_ms
 from streams.journal.fold import JournalFold
 
 CALLS_A_RECORD = 256
@@ -38,6 +36,7 @@ def place(partition: int, offset: int, *, research: bool = False) -> int:
 
 class _Call(msgspec.Struct):
     kind: str
+    request_hash: str = ""
     cached: bool = False
     error: str | None = None
 
@@ -52,8 +51,8 @@ class Tally:
     ``rows`` maps a table to the keys of its rows: the record's position; where a row is a call, that times
     :data:`CALLS_A_RECORD` plus the call's index. ``case_calls`` counts the calls in accepted events that reached a
     provider, ``research_calls`` by kind the model and search calls of questions and investigations; ``opened`` holds those by id,
-    ``ends`` how often each has ended, ``ends_as`` how often with which event. ``asked_again`` counts their calls that began
-    when the reply of the same call was in the log already, by the broker's clock and the worker's.
+    ``ends`` how often each has ended, ``ends_as`` how often with which event. ``asked_again`` counts the accepted replies to a
+    call of a case, question or investigation that had an accepted reply already.
     """
 
     def __init__(self, samples: Iterable[Sample]) -> None:
@@ -65,7 +64,7 @@ class Tally:
         self.opened: set[str] = set()
         self.ends: Counter[str] = Counter()
         self.ends_as: Counter[str] = Counter()
-        self._answered: dict[tuple[str, str], float] = {}
+        self._answered: set[int] = set()
         self._signal_ends: set[int] = set()
         self.past_open: list[str] = []
         self.signals_seen: set[tuple[bytes, bytes]] = set()
@@ -127,7 +126,7 @@ class Tally:
                 self._signal_ends.add(key)
         if record.value and b'"calls":' in record.value:
             with suppress(msgspec.DecodeError):
-                self.case_calls += self._see_calls(key, accepted, self._decode(record.value).calls).total()
+                self.case_calls += self._see_calls(key, env, accepted, self._decode(record.value).calls).total()
 
     def _see_research(self, key: int, env: wire.Envelope, accepted: bool, record: Any) -> None:
         event = wire.decode(env.type, env.version, record.value)
@@ -139,24 +138,21 @@ class Tally:
                 self.ends_as[env.type] += 1
             if isinstance(event, BriefWritten) and event.claims:
                 self.rows["memories"].add(key)
-        self.research_calls += self._see_calls(key, accepted, event.calls)
-        for call in event.calls:
-            if call.kind not in _BEHIND_PROVIDER:
-                continue
-            began_ms, asked = call.replied_at.timestamp() * 1000 - call.latency_ms, (env.case_id, call.request_hash)
-            self.asked_again += began_ms > self._answered.get(asked, began_ms)
-            if accepted and not isinstance(call.reply, Failure):
-                self._answered.setdefault(asked, append_ms(record))
+        self.research_calls += self._see_calls(key, env, accepted, event.calls)
 
-    def _see_calls(self, key: int, accepted: bool, calls: Sequence[_Call | Call]) -> Counter[str]:
+    def _see_calls(self, key: int, env: wire.Envelope, accepted: bool, calls: Sequence[_Call | Call]) -> Counter[str]:
         """Return by kind how many calls of an accepted record reached a provider."""
         made: Counter[str] = Counter()
         for index, call in enumerate(calls):
             self.rows["llm_calls" if call.kind == "model" else "tool_calls"].add(key * CALLS_A_RECORD + index)
             if call.cached or call.error in _NEVER_MADE or call.kind not in _BEHIND_PROVIDER:
                 continue
-            if accepted:
-                made[call.kind] += 1
-            else:
+            if not accepted:
                 self.passed_by_calls += 1
+                continue
+            made[call.kind] += 1
+            if call.error is None:
+                asked = hash((env.case_id, call.request_hash))
+                self.asked_again += asked in self._answered
+                self._answered.add(asked)
         return made

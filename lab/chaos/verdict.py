@@ -69,7 +69,6 @@ def _research(
         calls=dict(tally.research_calls),
         repeated_calls=received - tally.research_calls.total(),
         calls_in_flight_at_kills=sum(child.exposed for child in at.research),
-        asked_again=tally.asked_again,
     )
 
 
@@ -96,6 +95,7 @@ def _injected(at: Installation, injector: FaultInjector) -> dict[str, Any]:
 def _found(tally: Tally, tables: list[Compared], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
     return {
         "ended": tally.ended,
+        "asked_again": tally.asked_again,
         "duplicate_events": report.duplicate_events,
         "passed_by": report.repeated_records,
         "degraded": report.degraded,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +21,8 @@ from lab.chaos.watch import Sample
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call, CallKind
-from schemas.effects import Failure, Reply, SearchReply
+from schemas.effects import Failure, SearchReply
+from schemas.errors import FailureKind
 from schemas.events import OPENING_NAME
 from schemas.ids import RESEARCH_RUN, uuid5
 from schemas.research_events import AnswerStopped
@@ -156,36 +157,34 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TURN = uuid5("turn")
 
 
-def told(tally: Tally, event: ev.Event, at_ms: float, *, offset: int = 0, accepted: bool = True) -> None:
-    """Show one record of a question to the tally, appended ``at_ms`` after NOW."""
+def told(tally: Tally, event: ev.Event, *, offset: int = 0, accepted: bool = True) -> None:
+    """Show one record of a question to the tally."""
     _, value, headers = wire.encode(event, id="e", case_id=TURN, causation_id=None, run_id=RESEARCH_RUN, time=NOW)
-    appended = round(NOW.timestamp() * 1000 + at_ms)
-    record = SimpleNamespace(partition=1, offset=offset, value=value, timestamp=appended, timestamp_type=1)
-    tally._see(wire.read_envelope(headers), accepted, record)
+    tally._see(wire.read_envelope(headers), accepted, SimpleNamespace(partition=1, offset=offset, value=value))
 
 
-def searched(began_ms: float, *, kind: CallKind = "search", reply: Reply | None = None) -> ev.EffectCompleted:
-    """A reply of one and the same call, which took 10 ms."""
+def searched(kind: CallKind = "search", failed: FailureKind | None = None) -> ev.EffectCompleted:
+    """A reply of one and the same call."""
+    found = SearchReply(provider="offline", query="", results=())
     call = Call(
-        kind=kind, provider="offline", mode="offline", request_hash="h", latency_ms=10, cost_usd=None,
-        reply=reply or SearchReply(provider="offline", query="", results=()),
-        replied_at=NOW + timedelta(milliseconds=began_ms + 10),
+        kind=kind, provider="offline", mode="offline", request_hash="h", latency_ms=1, cost_usd=None, replied_at=NOW,
+        reply=Failure(kind=failed, message="", retryable=True) if failed else found, error=failed,
     )  # fmt: skip
     return ev.EffectCompleted(step="search", request_hash="h", calls=(call,))
 
 
-def test_of_a_question_the_ends_are_counted_and_the_calls_that_began_when_their_reply_was_in_the_log() -> None:
+def test_of_a_question_the_ends_are_counted_and_the_calls_that_had_an_answer_already() -> None:
     tally = Tally([])
-    told(tally, ev.QuestionAsked(message="", config_hash="", language="en", chat_id="q"), 0)
-    told(tally, searched(0, reply=Failure(kind="timeout", message="", retryable=True)), 20)
-    told(tally, searched(30), 40)  # asked again, since it had failed
-    told(tally, searched(39), 60, accepted=False)  # by two workers at once
-    assert tally.asked_again == 0
-    told(tally, searched(41), 60, accepted=False)
-    told(tally, searched(41, kind="scrape"), 60, offset=9)
-    assert (tally.asked_again, tally.research_calls, tally.case_calls) == (1, {"search": 2}, 0)
+    told(tally, ev.QuestionAsked(message="", config_hash="", language="en", chat_id="q"))
+    told(tally, searched(failed="timeout"))
+    told(tally, searched())  # asked again, since it had failed
+    told(tally, searched(), accepted=False)  # by two workers at once
+    told(tally, searched("scrape"), offset=9)
+    assert (tally.asked_again, tally.research_calls, tally.case_calls) == (0, {"search": 2}, 0)
+    told(tally, searched())
+    assert tally.asked_again == 1
     for _ in range(2):
-        told(tally, AnswerStopped(requested_by="page", reason=""), 70)
+        told(tally, AnswerStopped(requested_by="page", reason=""))
     assert (tally.opened, tally.ends, tally.ended) == ({TURN}, {TURN: 2}, 0)
     assert tally.ends_as == {"newsproof.answer_stopped": 2}
     assert place(1, 9) not in tally.rows["events"] and place(1, 9, research=True) in tally.rows["events"]
@@ -194,11 +193,11 @@ def test_of_a_question_the_ends_are_counted_and_the_calls_that_began_when_their_
 def test_a_question_without_an_end_or_with_two_and_a_call_too_many_fail_the_run() -> None:
     good = Research(
         workers=1, kills=1, zombies=0, watches=1, asked=3, ended_once=3, ends={}, provider_calls=9, calls={"model": 8},
-        repeated_calls=1, calls_in_flight_at_kills=1, asked_again=0,
+        repeated_calls=1, calls_in_flight_at_kills=1,
     )  # fmt: skip
-    wrong = ({"ended_once": 2}, {"repeated_calls": 2}, {"repeated_calls": -1}, {"asked_again": 1})
+    wrong = ({"ended_once": 2}, {"repeated_calls": 2}, {"repeated_calls": -1})
     assert [[held for *_, held in one.invariants()].count(False) for one in (good, *(replace(good, **w) for w in wrong))] == [
-        0, 1, 1, 1, 1,
+        0, 1, 1, 1,
     ]  # fmt: skip
 
 

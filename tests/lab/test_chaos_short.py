@@ -43,7 +43,7 @@ def test_under_every_kind_of_fault_nothing_is_lost_nothing_is_there_twice_and_no
     assert 0 <= outcome["repeated_calls"] <= outcome["calls_in_flight_at_kills"]
     research = outcome["research"]
     assert (research["kills"], research["zombies"]) == (SHORT.research_kills, SHORT.research_zombies)
-    assert research["ended_once"] == research["asked"] > research["watches"] > 0 == research["asked_again"]
+    assert research["ended_once"] == research["asked"] > research["watches"] > 0 == outcome["asked_again"]
     assert {"newsproof.answer_given", "newsproof.brief_written"} <= set(research["ends"])
     assert 0 <= research["repeated_calls"] <= research["calls_in_flight_at_kills"]
     assert outcome["offsets_past_open"] == 0 < outcome["offsets_checked"]
