@@ -16,35 +16,72 @@ from typing import Final, Literal
 from agents.evidence.compiled import Compiled, compiled
 from agents.text.matching import fold_han, has_cjk
 from schemas.config import Tables
+from schemas.evidence import DOLLAR_PEGGED
 from schemas.signals import NO_ASSET, ClaimAmount, Draft, Modality, StatedClaim, Story
 
-WITHIN = 0.10
-"""Relative difference up to which the amounts of two tellings are one figure: reports round, and first counts grow."""
-RECURS_WITHIN = timedelta(hours=16)
-"""What recurs daily, or may (flows, transfers, liquidations), is told within so long; what comes later is the next one."""
+WITHIN: Final = {"coins": 0.02, "market": 0.35}
+"""Relative difference up to which two amounts are one figure: coins are counted, and what a market lost depends on when."""
+WITHIN_ELSE: Final = 0.10
+"""Of every other figure: reports round, and first counts grow."""
+RECURS_WITHIN: Final = timedelta(hours=16)
+"""What recurs daily, or may (flows, transfers, halts), is told within so long; what comes later is the next one."""
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
 _ONE_PREDICATE = (
-    ("lists", "opens_trading"), ("approves", "permits", "licenses"), ("sues", "charges"), ("fines", "settles"),
-    ("partners", "integrates", "accepts_payment"), ("raises", "invests"),
-    ("halts_withdrawals", "halts_redemption"), ("launches", "upgrades"), ("airdrops", "opens_claims"),
-    ("says", "endorses"), ("warns", "scams"), ("liquidated",), ("goes_public", "files"),
+    ("lists", "opens_trading"), ("delists", "halts_trading"), ("sues", "charges"), ("fines", "settles"),
+    ("approves", "permits", "licenses", "passes", "enacts"), ("partners", "integrates", "accepts_payment"),
+    ("raises", "invests"), ("halts_withdrawals", "halts_redemption"), ("launches", "upgrades"),
+    ("airdrops", "opens_claims"), ("says", "endorses"), ("warns", "scams"), ("goes_public", "files"),
 )  # fmt: skip
 """Predicates that readings of one event choose between."""
 _PREDICATE = {word: words[0] for words in _ONE_PREDICATE for word in words}
 _RECURS = frozenset(
-    {"buys", "sells", "transfers", "withdraws", "mints", "burns", "liquidated", "reports_figure", "inflow", "outflow"}
+    {"buys", "sells", "transfers", "withdraws", "mints", "burns", "unlocks", "liquidated", "reports_figure", "halts"}
+    | {"resumes", "inflow", "outflow"}
 )
 _TO_MANY = frozenset(
-    {"lists", "delists", "halts_trading", "partners", "acquires", "transfers", "withdraws", "says", "warns", "appoints"}
+    {"lists", "lists futures", "roadmap", "delists", "partners", "acquires", "transfers", "withdraws", "says", "warns"}
+    | {"appoints", "reports_figure"}
 )
 """What one subject may do to several in two days, as every regulator does: tellings need more in common than the subject."""
-_FLOWS = (("inflow", re.compile(r"inflow|流入")), ("outflow", re.compile(r"outflow|流出")))
-_MARKET = re.compile(
-    r"(?:^|\b)(?:market|markets|traders?|bulls?|bears?|longs?|shorts?|positions?|derivatives|futures|leveraged)\b|全网|市场|多头|空头|多单|空单|合约"
+_OF_ONE_ASSET = frozenset(
+    {
+        "lists",
+        "lists futures",
+        "roadmap",
+        "delists",
+        "transfers",
+        "withdraws",
+        "buys",
+        "sells",
+        "mints",
+        "burns",
+        "unlocks",
+        "holds",
+    }
+    | {"inflow", "outflow", "depegs", "recovers_peg", "airdrops", "approves", "rejects", "delays", "fines", "files"}
 )
+"""Where another asset is another event. Elsewhere readings take the victim's own coin, or what was lost, or bitcoin."""
+_ONE_WAY = frozenset(
+    {"transfers", "withdraws", "buys", "sells", "inflow", "outflow", "account_taken_over", "sentences"}
+)
+"""Where the other party's doing the same is another event."""
+_BY_AGENCY = frozenset(
+    {"approves", "rejects", "delays", "fines", "sues", "bans", "sanctions", "investigates", "dismisses", "proposes"}
+    | {"reports_figure", "warns"}
+)
+_FLOWS = (("inflow", re.compile(r"inflow|流入")), ("outflow", re.compile(r"outflow|流出")))
+_OF_FUNDS = {"buys": "inflow", "sells": "outflow", "withdraws": "outflow"}
+_FUTURES = re.compile(r"perp(?:etual)?s?\b|futures|永续|合约")
+_ROADMAP = re.compile(r"roadmap|路线图")
+_MARKET = re.compile(
+    r"\b(?:markets?|traders?|bulls?|bears?|longs?|shorts?|positions?|derivatives|futures|leveraged)\b|全网|市场|多头|空头|多单|空单|合约"
+)
+_WHALE = re.compile(r"\b(?:whales?|address|wallet|trader)\b|巨鲸|地址|钱包|0x[0-9a-f]{3}")
+_ADDRESS = re.compile(r"0x[0-9a-f]{3,}|\b(?:bc1|1|3)[a-z0-9]{4,}\b")
 _WORD = re.compile(r"[^\W_]+(?:\.[a-z]{2,4})?")
 _MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
-_NAME = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z][A-Za-z0-9]*|[a-z]*[A-Z0-9][A-Za-z0-9]*)(?![A-Za-z0-9])")
+_PART = r"(?:[A-Z][A-Za-z0-9.&'-]*|[a-z]*[A-Z0-9][A-Za-z0-9.&-]*)"
+_NAME = re.compile(rf"(?<![A-Za-z0-9]){_PART}(?: {_PART})*(?![A-Za-z0-9])")
 _PLAIN = frozenset(
     [
         "the",
@@ -71,6 +108,7 @@ _PLAIN = frozenset(
         "corporation",
         "co",
         "company",
+        "lp",
         "ltd",
         "limited",
         "llc",
@@ -87,6 +125,8 @@ _PLAIN = frozenset(
         "team",
         "group",
         "holdings",
+        "finance",
+        "capital",
         "spot",
         "series",
         "round",
@@ -95,39 +135,80 @@ _PLAIN = frozenset(
         "coin",
         "coins",
         "crypto",
+        "cryptocurrency",
         "stablecoin",
+        "bill",
+        "act",
+        "first",
+        "second",
+        "etf",
+        "etfs",
+        "ipo",
+        "nft",
+        "nfts",
+        "defi",
+        "ceo",
+        "cto",
+        "founder",
+        "asset",
+        "assets",
+        "digital",
+        "virtual",
+        "fund",
+        "trust",
+        "bank",
+        "q1",
+        "q2",
+        "q3",
+        "q4",
     ]
 )
-_PLAIN_HAN = re.compile(r"交易所|公司|基金会|协议|平台|集团|项目方|社区|团队|实验室|现货|代币|网络|美国|轮")
-_DOLLARS = re.compile(r"usd|dollar|美元|美金|^\$$|^us\$$")
+"""Words that tell no two names apart."""
+_PLACES = re.compile(
+    r"(?:the )?(?:(?P<us>u\.?s\.?a?\.?|united states|america|美国)|(?P<cn>china|mainland china|中国|中国内地)|(?P<hk>hong kong|hk|香港)"
+    r"|(?P<kr>south korea|korea|韩国)|(?P<uk>u\.?k\.?|britain|united kingdom|英国)|(?P<eu>eu|european union|欧盟)|(?P<jp>japan|日本))"
+    r"(?: government|政府|官方)?"
+)
+_PLAIN_HAN = re.compile(r"交易所|公司|基金会|协议|平台|集团|项目方|社区|团队|实验室|现货|代币|网络|轮")
+_UNITS = (
+    ("%", re.compile(r"%|percent|百分")), ("bp", re.compile(r"\bbps?\b|basis|基点")), ("hkd", re.compile(r"hkd|港[元币]")),
+    ("usd", re.compile(r"usd|dollar|美[元金]|镁|^(?:us)?\$$")), ("jpy", re.compile(r"jpy|yen|日[元圆]|円")),
+    ("krw", re.compile(r"krw|won|韩[元圆]")), ("eur", re.compile(r"eur|€|欧元")), ("gbp", re.compile(r"gbp|pound|英镑|£")),
+    ("cny", re.compile(r"cny|rmb|yuan|人民币|^元$")), ("other", re.compile(r"票|year|month|年|月|天|家|人|名|次|倍|ms|小时")),
+)  # fmt: skip
 
 
 def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
     """Return what other tellings of the claim are found by; None for a claim too vague to be found."""
     known = compiled(tables)
-    predicate = _predicate_of(claim)
-    subject = _name(claim.subject or draft.entity or "", known)
-    if predicate == "liquidated" and (not subject or _MARKET.search(fold_han(claim.subject).lower())):
-        subject = "market"
+    predicate, subject = _predicate_of(claim), _subject_of(draft, claim, known)
     if not subject or predicate == "other":
         return None
     coins = {a.ticker for a in known.directory.assets_in(f"{claim.asset} | {claim.object}")}
     assets = coins | {_ticker(claim.asset, known), draft.asset, *_marked(f"{claim.asset} {claim.object}")}
     tickers = {a.lower() for a in assets - {"", NO_ASSET}}
-    names = {_name(n, known) for n in (draft.entity or "", claim.venue)} | _names_in(claim.object, known)
+    names = set[str]() if predicate.endswith("_rate") else _names_in(claim.object, known)
+    if subject not in _NOBODY:
+        names |= {_name(claim.subject, known), _name(draft.entity or "", known), *_issuers(subject, known)}
+    names |= set(_ADDRESS.findall(f"{claim.subject} {claim.object}".lower()))
     # A little known coin is called by its ticker or by its name: INIT, Initia.
     names = {n for n in names if n and not any(len(t) > 2 and n.startswith(t) for t in tickers)}
+    # A rate is told as a step or as a level.
+    figure = None if predicate.endswith("_rate") else claim.amount
+    decision = draft.event_type == "regulation"
+    expected = decision and claim.modality in {"planned", "rumoured"}
     return Story(
         subject=subject,
         predicate=predicate,
-        side=_SIDES.get(claim.modality, "claimed"),
-        to_many=predicate in _TO_MANY or draft.event_type == "regulation",
+        side="expected" if expected else _SIDES.get(claim.modality, "claimed"),
+        listed=bool(known.entities.exactly(subject)) or _is_coin(subject, known),
+        to_many=predicate in _TO_MANY or decision,
         names=tuple(sorted(names - {subject})),
         assets=tuple(sorted(tickers)),
         words=tuple(sorted(_words_in(claim.object))),
         venue=_name(claim.venue, known),
-        amount=None if claim.amount is None else claim.amount.value,
-        unit=_unit(claim.amount),
+        amount=None if figure is None else figure.value,
+        unit="" if figure is None else _unit(figure, draft.asset),
     )
 
 
@@ -141,44 +222,87 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 
     ``unclear``: nothing that both state differs, but they have too little in common.
     """
-    if not _share_subject(one, other) or (one.predicate in _RECURS and abs(apart) > RECURS_WITHIN):
+    of_one = _agree(one.subject, other.subject)
+    shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
+    if one.predicate in _RECURS and abs(apart) > RECURS_WITHIN:
         return "other"
-    if one.assets and other.assets and not _meet(one.assets, other.assets):
+    # “The commission”, “the senate”: a decision may be an authority's that the tables do not know by that name.
+    if not shared and not (one.predicate in _BY_AGENCY and not (one.listed and other.listed)):
+        return "other"
+    if one.predicate in _OF_ONE_ASSET and one.assets and other.assets and not _meet(one.assets, other.assets):
         return "other"
     mine, theirs = (*one.names, one.subject), (*other.names, other.subject)
     if one.names and other.names and not _meet(one.names, theirs) and not _meet(other.names, mine):
         return "other"
     if one.venue and other.venue and not _agree(one.venue, other.venue):
         return "other"
-    if not _same_amount(one, other):
+    if (figures := _same_amount(one, other)) is False:
         return "other"
-    return "same" if not (one.to_many and other.to_many) or _linked(one, other) else "unclear"
+    if not shared:
+        return "same" if _meet(one.names, other.names) else "unclear"
+    enough = figures or not of_one or not (one.to_many and other.to_many)
+    return "same" if enough or _linked(one, other) else "unclear"
 
 
 def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
-    """Whether an item tells the story of these ``tellings`` (with the time between): like some, and unlike fewer."""
+    """Whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
     found = [compared(story, other, apart) for other, apart in tellings]
-    return found.count("same") > found.count("other")
+    return found.count("same") > 2 * found.count("other")
 
 
 def _predicate_of(claim: StatedClaim) -> str:
+    about = fold_han(claim.object).lower()
+    if "etf" in claim.subject.lower() and claim.predicate in _OF_FUNDS:
+        return _OF_FUNDS[claim.predicate]
     if claim.predicate in {"buys", "sells", "reports_figure", "other"}:
         for name, words in _FLOWS:
-            if words.search(fold_han(claim.object).lower()):
+            if words.search(about):
                 return name
-    return _PREDICATE.get(claim.predicate, claim.predicate)
+    predicate = _PREDICATE.get(claim.predicate, claim.predicate)
+    if predicate == "lists":  # an exchange's spot market, its futures, and what it may list some day
+        return "lists futures" if _FUTURES.search(about) else "roadmap" if _ROADMAP.search(about) else predicate
+    return predicate
 
 
-def _share_subject(one: Story, other: Story) -> bool:
-    mine, theirs = (one.subject, *one.names, *one.assets), (other.subject, *other.names, *other.assets)
+def _subject_of(draft: Draft, claim: StatedClaim, known: Compiled) -> str:
+    written = fold_han(claim.subject).lower()
+    if claim.predicate == "liquidated" and (not written or _MARKET.search(written)):
+        return "market"
+    if draft.event_type in {"whale", "liquidation"} and _WHALE.search(written):
+        return "whale"
+    subject, entity = _name(claim.subject, known), _name(draft.entity or "", known)
+    # “The central bank”, “the Senate”: whom triage took that for.
+    if (
+        entity
+        and known.entities.exactly(entity)
+        and not known.entities.exactly(subject)
+        and not _is_coin(subject, known)
+    ):
+        return entity
+    return subject or entity
+
+
+_NOBODY = frozenset({"market", "whale"})
+"""Subjects that are nobody in particular."""
+
+
+def _issuers(subject: str, known: Compiled) -> set[str]:
+    if not _is_coin(subject, known):
+        return set()
+    return {e.name.lower() for e in known.directory.issuers_of(known.ticker_of(subject))}
+
+
+def _other_role(one: Story, other: Story) -> bool:
+    """Whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
+    mine, theirs = (*one.names, *one.assets, one.venue), (*other.names, *other.assets, other.venue)
     return _meet((one.subject,), theirs) or _meet((other.subject,), mine)
 
 
 def _linked(one: Story, other: Story) -> bool:
-    """Whether they have more in common than one name."""
-    theirs = (other.subject, *other.names, *other.assets)
-    shared = {n for n in (one.subject, *one.names, *one.assets) if _meet((n,), theirs)}
-    return len(shared) > 1 or not set(one.words).isdisjoint(other.words)
+    """Whether they have something in common beside their subject: another name, a coin, or a word of their objects."""
+    if _meet(one.names, (*other.names, *other.assets)) or _meet(one.assets, (*other.names, *other.assets)):
+        return True
+    return not set(one.words).isdisjoint(other.words)
 
 
 def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
@@ -186,46 +310,47 @@ def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 
 def _agree(one: str, other: str) -> bool:
-    """Whether two names are one: equal, or the first words of one are the whole of the other ("halden", "halden bridge")."""
-    return one == other or f"{one} ".startswith(f"{other} ") or f"{other} ".startswith(f"{one} ")
+    """Whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
+    short, long = sorted((one, other), key=len)
+    return short == long or long.startswith(f"{short} ") or long.endswith(f" {short}")
 
 
-def _same_amount(one: Story, other: Story) -> bool:
-    if one.amount is None or other.amount is None or one.unit != other.unit:
-        return True
-    return abs(one.amount - other.amount) <= WITHIN * max(abs(one.amount), abs(other.amount))
+def _same_amount(one: Story, other: Story) -> bool | None:
+    """Whether both give one figure; None where they give none that can be compared."""
+    if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
+        return None
+    within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)
+    return abs(one.amount - other.amount) <= within * max(abs(one.amount), abs(other.amount))
 
 
-def _unit(amount: ClaimAmount | None) -> str:
-    """Return the kind of a figure: dollars, a share, or of whatever else."""
-    if amount is None:
-        return ""
+def _unit(amount: ClaimAmount, asset: str) -> str:
+    """Return the kind of a figure: a currency, a share, coins, or anything else."""
     unit = fold_han(amount.unit).lower()
-    return "usd" if _DOLLARS.search(unit) else "%" if "%" in unit else "units"
-
-
-def _short(name: str) -> str:
-    plain = fold_han(name).strip()
-    return plain.removeprefix("美") if plain.startswith("美") and not has_cjk(plain[1:]) else plain
+    kind = next((name for name, words in _UNITS if words.search(unit)), "coins" if unit else "other")
+    return "usd" if kind == "coins" and asset in DOLLAR_PEGGED else kind
 
 
 def _name(name: str, known: Compiled) -> str:
     """Return one spelling of a name in lower case: the coin's ticker, else the entity's, else its own words."""
-    plain = _short(name)
-    if not plain:
-        return ""
+    plain = fold_han(name).strip()
+    if (place := _PLACES.fullmatch(plain.lower())) is not None:
+        return place.lastgroup or ""
     words = [w for w in _WORD.findall(_PLAIN_HAN.sub(" ", plain).lower()) if w not in _PLAIN]
-    bare = " ".join(words)
-    for spelled in (plain, bare):
-        if spelled and (ticker := known.ticker_of(spelled)) in known.asset_names:
-            return ticker.lower()
+    for spelled in (plain, plain.removeprefix("美"), " ".join(words)):
+        if _is_coin(spelled, known):
+            return known.ticker_of(spelled).lower()
         if found := known.entities.exactly(spelled):
             return found[0].name.lower()
-    # “SEC chair Atkins” acts for the SEC, “spot Bitcoin ETFs” are those of BTC.
-    named = known.entities.mentioned(plain)
-    if len(named) == 1:
+    # “SEC chair Atkins” acts for the SEC, “以太坊现货 ETF” are those of ETH.
+    if "etf" in plain.lower() and len(coins := known.directory.assets_in(plain)) == 1:
+        return coins[0].ticker.lower()
+    if len(named := known.entities.mentioned(plain)) == 1:
         return named[0].name.lower()
-    return " ".join(_ticker(w, known).lower() or _singular(w) for w in words)
+    return " ".join(_ticker(w, known).lower() or _singular(w) for w in words) or plain.lower()
+
+
+def _is_coin(name: str, known: Compiled) -> bool:
+    return bool(name) and known.ticker_of(name) in known.asset_names
 
 
 def _ticker(name: str, known: Compiled) -> str:
@@ -238,7 +363,7 @@ def _marked(text: str) -> set[str]:
 
 
 def _names_in(text: str, known: Compiled) -> set[str]:
-    """Return the names in the object of a claim: entities and coins of the tables, else what is capitalised or numbered."""
+    """Return the names in the object of a claim: coins and entities of the tables, else what is capitalised or numbered."""
     folded = fold_han(text)
     coins = known.directory.assets_in(folded)
     covered = {w.lower() for a in coins for n in (a.ticker, *a.names) for w in n.split()}
@@ -248,10 +373,10 @@ def _names_in(text: str, known: Compiled) -> set[str]:
         # “Cardano” in an object is the coin, and its foundation's name as well.
         found |= set() if spelled & covered else {entity.name.lower()}
         covered |= {w for n in spelled for w in n.split()}
-    return found | {_singular(w.lower()) for w in _NAME.findall(folded) if w.lower() not in _PLAIN | covered | _KINDS}
-
-
-_KINDS = frozenset({"etf", "etfs", "ipo", "dao", "nft", "nfts", "defi", "q1", "q2", "q3", "q4"})
+    for name in _NAME.findall(folded):
+        words = [w for w in _WORD.findall(name.lower()) if w not in _PLAIN | covered | known.common_words]
+        found |= {" ".join(map(_singular, words))} if words and not all(w.isdigit() for w in words) else set()
+    return found
 
 
 def _words_in(text: str) -> set[str]:
@@ -260,7 +385,7 @@ def _words_in(text: str) -> set[str]:
     for word in _WORD.findall(fold_han(text).lower()):
         if has_cjk(word):
             found |= {word[i : i + 2] for i in range(len(word) - 1)}
-        elif len(word) > 2 and word not in _PLAIN | _KINDS:
+        elif len(word) > 2 and word not in _PLAIN:
             found.add(_singular(word))
     return found
 
