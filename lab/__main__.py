@@ -53,7 +53,8 @@ def chaos(
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=2, max=16, help="Worker processes.", show_default=False)] = None,
-    kills: Annotated[int | None, typer.Option(help="SIGKILLs of workers.", **_COUNT)] = None,
+    kills: Annotated[int | None, typer.Option(help="SIGKILLs of workers of the news flow.", **_COUNT)] = None,
+    research_kills: Annotated[int | None, typer.Option(help="SIGKILLs of research workers.", **_COUNT)] = None,
     broker_restarts: Annotated[int | None, typer.Option(help="SIGKILLs of the broker.", **_COUNT)] = None,
     zombies: Annotated[int | None, typer.Option(help="Workers frozen past their session.", **_COUNT)] = None,
     clickhouse_kills: Annotated[int | None, typer.Option(help="SIGKILLs of ClickHouse.", **_COUNT)] = None,
@@ -62,8 +63,8 @@ def chaos(
 ) -> None:
     """Strike a whole installation of its own with faults, then check by the logs that nothing was lost or doubled.
 
-    Kills workers, sink, broker and ClickHouse, freezes workers past their session, and lets providers fail, while cases
-    stream by. Nothing configured is touched, and nothing is paid. Exit status 1 when a promise did not hold.
+    Kills workers, research workers, sink, broker and ClickHouse, freezes workers past their session, and lets providers
+    fail, while cases stream by and questions, investigations and watches are put in. Nothing configured is touched, and nothing is paid. Exit status 1 when a promise did not hold.
     """
     from lab.chaos.outcome import show
     from lab.chaos.plan import shaped
@@ -73,6 +74,7 @@ def chaos(
     asked = {
         "workers": workers,
         "kills": kills,
+        "research_kills": research_kills,
         "broker_restarts": broker_restarts,
         "zombies": zombies,
         "clickhouse_kills": clickhouse_kills,

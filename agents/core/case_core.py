@@ -174,12 +174,18 @@ def _replies_kept(case: CaseCore, event: Event) -> Replies:
         return case.replies
     if isinstance(event, StepFailed | StepStarted):
         kept = [c for c in case.replies.calls if not isinstance(c.reply, Failure) or is_cut(c.reply)]
-        if isinstance(event, StepFailed) and event.failure.kind == "invalid_output":
-            # What broke its schema is asked for again: the model's last reply, since each is read before the next is.
+        answered = (*case.replies.calls, *event.calls)
+        if isinstance(event, StepFailed) and _broke_its_schema(event.failure, answered):
+            # It is asked for again: the model's last reply, since each is read before the next is.
             bad = next((c for c in reversed(kept) if isinstance(c.reply, ModelReply)), None)
             kept = [c for c in kept if c is not bad]
         return Replies(tuple(kept))
     return Replies()
+
+
+def _broke_its_schema(failure: Failure, answered: tuple[Call, ...]) -> bool:
+    # An adapter's own invalid_output is a failed reply, and missing as such: no other reply is bad for it.
+    return failure.kind == "invalid_output" and all(call.reply != failure for call in answered)
 
 
 def _failures_kept(case: CaseCore, event: Event) -> tuple[StepFailed, ...]:

@@ -8,10 +8,14 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from infra.clickhouse.client import ClickHouse
 from infra.ports import Answer, Port, Ports
+from infra.settings import Settings
 from lab.chaos.graph import PROVIDERS
 from lab.chaos.inflight import InFlight
+from newsproof.app.research_composition import research_ports_of
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, Effect, ModelReply, Reply, Search, SearchReply, request_hash
 from schemas.errors import PermanentError, TransientError
@@ -124,6 +128,19 @@ class ChaosPort(Port):
         await self._client.close()
 
 
+class BehindProvider(ChaosPort):
+    """An offline adapter behind the provider process, which counts each of its calls and may fail it."""
+
+    def __init__(self, client: ProviderClient, inner: Port) -> None:
+        super().__init__(client, inner.provider)
+        self._inner, self.mode = inner, inner.mode
+
+    async def perform(self, effect: Any) -> Answer:
+        _checked(await self._client.ask("research", request_hash(effect)))
+        answer = await self._inner.perform(effect)
+        return replace(answer, cost_usd=self.worst_case_usd(effect), cost_source="chaos")
+
+
 def _checked(said: bytes) -> Any:
     status, _, body = said.partition(b" ")
     match status:
@@ -151,3 +168,11 @@ def chaos_ports(client: ProviderClient) -> Ports:
     model = ChaosPort(client, "chaos")
     search: dict[str, Port] = {name: ChaosPort(client, name) for name in PROVIDERS}
     return Ports(models={"light": model, "heavy": model}, search=search, recall=model, earlier=model)
+
+
+def research_ports(settings: Settings, clickhouse: ClickHouse, client: ProviderClient) -> Ports:
+    """Return the offline ports of the research flow, with its models and searches behind the provider process."""
+    ports = research_ports_of(settings, clickhouse)
+    ports.models = {name: BehindProvider(client, port) for name, port in ports.models.items()}
+    ports.search = {name: BehindProvider(client, port) for name, port in ports.search.items()}
+    return ports

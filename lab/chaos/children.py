@@ -147,18 +147,18 @@ class ProviderProcess:
         """Make this share of the calls fail; ``none`` and 0 end the fault."""
         await self._say(f"!fault {name} {share}")
 
-    async def counts(self) -> tuple[int, int]:
-        """Return (calls received, calls answered with a fault)."""
+    async def counts(self) -> tuple[int, int, int]:
+        """Return (calls received, calls answered with a fault, calls of the research flow received)."""
         return await self._say("!count")
 
     async def stop(self) -> None:
         await self._process.stop()
 
-    async def _say(self, line: str) -> tuple[int, int]:
+    async def _say(self, line: str) -> tuple[int, int, int]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             writer.write(f"{line}\n".encode())
-            _, calls, failed = (await reader.readline()).split()
-            return int(calls), int(failed)
+            _, calls, failed, research = map(int, (await reader.readline()).replace(b"!", b"0").split())
+            return calls, failed, research
         finally:
             writer.close()

@@ -6,6 +6,7 @@ import asyncio
 import random
 import signal
 from collections import Counter
+from collections.abc import Iterable
 
 from lab.chaos.children import Child, until
 from lab.chaos.installation import Installation
@@ -21,8 +22,8 @@ FAILPOINT_S = 20.0
 FAULT_SHARE = 0.3
 FAULTS_A_PHASE = 60
 PUBLISH = "publish:"
-BESIDE: tuple[Kind, ...] = ("sink_kill", "clickhouse", "fault")
-"""Faults that run concurrently with faults to workers."""
+BESIDE: tuple[Kind, ...] = ("sink_kill", "research_kill", "research_zombie", "clickhouse", "fault")
+"""Faults that run concurrently with faults to workers of the news flow."""
 
 
 class FaultInjector:
@@ -40,7 +41,7 @@ class FaultInjector:
         self._turn = {kind: asyncio.Lock() for kind in BESIDE}
 
     async def inject(self, fault: Fault) -> None:
-        """Inject one fault. Faults to sink, ClickHouse and providers run beside the others, one at a time of each kind.
+        """Inject one fault. Those of :data:`BESIDE` run beside the others, one at a time of each kind.
 
         Raises:
             TransientError: the target did not resume work.
@@ -71,10 +72,17 @@ class FaultInjector:
             case "sink_kill":
                 await self._kill(await self._working([self._at.sink]), fault.point)
                 self.injected["sink_kill"] += 1
+            case "research_kill":
+                await self._kill(await self._working(self._drawn(self._at.research)), fault.point)
+                self.injected["research_kill"] += 1
             case "terminate":
                 await self._terminate(await self._worker())
             case "zombie":
                 await self._freeze(await self._worker())
+                self.injected["zombie"] += 1
+            case "research_zombie":
+                await self._freeze(await self._working(self._drawn(self._at.research)))
+                self.injected["research_zombie"] += 1
             case "join":
                 await self._join()
             case "leave":
@@ -116,7 +124,6 @@ class FaultInjector:
         await asyncio.sleep(self._shape.session_s + 3.0)
         started = child.counters.started
         child.signal(signal.SIGCONT)
-        self.injected["zombie"] += 1
         back = await until(lambda: child.counters.started > started or not child.running, within_s=PATIENCE_S)
         if not back:
             self._say(f"{child.name} has had no work since it was thawed")
@@ -145,21 +152,24 @@ class FaultInjector:
         child.struck = False
 
     async def _worker(self, *, publishing: bool = False) -> Child:
-        children = list(self._at.workers.values())
-        self._order.shuffle(children)
-        return await self._working(children, publishing=publishing)
+        return await self._working(self._drawn(self._at.workers.values()), publishing=publishing)
+
+    def _drawn(self, children: Iterable[Child]) -> list[Child]:
+        order = list(children)
+        self._order.shuffle(order)
+        return order
 
     async def _working(self, children: list[Child], *, publishing: bool = False) -> Child:
-        def chosen() -> Child | None:
-            fit = (c for c in children if c.working and (c.counters.publishing or not publishing))
-            return next(fit, None)
+        found: list[Child] = []
 
-        await until(lambda: chosen() is not None, within_s=PATIENCE_S)
-        found = chosen()
-        if found is None:
+        def at_work() -> bool:
+            found[:] = [c for c in children if c.working and (c.counters.publishing or not publishing)]
+            return bool(found)
+
+        if not await until(at_work, within_s=PATIENCE_S):
             words = "\n".join(f"{c.name} {c.counters}: {c.last_words()}" for c in children)
             raise TransientError(f"nobody was at work within {PATIENCE_S:g} s:\n{words}", kind="internal")
-        return found
+        return found[0]
 
     # Servers and providers
 
@@ -175,7 +185,7 @@ class FaultInjector:
         self.injected["clickhouse"] += 1
 
     async def _fault(self, name: str) -> None:
-        _, before = await self._at.provider.counts()
+        _, before, _ = await self._at.provider.counts()
         await self._at.provider.fault(name, FAULT_SHARE)
         failed = 0
         for _ in range(100):

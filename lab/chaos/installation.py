@@ -42,6 +42,7 @@ class Installation:
         self.workers: dict[str, Child] = {}
         self.gone: list[Child] = []
         """Workers that joined and left again."""
+        self.research: list[Child] = []
         self.surprises: list[str] = []
         """Exits that no injected fault caused; the keeper restarts such a process, as a supervisor would."""
         self.broker_return_s: list[float] = []
@@ -51,6 +52,8 @@ class Installation:
         self.sink = self._child("sink", "sink")
         for n in range(shape.workers):
             self.add_worker(str(n))
+        for n in range(shape.research_workers):
+            self.research.append(self._child(f"research-{n}", "research", str(n)))
 
     def add_worker(self, slot: str) -> Child:
         """Define one more worker without starting it."""
@@ -58,8 +61,13 @@ class Installation:
         return self.workers[slot]
 
     @property
+    def children(self) -> list[Child]:
+        """Every process that is kept running."""
+        return [*self.workers.values(), *self.research, self.sink]
+
+    @property
     def exposed(self) -> int:
-        """Calls in flight at kills and rebalances, over all workers that ever ran."""
+        """Calls of cases in flight at kills and rebalances, over all workers that ever ran."""
         return sum(child.exposed for child in [*self.workers.values(), *self.gone])
 
     async def kill_broker(self) -> None:
@@ -72,7 +80,7 @@ class Installation:
     async def keep(self) -> None:
         """Restart processes that exit unexpectedly, until cancelled."""
         while True:
-            for child in [*self.workers.values(), self.sink]:
+            for child in self.children:
                 if not child.running and not child.struck:
                     why = child.last_words()
                     self.surprises.append(f"{child.name}: {why}")
@@ -83,7 +91,7 @@ class Installation:
 
     async def stop_services(self) -> None:
         """Stop the workers, then the sink."""
-        await asyncio.gather(*(worker.stop() for worker in self.workers.values()))
+        await asyncio.gather(*(worker.stop() for worker in [*self.workers.values(), *self.research]))
         await self.sink.stop()
 
     def _child(self, name: str, what: str, slot: str = "0") -> Child:
@@ -118,7 +126,7 @@ async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator
         stack.push_async_callback(provider.stop)
         made = Installation(settings, shape, kafka, clickhouse, provider, say)
         stack.push_async_callback(made.stop_services)
-        for child in [*made.workers.values(), made.sink]:
+        for child in made.children:
             child.start()
         yield made
 

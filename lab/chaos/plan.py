@@ -23,13 +23,22 @@ WORKER_POINTS: tuple[str, ...] = (
     failpoints.PUBLISH_BEGUN,
     failpoints.APPEND_BEFORE,
 )
+RESEARCH_POINTS = tuple(
+    point for point in WORKER_POINTS if point not in (failpoints.PUBLISH_BEGUN, failpoints.PUBLISH_SENT)
+)
+"""Research workers publish no signals."""
 SINK_POINTS = (failpoints.SINK_INSERTED, failpoints.SINK_PLANNED, PLAIN)
 
-Kind = Literal["kill", "sink_kill", "terminate", "zombie", "join", "leave", "broker", "clickhouse", "fault"]
+Kind = Literal[
+    "kill", "sink_kill", "research_kill", "terminate", "zombie", "research_zombie", "join", "leave", "broker", "clickhouse",
+    "fault",
+]  # fmt: skip
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a run. Times in seconds; ``max_open`` is per worker; a joining worker leaves again later.
+
+    ``workers``, ``kills`` and ``zombies`` are of the news flow. ``asks_per_s``: questions, investigations and watches put in.
 
     ``partitions`` must be divisible by the number of workers, and by that number plus one: the assignor gives each
     worker at most its rounded-up share, so a joining worker could otherwise get none.
@@ -40,6 +49,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     kills: int = 56
     sink_kills: int = 9
+    research_workers: int = 2
+    research_kills: int = 24
+    research_zombies: int = 2
+    asks_per_s: float = 1.0
     broker_restarts: int = 10
     zombies: int = 5
     clickhouse_kills: int = 5
@@ -57,6 +70,8 @@ SHORT = Shape(
     workers=2,
     kills=5,
     sink_kills=2,
+    research_kills=3,
+    research_zombies=1,
     broker_restarts=1,
     zombies=1,
     clickhouse_kills=1,
@@ -84,6 +99,8 @@ def scaled(shape: Shape, cases: int) -> Shape:
     counts = (
         "kills",
         "sink_kills",
+        "research_kills",
+        "research_zombies",
         "broker_restarts",
         "zombies",
         "clickhouse_kills",
@@ -100,9 +117,11 @@ def plan(shape: Shape) -> list[Fault]:
     wanted: list[tuple[Kind, str]] = []
     wanted += [("kill", WORKER_POINTS[i % len(WORKER_POINTS)]) for i in range(shape.kills)]
     wanted += [("sink_kill", SINK_POINTS[i % len(SINK_POINTS)]) for i in range(shape.sink_kills)]
+    wanted += [("research_kill", RESEARCH_POINTS[i % len(RESEARCH_POINTS)]) for i in range(shape.research_kills)]
     wanted += [("fault", FAULTS[i % len(FAULTS)]) for i in range(shape.faults)]
     wanted += [("broker", "")] * shape.broker_restarts
     wanted += [("zombie", "")] * shape.zombies
+    wanted += [("research_zombie", "")] * shape.research_zombies
     wanted += [("clickhouse", "")] * shape.clickhouse_kills
     wanted += [("terminate", "")] * shape.terminations
     wanted += [("join", "")] * (2 * shape.joins)

@@ -2,7 +2,8 @@
 
     python -m lab.chaos.provider --address-file FILE --calls-file FILE --latency SECONDS --seed N
 
-One line a call: ``<number> <kind> <request hash>``, answered by ``<number> <status> <body>``. A line that begins with ``!``
+One line a call: ``<number> <kind> <request hash>``, answered by ``<number> <status> <body>``. Calls of the research flow are
+of the kind ``research``, and counted by themselves too. A line that begins with ``!``
 is the harness's: ``!fault <name> <share>`` (``!fault none 0`` ends it) and ``!count``. Every call that arrives is counted in
 memory and its request hash written to the calls file at once, so the count outlives any worker, and this process.
 """
@@ -24,6 +25,7 @@ RETRY_AFTER_S = 0.3
 _BODIES = {
     b"model": b'200 {"text":"chaos"}',
     b"search": b'200 {"results":[]}',
+    b"research": b"200 {}",
     "rate_limit": b"429 %.1f" % RETRY_AFTER_S,
     "unavailable": b"503 away",
     "garbage": b'200 {"text":"ch',
@@ -35,7 +37,7 @@ class Provider:
 
     def __init__(self, calls_file: Path, latency_s: float, seed: int) -> None:
         self.latency_s = latency_s
-        self.calls = 0
+        self.calls = self.research_calls = 0
         self.failed = 0
         self._fault, self._share = "none", 0.0
         self._random = random.Random(seed)
@@ -51,6 +53,7 @@ class Provider:
                 continue
             number, kind, request = line.split(b" ")
             asked.append(request)
+            self.research_calls += kind == b"research"
             body = self._body(kind)
             if body is not None:
                 answers.append(b"%s %s\n" % (number, body))
@@ -68,7 +71,7 @@ class Provider:
     def _obey(self, words: list[str]) -> bytes:
         if words[0] == "!fault":
             self._fault, self._share = words[1], float(words[2])
-        return b"! %d %d\n" % (self.calls, self.failed)
+        return b"! %d %d %d\n" % (self.calls, self.failed, self.research_calls)
 
 
 class Connection(asyncio.Protocol):

@@ -13,13 +13,14 @@ import msgspec
 from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
+from lab.chaos.asker import Asker
 from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation, installation
 from lab.chaos.outcome import Outcome
 from lab.chaos.plan import Shape, plan
 from lab.chaos.verdict import verdict
 from lab.chaos.waits import waits
-from lab.chaos.watch import READERS, Watch
+from lab.chaos.watch import Watch
 from newsproof.app.servers import Say
 from schemas.errors import NewsproofError, TransientError
 
@@ -40,6 +41,7 @@ class Run:
         self._at, self._shape, self._say = at, shape, say
         self.watch = Watch(at.address, at.topics)
         self.injector = FaultInjector(at, self.watch, shape, say)
+        self.asker = Asker(at)
         self.findings: list[str] = []
         self._backlog = 2 * shape.max_open * shape.workers
         self._gate = 0
@@ -52,7 +54,9 @@ class Run:
         """Inject every fault while cases stream, then wait for quiet."""
         await self.watch.start()
         striking = asyncio.create_task(self._strike())
-        beside = [asyncio.create_task(work) for work in (self._at.keep(), self._report(), self._feed())]
+        beside = [
+            asyncio.create_task(work) for work in (self._at.keep(), self._report(), self._feed(), self.asker.run())
+        ]
         try:
             await asyncio.wait([striking, *beside], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -75,6 +79,7 @@ class Run:
         self._all_injected, self._gate = True, max(self._shape.cases, self.sent)
         await self._fed.wait()
         await self._ended(self.sent)
+        await self.asker.stop()
         await self._quiet()
 
     async def _ended(self, cases: int) -> None:
@@ -90,22 +95,23 @@ class Run:
             await asyncio.sleep(0.1)
 
     async def _say_where_everybody_waits(self) -> None:
-        said = {child.name: await child.waits() for child in [*self._at.workers.values(), self._at.sink]}
+        said = {child.name: await child.waits() for child in self._at.children}
         for name, lines in {**said, "the harness": waits()}.items():
             self._say("\n".join([f"where {name} waits:", *lines]))
 
     async def _quiet(self) -> None:
-        """Wait until every group has committed the journal's end: nothing is open, and all is published and inserted."""
-        self._say("every case has ended; waiting for quiet")
+        """Wait until every group has committed its topics' ends: nothing is open, and all is published and inserted."""
+        self._say("every case has ended and nothing more is asked; waiting for quiet")
         give_up = time.monotonic() + QUIET_S
         while True:
             known = len(self.watch.samples)
             await self.watch.sample_once()
             fresh = self.watch.samples[known:]
-            if len(fresh) >= len(READERS) and all(s.committed == s.end for s in fresh):
+            behind = [s for s in fresh if s.committed != s.end]
+            if not behind:
                 return
             if time.monotonic() > give_up:
-                raise TransientError(f"no quiet within {QUIET_S:g} s: {fresh}", kind="internal")
+                raise TransientError(f"no quiet within {QUIET_S:g} s: {behind}", kind="internal")
             await asyncio.sleep(1.0)
 
     async def _feed(self) -> None:
@@ -136,7 +142,11 @@ class Run:
         while True:
             await asyncio.sleep(SAY_EVERY_S)
             opened, ended = len(self.watch.opened), len(self.watch.ended)
-            self._say(f"{ended:,} cases ended, {opened - ended:,} open, {len(self.watch.seen):,} signals seen")
+            asked, answered = len(self.watch.asked), len(self.watch.answered)
+            self._say(
+                f"{ended:,} cases ended, {opened - ended:,} open, {len(self.watch.seen):,} signals seen; "
+                f"{answered:,} questions and investigations ended, {asked - answered:,} open"
+            )
 
 
 def news(number: int) -> tuple[bytes, bytes]:
@@ -169,7 +179,7 @@ async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
             run = Run(at, shape, say_when)
             await run.drive()
             say_when("reading the logs")
-            outcome = await verdict(at, run.watch, run.injector, run.findings)
+            outcome = await verdict(at, run.watch, run.injector, run.asker, run.findings)
             return replace(outcome, seconds=round(time.monotonic() - began, 1))
     finally:
         if keep:

@@ -9,6 +9,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from lab.chaos.tally import CALLS_A_RECORD, Tally, place
+from schemas.topics import RESEARCH_TOPIC
 
 STILL_S = 30.0
 """A sink that inserts nothing for this long has either caught up or is stuck."""
@@ -47,7 +48,9 @@ async def _held(client: ClickHouse, tables: dict[str, int]) -> dict[str, int]:
 async def _compared(client: ClickHouse, table: str, keys: set[int]) -> Compared:
     of_calls = table.endswith("_calls")
     index = ", call_index" if of_calls else ""
-    found = await client.query(f"SELECT journal_partition, journal_offset{index} FROM {table}")
-    rows = [place(*row[:2]) * CALLS_A_RECORD + row[2] if of_calls else place(*row) for row in found.rows]
+    research = f"endsWith(journal_topic, '{RESEARCH_TOPIC}')"
+    found = await client.query(f"SELECT {research}, journal_partition, journal_offset{index} FROM {table}")
+    places = ((place(partition, offset, research=bool(of)), more) for of, partition, offset, *more in found.rows)
+    rows = [at * CALLS_A_RECORD + more[0] if of_calls else at for at, more in places]
     distinct = set(rows)
     return Compared(table, len(keys), len(keys - distinct), len(rows) - len(distinct), len(distinct - keys))

@@ -5,43 +5,70 @@ from __future__ import annotations
 from typing import Any
 
 from lab.budget_audit import BudgetAudit, budget_overshoot
+from lab.chaos.asker import Asker, must_end
 from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation
-from lab.chaos.outcome import Outcome
+from lab.chaos.outcome import Outcome, Research
 from lab.chaos.tables import Compared, compare_tables
 from lab.chaos.tally import Tally
 from lab.chaos.watch import Watch
 from newsproof.app.composition import clickhouse_of
 from streams.audit.audit import AuditReport, audit
 from streams.journal.log import KafkaLog
+from streams.watches.reading import read_watches
 
 
-async def verdict(at: Installation, watch: Watch, injector: FaultInjector, findings: list[str]) -> Outcome:
+async def verdict(
+    at: Installation, watch: Watch, injector: FaultInjector, asker: Asker, findings: list[str]
+) -> Outcome:
     """Read everything, stop the services, and return the outcome; the caller sets its ``seconds``."""
     tally = Tally(watch.samples)
     await tally.read(at.address, at.topics)
     async with clickhouse_of(at.settings) as client:
         tables = await compare_tables(client, tally)
     await at.stop_services()  # only then are the counters of calls in flight exact
-    calls, _ = await at.provider.counts()
+    calls, _, research_calls = await at.provider.counts()
+    watches = await read_watches(KafkaLog(at.address), at.topics)
+    asked = tally.opened | must_end(asker.asked, asker.watches, watches)
     report = await audit(KafkaLog(at.address), at.topics)
     budget = await budget_overshoot(at.address, at.topics)
     more = [f"ClickHouse: {table}" for table in tables if not table.exact] + tally.past_open[:20]
+    more += [f"the watch {one.set.id} fired {one.n} times" for one in watches.watches.values() if one.n > 1]
     if missed := tally.signals_seen - watch.seen.keys():
         more.append(f"{len(missed)} signals never came to the subscriber of the whole run")
     return Outcome(
         **_injected(at, injector),
         **_found(tally, tables, report, budget),
+        lost=report.lost + tally.unpublished + len(asked - tally.opened),
+        research=_research(at, injector, asker, tally, asked, research_calls),
         cases=report.cases,
         duplicate_signals=report.duplicate_signals + sum(count - 1 for count in watch.seen.values()),
-        provider_calls=calls,
+        provider_calls=calls - research_calls,
         case_calls=tally.case_calls,
-        repeated_calls=calls - tally.case_calls,
+        repeated_calls=calls - research_calls - tally.case_calls,
         calls_in_flight_at_kills=at.exposed,
-        offsets_checked=len(watch.samples),
+        offsets_checked=tally.samples_checked,
         publisher_hold_s=round(watch.longest_hold_s, 2),
         seconds=0.0,
         findings=[*findings, *more],
+    )
+
+
+def _research(
+    at: Installation, injector: FaultInjector, asker: Asker, tally: Tally, asked: set[str], received: int
+) -> Research:
+    return Research(
+        workers=at.shape.research_workers,
+        kills=injector.injected["research_kill"],
+        zombies=injector.injected["research_zombie"],
+        watches=len(asker.watches),
+        asked=len(asked),
+        ended_once=sum(tally.ends[id] == 1 for id in asked),
+        ends=dict(tally.ends_as),
+        provider_calls=received,
+        calls=dict(tally.research_calls),
+        repeated_calls=received - tally.research_calls.total(),
+        calls_in_flight_at_kills=sum(child.exposed for child in at.research),
     )
 
 
@@ -68,7 +95,7 @@ def _injected(at: Installation, injector: FaultInjector) -> dict[str, Any]:
 def _found(tally: Tally, tables: list[Compared], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
     return {
         "ended": tally.ended,
-        "lost": report.lost + tally.unpublished,
+        "asked_again": tally.asked_again,
         "duplicate_events": report.duplicate_events,
         "passed_by": report.repeated_records,
         "degraded": report.degraded,

@@ -16,21 +16,27 @@ from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, partitions_of
 from schemas.errors import TransientError
-from schemas.events import OPENING_NAME, TERMINAL_NAMES
+from schemas.events import OPENING_NAMES, TERMINAL_NAMES
 from schemas.published import REVISION
 from schemas.topics import Topics
 
 SAMPLE_EVERY_S = 3.0
 HOLD_EVERY_S = 0.5
 _AWAY = (KafkaError, OSError, TransientError, TimeoutError)
-READERS = ("worker", "publisher", "sink")
-"""Groups whose committed offset of a journal partition is a watermark."""
+READERS = {
+    "worker": ("cases", "news"),
+    "publisher": ("cases",),
+    "research": ("research",),
+    "sink": ("cases", "research"),
+}
+"""Group → topics (without prefix) in which its committed offset is a watermark. Those of journals are checked."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """A group's committed offset of one journal partition, and the partition's end just after it was read."""
+    """A group's committed offset of one partition (0 before its first), and the partition's end just after it was read."""
 
     group: str
+    topic: str
     partition: int
     committed: int
     end: int
@@ -43,6 +49,9 @@ class Watch:
         self._address, self._topics = address, topics
         self.opened: set[bytes] = set()
         self.ended: set[bytes] = set()
+        self.asked: set[bytes] = set()
+        self.answered: set[bytes] = set()
+        """Questions and investigations that were opened, and those that have ended."""
         self.seen: Counter[tuple[bytes, bytes]] = Counter()
         """(signal, revision) → how often the whole-run subscriber saw it."""
         self.samples: list[Sample] = []
@@ -53,7 +62,8 @@ class Watch:
     async def start(self) -> None:
         """Start the readers; the topics must exist."""
         works = {
-            "journal": self._follow(),
+            "journal": self._follow(self._topics.cases, self.opened, self.ended),
+            "research": self._follow(self._topics.research, self.asked, self.answered),
             "signals": self._subscribe(),
             "hold": self._hold(),
             "samples": self._sample(),
@@ -78,24 +88,25 @@ class Watch:
     async def sample_once(self) -> None:
         """Read the committed offsets of every group, then the end offsets."""
         found = {group: await committed_by(self._address, self._topics.group(group)) for group in READERS}
-        ends = await offsets_of(self._address, self._topics.cases)
+        topics = {self._topics.journal(name) for names in READERS.values() for name in names}
+        ends = {topic: await offsets_of(self._address, topic) for topic in topics}
         self.samples += [
-            Sample(group, tp.partition, found[group][tp].offset, end)
-            for group in READERS
-            for tp, (_, end) in ends.items()
-            if tp in found[group]
+            Sample(group, tp.topic, tp.partition, found[group][tp].offset if tp in found[group] else 0, end)
+            for group, names in READERS.items()
+            for name in names
+            for tp, (_, end) in ends[self._topics.journal(name)].items()
         ]
 
     # The readers
 
-    async def _follow(self) -> None:
-        opening, terminal = OPENING_NAME.encode(), {name.encode() for name in TERMINAL_NAMES}
-        async for record in self._records(self._topics.cases):
+    async def _follow(self, journal: str, opened: set[bytes], ended: set[bytes]) -> None:
+        opening, terminal = ({name.encode() for name in names} for names in (OPENING_NAMES, TERMINAL_NAMES))
+        async for record in self._records(journal):
             headers = dict(record.headers)
-            if headers["ce_type"] == opening:
-                self.opened.add(headers["ce_subject"])
+            if headers["ce_type"] in opening:
+                opened.add(headers["ce_subject"])
             elif headers["ce_type"] in terminal:
-                self.ended.add(headers["ce_subject"])
+                ended.add(headers["ce_subject"])
 
     async def _subscribe(self) -> None:
         async for record in self._records(self._topics.signals, isolation_level="read_committed"):

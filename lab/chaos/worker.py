@@ -1,6 +1,7 @@
-"""A worker or sink process of a chaos run: the real service with the chaos graph, the chaos adapters and armed failpoints.
+"""A worker, research worker or sink of a chaos run: the real service with the chaos adapters and armed failpoints.
 
-``python -m lab.chaos.worker worker|sink --help``. Settings come by the environment, as for any service.
+Workers and sink have the chaos graph for news; the research worker has the product's graphs, and its offline adapters.
+``python -m lab.chaos.worker worker|research|sink --help``. Settings come by the environment, as for any service.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from infra.settings import load_settings
-from lab.chaos.adapter import ProviderClient, chaos_ports
+from lab.chaos.adapter import ProviderClient, chaos_ports, research_ports
 from lab.chaos.graph import chaos_registry
 from lab.chaos.inflight import InFlight
 from lab.chaos.waits import WAITS, waits
 from newsproof.app import exits
+from newsproof.app.composition import clickhouse_of
 from newsproof.app.invocation import run
+from newsproof.app.processes.research import run_research
 from newsproof.app.processes.services import run_sink, run_worker
 from newsproof.app.terminal import guard_output
 from streams import failpoints
@@ -35,14 +39,14 @@ NOTICED_S = 5.0
 def main() -> None:
     """Run until SIGTERM, or until a failpoint ends it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["worker", "sink"])
+    parser.add_argument("what", choices=[*_WORKS])
     parser.add_argument("--control", type=Path, required=True, help="file that names a failpoint at SIGUSR1")
-    parser.add_argument("--inflight", type=Path, help="file of the counters of calls in flight (worker)")
-    parser.add_argument("--provider", type=int, help="port of the provider process (worker)")
+    parser.add_argument("--inflight", type=Path, help="file of the counters of calls in flight (workers)")
+    parser.add_argument("--provider", type=int, help="port of the provider process (workers)")
     args = parser.parse_args()
     settings = load_settings()
     try:
-        run(_worker(args) if args.what == "worker" else _sink(args), service=settings)
+        run(_WORKS[args.what](args), service=settings)
     except Exception as exc:
         print(f"newsproof: {exits.text_of(exc)}", file=sys.stderr, flush=True)
         sys.exit(exits.status_of(exc))
@@ -60,28 +64,41 @@ def _say_waits() -> None:
         print(f"{WAITS}{line}", file=sys.stderr, flush=True)
 
 
-async def _worker(args: argparse.Namespace) -> None:
+def _counting(args: argparse.Namespace) -> tuple[InFlight, ProviderClient]:
     _listen(args.control)
     inflight = InFlight(args.inflight)
     failpoints.arm(failpoints.EFFECT_BEFORE, inflight.work_begins)
     failpoints.arm(failpoints.DRAINED, inflight.drained)
     # Not the loop's signal handler: it would run after the loop's ready callbacks, which could begin calls before it.
     signal.signal(signal.SIGCONT, lambda _number, _frame: inflight.thawed())
+    return inflight, ProviderClient(args.provider, inflight)
+
+
+async def _worker(args: argparse.Namespace) -> None:
+    inflight, client = _counting(args)
     looking: list[asyncio.Task[None]] = []
 
     def starting(_worker: Worker, publisher: Publisher) -> None:
-        looking.append(asyncio.create_task(_watch(publisher, inflight), name="chaos-watch"))
+        looking.append(asyncio.create_task(_watch(inflight, lambda: publisher.active), name="chaos-watch"))
 
-    ports = chaos_ports(ProviderClient(args.provider, inflight))
+    ports = chaos_ports(client)
     await run_worker(load_settings(), take_over=True, registry=chaos_registry(), ports=ports, starting=starting)
     for task in looking:
         task.cancel()
 
 
-async def _watch(publisher: Publisher, inflight: InFlight) -> None:
+async def _research(args: argparse.Namespace) -> None:
+    inflight, client = _counting(args)
+    looking = asyncio.create_task(_watch(inflight, lambda: False), name="chaos-watch")
+    settings = load_settings()
+    await run_research(settings, take_over=True, ports=research_ports(settings, clickhouse_of(settings), client))
+    looking.cancel()
+
+
+async def _watch(inflight: InFlight, publishing: Callable[[], bool]) -> None:
     loop = asyncio.get_running_loop()
     while True:
-        inflight.publishing(publisher.active)
+        inflight.publishing(publishing())
         before = loop.time()
         await asyncio.sleep(_LOOK_S)
         if loop.time() - before > STARVED_S:
@@ -92,6 +109,9 @@ async def _watch(publisher: Publisher, inflight: InFlight) -> None:
 async def _sink(args: argparse.Namespace) -> None:
     _listen(args.control)
     await run_sink(load_settings(), registry=chaos_registry())
+
+
+_WORKS = {"worker": _worker, "research": _research, "sink": _sink}
 
 
 if __name__ == "__main__":

@@ -8,17 +8,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+from aiokafka import TopicPartition
 from msgspec.structs import replace
 
+from lab.chaos.asker import must_end
 from lab.chaos.inflight import Counters, InFlight, read_counters
-from lab.chaos.plan import SHORT, SINK_POINTS, WORKER_POINTS, Shape, plan, shaped
+from lab.chaos.outcome import Research
+from lab.chaos.plan import RESEARCH_POINTS, SHORT, SINK_POINTS, WORKER_POINTS, Shape, plan, shaped
 from lab.chaos.provider import FAULTS
-from lab.chaos.tally import Tally
+from lab.chaos.tally import Tally, place
 from lab.chaos.watch import Sample
 from schemas import envelope as wire
+from schemas import events as ev
+from schemas.calls import Call, CallKind
+from schemas.effects import Failure, SearchReply
+from schemas.errors import FailureKind
 from schemas.events import OPENING_NAME
+from schemas.ids import RESEARCH_RUN, uuid5
+from schemas.research_events import AnswerStopped
+from schemas.watches import MAX_EVERY_S, WatchSet
 from streams.failpoints import FAILPOINTS
 from streams.journal.fold import JournalFold
+from streams.watches.rule import WatchState
 
 
 def test_one_seed_gives_one_plan_and_another_seed_another() -> None:
@@ -35,6 +46,7 @@ def test_the_full_run_deals_what_was_promised_at_every_boundary() -> None:
     assert min(injected["zombie"], injected["clickhouse"]) >= 5
     assert {b.point for b in faults if b.kind == "kill"} == set(WORKER_POINTS)
     assert {b.point for b in faults if b.kind == "sink_kill"} == set(SINK_POINTS)
+    assert {b.point for b in faults if b.kind == "research_kill"} == set(RESEARCH_POINTS)
     assert {b.point for b in faults if b.kind == "fault"} == set(FAULTS)
     assert {b.point for b in faults if b.kind.endswith("kill")} - {"anywhere"} <= set(FAILPOINTS)
 
@@ -105,13 +117,15 @@ async def test_all_that_a_thawed_process_calls_may_be_paid_again_until_it_has_be
 
 
 def test_an_offset_that_was_committed_past_an_open_case_is_found() -> None:
-    right, wrong = Sample("worker", 0, 1, 2), Sample("worker", 0, 2, 2)
-    for samples, found in ([right], 0), ([right, wrong], 1):
+    right, wrong, other = (
+        Sample("worker", topic, 0, committed, 2) for topic, committed in (("cases", 1), ("cases", 2), ("research", 2))
+    )
+    for samples, found in ([right, other], 0), ([right, wrong, other], 1):
         tally, part = Tally(samples), JournalFold()
         part.accepted.offer(0, "newsproof.step_failed", "closed long ago", "e0", "cause")
         part.accepted.offer(1, OPENING_NAME, "open", "e1", None)
-        tally._check_samples(0, part, upto=2)
-        assert len(tally.past_open) == found
+        tally._check_samples(TopicPartition("cases", 0), part, upto=2)
+        assert (len(tally.past_open), tally.samples_checked) == (found, len(samples) - 1)
 
 
 def test_calls_are_counted_where_they_reached_a_provider_and_rows_where_a_record_lies() -> None:
@@ -137,3 +151,59 @@ def test_calls_are_counted_where_they_reached_a_provider_and_rows_where_a_record
         "llm_calls": 2,
         "tool_calls": 6,
     }
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TURN = uuid5("turn")
+
+
+def told(tally: Tally, event: ev.Event, *, offset: int = 0, accepted: bool = True) -> None:
+    """Show one record of a question to the tally."""
+    _, value, headers = wire.encode(event, id="e", case_id=TURN, causation_id=None, run_id=RESEARCH_RUN, time=NOW)
+    tally._see(wire.read_envelope(headers), accepted, SimpleNamespace(partition=1, offset=offset, value=value))
+
+
+def searched(kind: CallKind = "search", failed: FailureKind | None = None) -> ev.EffectCompleted:
+    """A reply of one and the same call."""
+    found = SearchReply(provider="offline", query="", results=())
+    call = Call(
+        kind=kind, provider="offline", mode="offline", request_hash="h", latency_ms=1, cost_usd=None, replied_at=NOW,
+        reply=Failure(kind=failed, message="", retryable=True) if failed else found, error=failed,
+    )  # fmt: skip
+    return ev.EffectCompleted(step="search", request_hash="h", calls=(call,))
+
+
+def test_of_a_question_the_ends_are_counted_and_the_calls_that_had_an_answer_already() -> None:
+    tally = Tally([])
+    told(tally, ev.QuestionAsked(message="", config_hash="", language="en", chat_id="q"))
+    told(tally, searched(failed="timeout"))
+    told(tally, searched())  # asked again, since it had failed
+    told(tally, searched(), accepted=False)  # by two workers at once
+    told(tally, searched("scrape"), offset=9)
+    assert (tally.asked_again, tally.research_calls, tally.case_calls) == (0, {"search": 2}, 0)
+    told(tally, searched())
+    assert tally.asked_again == 1
+    for _ in range(2):
+        told(tally, AnswerStopped(requested_by="page", reason=""))
+    assert (tally.opened, tally.ends, tally.ended) == ({TURN}, {TURN: 2}, 0)
+    assert tally.ends_as == {"newsproof.answer_stopped": 2}
+    assert place(1, 9) not in tally.rows["events"] and place(1, 9, research=True) in tally.rows["events"]
+
+
+def test_a_question_without_an_end_or_with_two_and_a_call_too_many_fail_the_run() -> None:
+    good = Research(
+        workers=1, kills=1, zombies=0, watches=1, asked=3, ended_once=3, ends={}, provider_calls=9, calls={"model": 8},
+        repeated_calls=1, calls_in_flight_at_kills=1,
+    )  # fmt: skip
+    wrong = ({"ended_once": 2}, {"repeated_calls": 2}, {"repeated_calls": -1})
+    assert [[held for *_, held in one.invariants()].count(False) for one in (good, *(replace(good, **w) for w in wrong))] == [
+        0, 1, 1, 1,
+    ]  # fmt: skip
+
+
+def test_a_watch_that_opened_no_investigation_counts_as_one_that_never_ends() -> None:
+    state = WatchState()
+    for id in ("w1", "w2"):
+        state.fold(1, WatchSet(id=id, subject="x", every_s=MAX_EVERY_S, language="en", by="chaos"))
+    state.watches["w1"].investigation = "opened"
+    assert must_end({"question"}, {"w1", "w2"}, state) == {"question", "opened", "w2"}

@@ -13,7 +13,7 @@ from agents.graphs import research
 from agents.investigation.subject import asked, subject_key, subject_of
 from agents.investigation.words import not_done
 from agents.specification import case_after, run_case
-from schemas.effects import CallModel, Failure, ModelReply, Search
+from schemas.effects import CallModel, Failure, ModelReply, Search, request_hash
 from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
 from schemas.investigation_events import BriefWritten, Limits
 from schemas.research_events import AnswerStopped
@@ -119,6 +119,20 @@ def test_what_fails_costs_its_part_and_the_brief_names_it():
     assert any("No critic read" in line for line in brief.not_done) and any(
         "No model wrote" in s for s in brief.not_done
     )
+
+
+def test_a_critic_who_sends_no_json_is_asked_again_and_the_others_are_not():
+    garbage = Failure(kind="invalid_output", message="no JSON", retryable=True)
+    asked_of: Counter[str] = Counter()
+
+    def model(call: CallModel) -> Failure | None:
+        asked_of[request_hash(call)] += call.task == "critique"
+        first = call.task == "critique" and sum(asked_of.values()) == 1
+        return garbage if first else None
+
+    brief = investigated(at=DATES[1], model=model).events[-1]
+    assert brief.path == "complete"
+    assert sorted(asked_of.values())[-3:] == [1, 1, 2]
 
 
 def test_without_any_model_it_ends_as_failed_and_a_stop_ends_it_without_a_brief():
