@@ -13,6 +13,9 @@ export function empty(text, hint = null, action = null) {
   return h("div", { class: "state" }, icon(QUIET), h("p", {}, text), hint && h("p", { class: "hint" }, hint), action);
 }
 
+/** What an empty page has to do: news. */
+export const publishLink = () => h("a", { class: "button", href: "/publish" }, t("nothing.publish"));
+
 /** What a failed request says, as an alert, with a button that tries again. */
 export function failed(error, retry = null) {
   const [said, todo] = explained(error);
@@ -33,7 +36,7 @@ export async function fill(place, load, signal) {
     if (!signal.aborted) place.replaceChildren(made);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    place.replaceChildren(failed(error, () => fill(place, load, signal)));
+    place.replaceChildren(failed(error, error.passing === false ? null : () => fill(place, load, signal)));
   }
 }
 

@@ -10,6 +10,12 @@ export function tellStatus(status) {
   told.dispatchEvent(new Event("status"));
 }
 
+/** Call `look(status)` once: now, or when something is known. */
+export function whenKnown(look) {
+  if (last !== null) look(last);
+  else told.addEventListener("status", () => look(last), { once: true });
+}
+
 /** Call `look(status)` now, where something is known, and whenever it is said anew. */
 export function onStatus(look, signal) {
   if (last !== null) look(last);

@@ -4,6 +4,7 @@ import { h, words } from "../dom.js";
 import { cost, duration, number, usd, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce } from "../states.js";
+import { whenKnown } from "../status.js";
 
 export function calls(all) {
   if (all.length === 0) return h("p", { class: "hint" }, t("case.calls.none"));
@@ -38,8 +39,15 @@ export function prompts(all, configHash) {
 export function replay({ case: one }) {
   const id = one.case_id;
   return h("div", { class: "commands" }, h("p", { class: "hint" }, t("case.replay.how")),
-    command(`./run case replay ${id}`), h("p", { class: "hint" }, t("case.replay.prompt")), command(`./run case replay ${id} --prompt synthesize=FILE.md`),
-    h("p", { class: "hint" }, t("case.replay.read")), command(`./run case ${id}`));
+    ownCommand(`case replay ${id}`), h("p", { class: "hint" }, t("case.replay.prompt")), ownCommand(`case replay ${id} --prompt synthesize=FILE.md`),
+    h("p", { class: "hint" }, t("case.replay.read")), ownCommand(`case ${id}`));
+}
+
+/** A command of this program, with its data directory, as soon as the system has said where it lies. */
+export function ownCommand(text, before = "") {
+  const place = h("div", {});
+  whenKnown(({ command: program }) => place.append(command(`${before}${program} ${text}`)));
+  return place;
 }
 
 /** A command that can be copied. */

@@ -5,6 +5,7 @@ import { h, replace, words } from "../dom.js";
 import { number } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce, failed, loading } from "../states.js";
+import { stackedTable } from "../tables.js";
 import { agoTime } from "../times.js";
 
 const PAGE = 50;
@@ -37,13 +38,12 @@ export function letterTables(signal, changed) {
       return;
     }
     const focus = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const figure = (name, value) => h("td", { class: "n", data: { label: t(name) } }, value);
+    const figure = (value) => h("td", { class: "n" }, value);
     const rows = counts.by_reason.map((one) => h("tr", {}, h("th", { scope: "row" }, words(term(one.reason))),
-      figure("ops.waiting", number(one.waiting)), figure("ops.all", number(one.count)), figure("ops.newest", agoTime(one.newest_at)),
+      figure(number(one.waiting)), figure(number(one.count)), figure(agoTime(one.newest_at)),
       h("td", {}, h("div", { class: "row" }, button(t(open === one.reason ? "ops.hide" : "ops.show"), () => toggle(one.reason), { key: `show ${one.reason}`, expanded: open === one.reason, label: t(open === one.reason ? "ops.hide.of" : "ops.show.of", { reason: term(one.reason) }) }),
         one.waiting > 0 && button(t("ops.requeue_all", { n: one.waiting }), () => ask(one), { key: `all ${one.reason}`, label: t("ops.requeue_all.of", { n: one.waiting, reason: term(one.reason) }) })))));
-    replace(reasons, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("ops.letters.reasons") }, h("table", {},
-      h("thead", {}, h("tr", {}, [[t("ops.reason")], [t("ops.waiting"), 1], [t("ops.all"), 1], [t("ops.newest"), 1], [t("ops.act")]].map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows))));
+    replace(reasons, stackedTable(t("ops.letters.reasons"), [[t("ops.reason")], [t("ops.waiting"), 1], [t("ops.all"), 1], [t("ops.newest"), 1], [t("ops.act")]], rows));
     focusOn(place, focus);
   }
 
