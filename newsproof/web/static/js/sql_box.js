@@ -59,8 +59,8 @@ function answer({ columns, rows, truncated, seconds }) {
   announce(said);
   const place = h("div", {});
   return replace(place,
-    h("p", { class: "hint" }, said, truncated && rows.length > 0 && ` · ${t("sql.truncated")}`),
-    rows.length > 0 && h("p", { class: "csv" }, h("button", { class: "button tiny quiet", type: "button", on: { click: () => save(csvOf([columns.map((one) => one.name), ...rows])) } }, t("csv"))),
+    h("p", { class: "hint row" }, said, truncated && rows.length > 0 && ` · ${t("sql.truncated")}`,
+      rows.length > 0 && h("button", { class: "button tiny quiet", type: "button", on: { click: () => save(csvOf([columns.map((one) => one.name), ...rows])) } }, t("csv"))),
     rows.length === 0 ? empty(t(truncated ? "sql.too_large" : "sql.none")) : dataTable(columns.map((column, at) => ({ name: column.name, field: at })), rows, t("sql.result"), { tall: true }));
 }
 

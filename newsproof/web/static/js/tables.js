@@ -13,9 +13,16 @@ export function dataTable(columns, rows, label, { tall = false } = {}) {
 
 /** A table of rows that are made already. On a phone each becomes a block, in which every value stands behind its column's name. `heads`: name, and whether it holds figures. */
 export function stackedTable(label, heads, rows) {
-  for (const row of rows) [...row.cells].forEach((cell, at) => cell.tagName === "TD" && (cell.dataset.label = heads[at][0]));
-  return h("div", { class: "scroll stacked", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
-    h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows)));
+  for (const row of rows) {
+    row.setAttribute("role", "row"); // named, for what is laid out as blocks may lose its roles
+    [...row.cells].forEach((cell, at) => {
+      cell.setAttribute("role", cell.tagName === "TD" ? "cell" : "rowheader");
+      cell.dataset.label = heads[at][0];
+    });
+  }
+  return h("div", { class: "scroll stacked", tabindex: 0, role: "region", "aria-label": label }, h("table", { role: "table" },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads.map(([name, right]) => h("th", { scope: "col", role: "columnheader", class: right ? "n" : "" }, name)))),
+    h("tbody", { role: "rowgroup" }, rows)));
 }
 
 function shown(value, write, row) {

@@ -881,7 +881,7 @@ export default {
   "ops.budget.spent": "Spent",
   "ops.budget.left": "Left",
   "ops.budget.limit": "Limit",
-  "ops.budget.share": "Left, %",
+  "ops.budget.share": "Share left",
   "ops.breakers.hint": "A provider whose calls fail is not asked for a while, then tried with single calls.",
   "ops.breakers.none": "No provider was asked yet since the workers started.",
   "ops.breaker.closed": "closed: it is asked",
