@@ -15,7 +15,7 @@ export function letterTables(signal, changed) {
   const told = h("div", { class: "ops-told" });
   const reasons = h("div", {});
   const list = h("div", { class: "ops-list" });
-  const place = h("section", { class: "ops-letters", "aria-label": t("ops.letters") }, h("h2", {}, t("ops.letters")), h("p", { class: "hint" }, t("ops.letters.hint")), told, reasons, list);
+  const place = h("section", { class: "ops-letters", hidden: true, "aria-label": t("ops.letters") }, h("h2", {}, t("ops.letters")), h("p", { class: "hint" }, t("ops.letters.hint")), told, reasons, list);
   let counts = null;
   let open = null; // the reason whose letters are listed
   let items = [];
@@ -24,6 +24,7 @@ export function letterTables(signal, changed) {
   function show(found) {
     const before = counts?.by_reason?.find((one) => one.reason === open);
     counts = found;
+    place.hidden = false;
     draw();
     const now = found?.by_reason.find((one) => one.reason === open);
     if (open !== null && now && (before?.count !== now.count || before?.waiting !== now.waiting)) load(Math.max(PAGE, items.length));
