@@ -83,6 +83,7 @@ class FakeApi:
     """
 
     def __init__(self) -> None:
+        self.sql_rows: list[list[Any]] = []
         self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True, "command": "./run --data-dir .data", **recorded.VITALS}  # fmt: skip
         self.prices: Json = {}
         self.names: dict[str, str] = {}
@@ -291,7 +292,7 @@ class FakeApi:
             {"name": "results", "type": "UInt64"},
             {"name": "p95_ms", "type": "Float64"},
         ]
-        rows = [[row["step"], row["results"], row["p95_ms"]] for row in recorded.ANSWERS["latency"]]
+        rows = self.sql_rows or [[row["step"], row["results"], row["p95_ms"]] for row in recorded.ANSWERS["latency"]]
         return web.json_response({"columns": columns, "rows": rows, "truncated": False, "seconds": 0.012})
 
     # Research

@@ -43,7 +43,7 @@ async def test_a_case_is_told_from_its_opening_to_its_end(fake: FakeApi, opened:
     assert await page.locator(".evidence .tag", has_text="official source").count() == official > 0
     assert await page.locator(".claims > li").count() == len(document["critique"]["claims"])
     assert document["critique"]["claims"][0]["reason"] in await page.locator(".claims > li").first.inner_text()
-    assert f"./run case replay {case_id}" in await page.locator(".case-replay").inner_text()
+    assert f"./run --data-dir .data case replay {case_id}" in await page.locator(".case-replay").inner_text()
     calls = page.locator(".case-calls tbody tr")
     assert await calls.count() == len(document["calls"])
     prompts = await page.locator(".case-prompts").inner_text()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import asyncio
+from typing import Any, get_args
 
 import pytest
 
@@ -111,12 +112,33 @@ async def test_without_prices_there_is_no_study_and_it_says_what_to_do(fake: Fak
     assert await page.locator("img.chart").count() == 6 and not await page.locator("select[name=by]").is_visible()
 
 
+async def saved(saving: Any) -> str:
+    """Return the text of the file that the browser saved."""
+    path = await (await saving.value).path()
+    return await asyncio.to_thread(path.read_text, "utf-8")
+
+
 async def test_sql_is_asked_with_ctrl_enter_and_a_refusal_says_what_to_write(fake: FakeApi, opened: Opened) -> None:
     page = (await opened("/analytics")).page
     await page.locator("#sql").press("Control+Enter")
     rows = page.get_by_role("region", name="Result").locator("tbody tr")
     await rows.first.wait_for()
     assert await rows.count() == len(recorded.ANSWERS["latency"])
+    async with page.expect_download() as saving:
+        await page.get_by_role("button", name="Save as CSV").click()
+    lines = (await saved(saving)).splitlines()
+    step, results, p95 = (recorded.ANSWERS["latency"][0][name] for name in ("step", "results", "p95_ms"))
+    assert (lines[0], lines[1], len(lines)) == (
+        "step,results,p95_ms",
+        f"{step},{results},{p95:g}",
+        1 + await rows.count(),
+    )
+    fake.sql_rows = [["=cmd()", None, -1.5], ['a "b", c', 2, 0.0]]
+    await page.locator("#sql").press("Control+Enter")
+    await page.get_by_text("=cmd()").wait_for()
+    async with page.expect_download() as saving:
+        await page.get_by_role("button", name="Save as CSV").click()
+    assert await saved(saving) == 'step,results,p95_ms\n\'=cmd(),,-1.5\n"a ""b"", c",2,0\n'
     await page.fill("#sql", "SELECT repeat('x', 1e9)")
     await page.locator("#sql").press("Control+Enter")
     await page.get_by_text("The first row is larger than what is shown here").wait_for()
@@ -149,7 +171,7 @@ async def test_without_runs_the_page_says_how_to_make_one(fake: FakeApi, opened:
     fake.runs = []
     page = (await opened("/backtests")).page
     await page.get_by_text("There is no backtest yet.").wait_for()
-    assert "./run backtest run --sample-log" in await page.locator("main").inner_text()
+    assert "./run --data-dir .data backtest run --sample-log" in await page.locator("main").inner_text()
 
 
 async def test_the_language_is_the_browsers_until_another_is_chosen(fake: FakeApi, opened: Opened) -> None:

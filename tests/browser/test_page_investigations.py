@@ -11,6 +11,7 @@ from tests.browser.watched_page import comes_to_be
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+PHONE = {"width": 390, "height": 844}
 SUBJECT = "Monitor DeepSeek's latest developments"
 
 
@@ -80,6 +81,11 @@ async def test_a_subject_is_watched_paused_and_let_go_and_what_fails_is_said(fak
     row = page.locator(".watches tbody tr")
     await row.wait_for()
     assert "每 6 小时" in await row.inner_text() and "2 处变化" in await row.inner_text()
+    await page.set_viewport_size(PHONE)
+    wide, there = await row.evaluate(
+        "(one) => [one.closest('.scroll').scrollWidth, one.closest('.scroll').clientWidth]"
+    )
+    assert wide <= there, "on a phone a watch is a block, every value behind its name"
     await row.get_by_role("button", name="暂停").click()
     await row.get_by_role("button", name="恢复").wait_for()
     await row.get_by_role("button", name="结束").click()

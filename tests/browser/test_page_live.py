@@ -228,6 +228,16 @@ async def test_a_lost_connection_is_shown_and_taken_up_where_it_ended(fake: Fake
     await page.locator('.signal[data-id="meanwhile"]').wait_for()
     await page.locator(LIVE).wait_for()
     assert await page.locator('.signal[data-id="before"]').count() == 1
+    # Elsewhere, too: the side says no more than is so, and what could not be read is read when the server is back.
+    await fake.stop()
+    await page.evaluate("dispatchEvent(new Event('online'))")  # asks for the status now
+    await page.locator("#link-state .lost", has_text="cannot be reached").wait_for()
+    await page.get_by_role("link", name="Cases").click()
+    await page.locator("main").get_by_role("button", name="Try again").wait_for()
+    await fake.start()
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await page.locator(".case-row").first.wait_for()
+    assert await page.locator("main [role=alert]").count() == 0
 
 
 async def test_what_comes_while_one_reads_moves_nothing_and_waits_above(fake: FakeApi, opened: Opened) -> None:

@@ -10,10 +10,12 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from agents.graphs import research
+from agents.evidence.hosts import host_of
+from agents.graphs import research, verification
 from agents.tables import load_tables
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.news import NewsPublisher
+from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
 from lab.outage.clock import run_virtually, virtual_now
@@ -22,7 +24,7 @@ from schemas.effects import BriefReply, CallModel, ModelReply, RecallReply
 from schemas.errors import ConfigError, ContractError
 from schemas.events import BriefWritten, InvestigationAsked
 from schemas.evidence import PreviousBrief
-from schemas.news import decode_news
+from schemas.news import News, decode_news
 from schemas.topics import partition_of
 from schemas.watches import WatchSet
 from streams.journal.appender import Appender
@@ -37,7 +39,8 @@ from tests.agents.investigation.worlds import DATES, corpus
 from tests.streams.records import TRIAGED, after, opening
 from tests.streams.runtime.test_investigations import SNAPSHOT, Counted, Knows
 from tests.streams.runtime.test_research import Watched, until_ended
-from tests.streams.world import World
+from tests.streams.runtime.test_two_stages import DEEP, offline
+from tests.streams.world import World, news
 
 TABLES = load_tables(demo=False)
 HOURLY = WatchSet(id="clock", subject="DeepSeek", every_s=3600, language="en", by="test")
@@ -136,6 +139,7 @@ class Critic(Watched):
         )
 
 
+@pytest.mark.slow
 async def test_on_kafka_a_watch_is_looked_into_once_publishes_what_is_new_and_obeys(world: World) -> None:
     book = WatchBook(world.address, world.topics, daily_limit=12)
     watch = await book.set(watch_of("关注DeepSeek的最新进展", "6h", on_news=False, by="test"))
@@ -171,9 +175,10 @@ async def test_on_kafka_a_watch_is_looked_into_once_publishes_what_is_new_and_ob
     assert [(e.watch, e.subject, e.language) for e in openings] == [(watch.id, "DeepSeek", "zh")]
     brief = events[-1]
     assert isinstance(brief, BriefWritten) and brief.new_since
-    news = [decode_news(record.value, now=utc_now()) for record in await world.records(world.topics.news)]
-    assert news and {n.source for n in news} == {"watch:deepseek"} and all(n.origins for n in news)
-    assert sorted(brief.published) == sorted(n.case_id for n in news)
+    published = [decode_news(record.value, now=utc_now()) for record in await world.records(world.topics.news)]
+    assert published and {n.source for n in published} == {"watch:deepseek"} and all(n.origins for n in published)
+    assert sorted(brief.published) == sorted(n.case_id for n in published)
+    await its_own_pages_are_no_witnesses(world, published)
 
     (listed,) = await book.views()
     assert (listed.state, listed.fired, listed.source) == ("active", 1, "watch:deepseek")
@@ -189,6 +194,36 @@ async def test_on_kafka_a_watch_is_looked_into_once_publishes_what_is_new_and_ob
         await book.change(short, "resume", by="test")
     with pytest.raises(ConfigError, match="no watch 'nobody'"):
         found(await book.state(), "nobody")
+
+
+async def its_own_pages_are_no_witnesses(world: World, published: list[News]) -> None:
+    """What a watch published is judged as any news is; neither its pages nor others of their owners bear it out.
+
+    For the same words from somebody else they count.
+    """
+    product = next(n for n in published if "V4 Lite" in n.text)
+    await world.publish(news(1, text=product.text, published_at=product.published_at.isoformat()))
+    async with (
+        world.working(verification(), ports=offline(Simulated(), Simulated()), snapshot=DEEP),
+        world.publishing(),
+    ):
+        await world.until_closed(len(published) + 1)
+        await world.until(lambda: _is_final(world, len(published) + 1))
+    final = [s for s in await world.signals() if s.stage == "final"]
+    assert {s.case_id for s in final if s.news_source == "watch:deepseek"} == {n.case_id for n in published}
+    mine, other = (
+        next(s for s in final if s.summary == product.text and s.news_source == source)
+        for source in ("watch:deepseek", "wire")
+    )
+    told = {e.url: e for e in mine.evidence if e.stance == "supports"}
+    own = {url for url in told if any(host_of(url) == host_of(origin) for origin in product.origins)}
+    assert own & set(product.origins) and not any(told[url].independent for url in own)
+    assert mine.verdict == "unconfirmed"
+    assert mine.supporting_sources == len(told.keys() - own) == 1 < (other.supporting_sources or 0)
+
+
+async def _is_final(world: World, count: int) -> bool:
+    return sum(s.stage == "final" for s in await world.signals()) == count
 
 
 @pytest.mark.parametrize(

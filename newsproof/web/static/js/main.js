@@ -136,10 +136,12 @@ function drawStatus(status) {
 
 function drawTrouble(kind, about) {
   const place = byId("trouble");
-  if (place.dataset.kind === String(kind) && kind !== "away") return;
-  place.dataset.kind = String(kind);
+  const drawn = `${kind} ${language()}`;
+  if (place.dataset.drawn === drawn && kind !== "away") return;
+  place.dataset.drawn = drawn;
   place.hidden = kind === null;
   if (kind === "away") replace(place, h("strong", {}, t("system.away")), about.map((line) => h("span", {}, line)));
+  if (kind === "unreachable") replace(byId("link-state"), h("span", { class: "state-dot lost" }, t("error.unreachable")));
   if (kind === "unreachable") replace(place, h("strong", {}, t("error.unreachable")), h("span", {}, t("error.unreachable.do")));
   if (kind === "token") replace(place, h("strong", {}, t("token.needed")), h("a", { href: `/login?next=${encodeURIComponent(location.pathname + location.search)}` }, t("token.log_in")));
 }

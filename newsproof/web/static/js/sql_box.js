@@ -59,6 +59,25 @@ function answer({ columns, rows, truncated, seconds }) {
   announce(said);
   const place = h("div", {});
   return replace(place,
-    h("p", { class: "hint" }, said, truncated && rows.length > 0 && ` · ${t("sql.truncated")}`),
+    h("p", { class: "hint row" }, said, truncated && rows.length > 0 && ` · ${t("sql.truncated")}`,
+      rows.length > 0 && h("button", { class: "button tiny quiet", type: "button", on: { click: () => save(csvOf([columns.map((one) => one.name), ...rows])) } }, t("csv"))),
     rows.length === 0 ? empty(t(truncated ? "sql.too_large" : "sql.none")) : dataTable(columns.map((column, at) => ({ name: column.name, field: at })), rows, t("sql.result"), { tall: true }));
+}
+
+/** What stands there as CSV, as the server writes its tables: a text that a spreadsheet would take for a formula begins with an apostrophe. */
+function csvOf(lines) {
+  const cell = (value) => {
+    const text = typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "");
+    const shown = typeof value !== "number" && /^ *[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  };
+  return lines.map((line) => `${line.map(cell).join(",")}\n`).join("");
+}
+
+function save(text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = "newsproof-sql.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser reads it after this turn
 }

@@ -2,6 +2,7 @@
 
 import { h, icon, words } from "./dom.js";
 import { asWritten, t } from "./i18n.js";
+import { nextStatus } from "./status.js";
 
 const QUIET = ["M4 18h16", "M4 14l4-3 4 2 4-5 4 3"];
 
@@ -13,15 +14,20 @@ export function empty(text, hint = null, action = null) {
   return h("div", { class: "state" }, icon(QUIET), h("p", {}, text), hint && h("p", { class: "hint" }, hint), action);
 }
 
-/** What a failed request says, as an alert, with a button that tries again. */
+/** What an empty page has to do: news. */
+export const publishLink = () => h("a", { class: "button", href: "/publish" }, t("nothing.publish"));
+
+/** What a failed request says, as an alert, with a button that tries again; what could not be reached is tried again by itself, too. */
 export function failed(error, retry = null) {
-  const [said, todo] = explained(error);
-  return h("div", { class: "notice error", role: "alert" }, words(said, "p"), todo && words(todo, "p"),
+  const [said, todo] = explained(error, retry !== null);
+  const place = h("div", { class: "notice error", role: "alert" }, words(said, "p"), todo && words(todo, "p"),
     retry && h("p", {}, h("button", { class: "button tiny", type: "button", on: { click: retry } }, t("retry"))));
+  if (retry && error?.message === "unreachable") nextStatus(() => place.isConnected && retry());
+  return place;
 }
 
-export function explained(error) {
-  if (error?.message === "unreachable") return [t("error.unreachable"), t("error.unreachable.do")];
+export function explained(error, again = false) {
+  if (error?.message === "unreachable") return [t("error.unreachable"), t(`error.unreachable.${again ? "again" : "then"}`)];
   return [asWritten(error?.message) || t("error.unknown"), asWritten(error?.todo || "")];
 }
 
@@ -33,7 +39,7 @@ export async function fill(place, load, signal) {
     if (!signal.aborted) place.replaceChildren(made);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    place.replaceChildren(failed(error, () => fill(place, load, signal)));
+    place.replaceChildren(failed(error, error.passing === false ? null : () => fill(place, load, signal)));
   }
 }
 

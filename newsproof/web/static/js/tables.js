@@ -11,6 +11,20 @@ export function dataTable(columns, rows, label, { tall = false } = {}) {
       h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(({ field, write }, at) => h("td", { class: right[at] ? "n" : "" }, words(shown(row[field], write, row)))))))));
 }
 
+/** A table of rows that are made already. On a phone each becomes a block, in which every value stands behind its column's name. `heads`: name, and whether it holds figures. */
+export function stackedTable(label, heads, rows) {
+  for (const row of rows) {
+    row.setAttribute("role", "row"); // named, for what is laid out as blocks may lose its roles
+    [...row.cells].forEach((cell, at) => {
+      cell.setAttribute("role", cell.tagName === "TD" ? "cell" : "rowheader");
+      cell.dataset.label = heads[at][0];
+    });
+  }
+  return h("div", { class: "scroll stacked", tabindex: 0, role: "region", "aria-label": label }, h("table", { role: "table" },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads.map(([name, right]) => h("th", { scope: "col", role: "columnheader", class: right ? "n" : "" }, name)))),
+    h("tbody", { role: "rowgroup" }, rows)));
+}
+
 function shown(value, write, row) {
   if (write) return write(value, row);
   if (value === null || value === undefined) return "–";

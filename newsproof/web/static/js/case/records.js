@@ -4,6 +4,8 @@ import { h, words } from "../dom.js";
 import { cost, duration, number, usd, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce } from "../states.js";
+import { whenKnown } from "../status.js";
+import { stackedTable } from "../tables.js";
 
 export function calls(all) {
   if (all.length === 0) return h("p", { class: "hint" }, t("case.calls.none"));
@@ -14,9 +16,7 @@ export function calls(all) {
   const right = new Set(["latency", "tokens", "cost"]);
   return h("div", {},
     h("p", { class: "hint" }, t("case.calls.sum", { n: all.length, cost: cost(sum, unpriced) }), unpriced > 0 && ` ${t("case.calls.unpriced", { n: unpriced })}`),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("case.calls") }, h("table", {},
-      h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col", class: right.has(name) ? "n" : "" }, t(`calls.${name}`))))),
-      h("tbody", {}, all.map((one) => h("tr", {},
+    stackedTable(t("case.calls"), columns.map((name) => [t(`calls.${name}`), right.has(name)]), all.map((one) => h("tr", {},
         h("th", { scope: "row" }, term(one.event)),
         h("td", {}, term(one.kind)),
         h("td", {}, words(one.model || one.provider || "–")),
@@ -24,7 +24,7 @@ export function calls(all) {
         h("td", { class: "n" }, duration(one.latency_ms)),
         h("td", { class: "n" }, number(tokens(one) || null)),
         h("td", { class: "n" }, usd(one.cost_usd, t("unknown"))),
-        h("td", {}, one.error && h("span", { class: "tag down" }, term(one.error)), one.cached && h("span", { class: "tag" }, t("searches.cached")), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by")), one.mode && one.mode !== "live" && h("span", { class: "tag warn" }, term(one.mode)))))))));
+        h("td", {}, one.error && h("span", { class: "tag down" }, term(one.error)), one.cached && h("span", { class: "tag" }, t("searches.cached")), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by")), one.mode && one.mode !== "live" && h("span", { class: "tag warn" }, term(one.mode)))))));
 }
 
 const tokens = (one) => (one.usage_input_tokens ?? 0) + (one.usage_output_tokens ?? 0);
@@ -38,8 +38,15 @@ export function prompts(all, configHash) {
 export function replay({ case: one }) {
   const id = one.case_id;
   return h("div", { class: "commands" }, h("p", { class: "hint" }, t("case.replay.how")),
-    command(`./run case replay ${id}`), h("p", { class: "hint" }, t("case.replay.prompt")), command(`./run case replay ${id} --prompt synthesize=FILE.md`),
-    h("p", { class: "hint" }, t("case.replay.read")), command(`./run case ${id}`));
+    ownCommand(`case replay ${id}`), h("p", { class: "hint" }, t("case.replay.prompt")), ownCommand(`case replay ${id} --prompt synthesize=FILE.md`),
+    h("p", { class: "hint" }, t("case.replay.read")), ownCommand(`case ${id}`));
+}
+
+/** A command of this program, with its data directory, as soon as the system has said where it lies. */
+export function ownCommand(text, before = "") {
+  const place = h("div", {});
+  whenKnown(({ command: program }) => place.append(command(`${before}${program} ${text}`)));
+  return place;
 }
 
 /** A command that can be copied. */

@@ -3,6 +3,7 @@
 import { h, words } from "../dom.js";
 import { duration, number, usd } from "../format.js";
 import { t, term } from "../i18n.js";
+import { stackedTable } from "../tables.js";
 
 export function thoughtStep(data) {
   const said = (name, text) => text && h("div", {}, h("dt", {}, t(`step.${name}`)), words(text, "dd"));
@@ -17,6 +18,5 @@ function calls(all) {
   if (all.length === 0) return null;
   const row = (one) => h("tr", {}, h("th", { scope: "row" }, term(one.kind)), h("td", {}, words(one.model || one.provider || "–")), h("td", { class: "text" }, words(one.query || one.prompt || "–")),
     h("td", { class: "n" }, one.error ? h("span", { class: "tag down" }, term(one.error)) : one.hits ?? "–"), h("td", { class: "n" }, duration(one.latency_ms)), h("td", { class: "n" }, usd(one.cost_usd)));
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("step.calls") }, h("table", {},
-    h("thead", {}, h("tr", {}, ["call", "by", "asked", "hits", "took", "usd"].map((name, at) => h("th", { scope: "col", class: at > 2 ? "n" : "" }, t(`step.${name}`))))), h("tbody", {}, all.map(row))));
+  return stackedTable(t("step.calls"), ["call", "by", "asked", "hits", "took", "usd"].map((name, at) => [t(`step.${name}`), at > 2]), all.map(row));
 }

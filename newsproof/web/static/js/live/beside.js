@@ -18,13 +18,13 @@ export function beside(place, signal, does, gone) {
     h("div", { class: "row beside-head" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
       closeButton(does.close)),
     words(summaryOf(signal) || t("untitled"), "h2", { class: "beside-title" }),
-    said,
     confidenceMove(signal.preliminary_confidence, signal.confidence),
     h("div", { class: "row" },
       h("a", { class: "button main tiny", href: `/case/${encodeURIComponent(signal.case_id)}` }, t("beside.case")),
       h("button", { class: "button tiny", type: "button", "aria-pressed": String(does.isSeen(signal)), "aria-keyshortcuts": "a", on: { click: () => does.acknowledge(signal) } }, t("beside.seen")),
       h("button", { class: "button quiet tiny", type: "button", on: { click: () => does.mute("asset", signal.asset) } }, t("beside.mute", { what: signal.asset || t("asset.none") })),
       h("button", { class: "button quiet tiny", type: "button", on: { click: () => does.mute("source", signal.news_source) } }, t("beside.mute", { what: signal.news_source }))),
+    said, // below what is pressed: it comes later than the rest
     flagTags(flagsBesideStrip(signal.risk_flags)),
     h("p", { class: "small faint" }, [
       t("beside.from", { source: signal.news_source, at: dateTime(signal.published_at) }), t("case.valid", { until: dateTime(signal.valid_until) }), does.price(signal) && priceWords(does.price(signal)),
@@ -43,10 +43,11 @@ async function sentence(place, { case_id: id }, gone) {
   try {
     const found = await getJson(`cases/${encodeURIComponent(id)}`, {}, gone);
     const text = found.sentence?.[language()];
-    if (text && !gone.aborted) replace(place, words(text));
+    if (text && !gone.aborted) return replace(place, words(text));
   } catch {
     // The evidence below says the same in more words.
   }
+  place.hidden = true;
 }
 
 function evidence({ evidence: all }) {

@@ -5,6 +5,7 @@ import { h, replace, words } from "../dom.js";
 import { number } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce, failed, loading } from "../states.js";
+import { stackedTable } from "../tables.js";
 import { agoTime } from "../times.js";
 
 const PAGE = 50;
@@ -14,7 +15,7 @@ export function letterTables(signal, changed) {
   const told = h("div", { class: "ops-told" });
   const reasons = h("div", {});
   const list = h("div", { class: "ops-list" });
-  const place = h("section", { class: "ops-letters", "aria-label": t("ops.letters") }, h("h2", {}, t("ops.letters")), h("p", { class: "hint" }, t("ops.letters.hint")), told, reasons, list);
+  const place = h("section", { class: "ops-letters", hidden: true, "aria-label": t("ops.letters") }, h("h2", {}, t("ops.letters")), h("p", { class: "hint" }, t("ops.letters.hint")), told, reasons, list);
   let counts = null;
   let open = null; // the reason whose letters are listed
   let items = [];
@@ -23,6 +24,7 @@ export function letterTables(signal, changed) {
   function show(found) {
     const before = counts?.by_reason?.find((one) => one.reason === open);
     counts = found;
+    place.hidden = false;
     draw();
     const now = found?.by_reason.find((one) => one.reason === open);
     if (open !== null && now && (before?.count !== now.count || before?.waiting !== now.waiting)) load(Math.max(PAGE, items.length));
@@ -37,13 +39,12 @@ export function letterTables(signal, changed) {
       return;
     }
     const focus = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const figure = (name, value) => h("td", { class: "n", data: { label: t(name) } }, value);
+    const figure = (value) => h("td", { class: "n" }, value);
     const rows = counts.by_reason.map((one) => h("tr", {}, h("th", { scope: "row" }, words(term(one.reason))),
-      figure("ops.waiting", number(one.waiting)), figure("ops.all", number(one.count)), figure("ops.newest", agoTime(one.newest_at)),
+      figure(number(one.waiting)), figure(number(one.count)), figure(agoTime(one.newest_at)),
       h("td", {}, h("div", { class: "row" }, button(t(open === one.reason ? "ops.hide" : "ops.show"), () => toggle(one.reason), { key: `show ${one.reason}`, expanded: open === one.reason, label: t(open === one.reason ? "ops.hide.of" : "ops.show.of", { reason: term(one.reason) }) }),
         one.waiting > 0 && button(t("ops.requeue_all", { n: one.waiting }), () => ask(one), { key: `all ${one.reason}`, label: t("ops.requeue_all.of", { n: one.waiting, reason: term(one.reason) }) })))));
-    replace(reasons, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("ops.letters.reasons") }, h("table", {},
-      h("thead", {}, h("tr", {}, [[t("ops.reason")], [t("ops.waiting"), 1], [t("ops.all"), 1], [t("ops.newest"), 1], [t("ops.act")]].map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows))));
+    replace(reasons, stackedTable(t("ops.letters.reasons"), [[t("ops.reason")], [t("ops.waiting"), 1], [t("ops.all"), 1], [t("ops.newest"), 1], [t("ops.act")]], rows));
     focusOn(place, focus);
   }
 

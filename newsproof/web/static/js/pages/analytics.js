@@ -8,7 +8,7 @@ import { periodChoice, periodOf } from "../period.js";
 import { picture } from "../picture.js";
 import { uncheckedWords } from "../signal_row.js";
 import { sqlBox } from "../sql_box.js";
-import { empty, fill } from "../states.js";
+import { empty, fill, publishLink } from "../states.js";
 import { csvLink, studySection } from "../study.js";
 import { dataTable } from "../tables.js";
 import { VERDICTS } from "../vocabulary.js";
@@ -62,7 +62,7 @@ export function mount(main, { query, signal, setTitle }) {
 function report(found, period, signal) {
   const { answers } = found;
   const whole = Object.keys(period).length === 0;
-  if (found.is_empty) return empty(t("analytics.empty"), `${whole ? "" : t("period.longer")} ${t("live.empty.do")}`);
+  if (found.is_empty) return empty(t("analytics.empty"), whole ? null : t("period.longer"), publishLink());
   const outcomes = answers.calibration.length > 0;
   const shown = PARTS.filter(({ name }) => outcomes || name !== "reliability");
   const sections = shown.map((part) => section(part, found, period, signal));

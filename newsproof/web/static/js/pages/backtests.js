@@ -1,6 +1,7 @@
 // Backtests: the runs there are, and two of them beside each other.
 
 import { getJson } from "../api.js";
+import { ownCommand } from "../case/records.js";
 import { interval } from "../drawings.js";
 import { h, replace, words } from "../dom.js";
 import { confidence, dateTime, fixed, known, number, signed, usd } from "../format.js";
@@ -26,7 +27,7 @@ export function mount(main, { query, signal, setTitle }) {
     const { items } = await getJson("backtests", {}, signal);
     if (items.length === 0) {
       compared.hidden = true;
-      return h("div", {}, empty(t("backtests.empty"), t("backtests.empty.do")), h("p", { class: "center" }, h("code", {}, "./run backtest run --sample-log")));
+      return h("div", {}, empty(t("backtests.empty"), t("backtests.empty.do"), h("div", { class: "commands" }, ownCommand("backtest run --sample-log"))));
     }
     compare();
     return runs(items, chosen, compare);

@@ -6,7 +6,7 @@ import { confidence } from "../format.js";
 import { t, term } from "../i18n.js";
 import { showCase } from "../case/story.js";
 import { follow } from "../sse.js";
-import { empty, failed, fill, loading } from "../states.js";
+import { empty, failed, fill, loading, publishLink } from "../states.js";
 import { agoTime } from "../times.js";
 import { EVENT_TYPES } from "../vocabulary.js";
 
@@ -88,7 +88,7 @@ function showList(main, { query, signal, setTitle }) {
       next = found.next;
       more.hidden = !next;
       const filtered = [...query.keys()].length > 0;
-      replace(message, list.childElementCount === 0 && empty(t(filtered ? "cases.none" : "cases.empty"), filtered ? null : t("live.empty.do")));
+      replace(message, list.childElementCount === 0 && empty(t(filtered ? "cases.none" : "cases.empty"), null, !filtered && publishLink()));
       settle();
       // The focus was on the button below: reading goes on at the first row that came.
       if (before !== null) rows[0]?.querySelector(".case-link").focus();

@@ -1,11 +1,13 @@
 // Operations: how the installation is, what is not as it should be, and what to do about it. What nobody says is "unknown".
 
 import { getJson } from "../api.js";
+import { ownCommand } from "../case/records.js";
 import { h, replace, words } from "../dom.js";
 import { dateTime, duration, known, number, usd } from "../format.js";
 import { t, term } from "../i18n.js";
 import { letterTables } from "../operations/letters.js";
 import { failed, loading } from "../states.js";
+import { stackedTable } from "../tables.js";
 import { agoTime } from "../times.js";
 
 const EVERY_MS = 5_000;
@@ -65,9 +67,6 @@ const head = (name, hint) => [h("h2", {}, t(`ops.${name}`)), hint && h("p", { cl
 const seconds = (value) => duration(value * 1000);
 const sum = (values) => (values.every((one) => !known(one)) ? null : values.reduce((all, one) => all + (one ?? 0), 0));
 
-const table = (label, heads, rows) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
-  h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows)));
-
 /** Section by section: what of the answer it shows. */
 const DRAWN = { problems, figures, processes, budget, breakers, audit };
 
@@ -123,7 +122,7 @@ function processes(found) {
     h("td", {}, one.state === "away" ? (one.seen_at ? agoTime(one.seen_at) : t(one.kind === "server" ? "unknown" : "ops.never_seen")) : t("ops.now")),
     h("td", { class: "text" }, Object.entries(one.waits_for).map(([what, why]) => `${what}${t("colon")}${why}`).join("; ")), h("td", {}, t(`ops.kind.${one.kind}`))));
   return h("div", {}, head("processes"), found.processes.length === 0 && h("p", { class: "notice warn" }, t("ops.processes.none")),
-    table(t("ops.processes"), [[t("ops.name")], [t("ops.state")], [t("ops.seen")], [t("ops.waits_for")], [t("ops.kind")]], rows));
+    stackedTable(t("ops.processes"), [[t("ops.name")], [t("ops.state")], [t("ops.seen")], [t("ops.waits_for")], [t("ops.kind")]], rows));
 }
 
 function budget(found) {
@@ -134,14 +133,14 @@ function budget(found) {
     return h("tr", {}, h("th", { scope: "row" }, t(`ops.budget.${one.kind}`)), h("td", { class: "n" }, say(one.spent)), h("td", { class: "n" }, say(one.left)), h("td", { class: "n" }, say(one.limit)),
       h("td", { class: "n" }, one.limit > 0 ? `${number((100 * one.left) / one.limit)} %` : "–"));
   });
-  return h("div", {}, head("budget", t("ops.budget.hint")), table(t("ops.budget"), [[t("ops.budget.kind")], [t("ops.budget.spent"), 1], [t("ops.budget.left"), 1], [t("ops.budget.limit"), 1], [t("ops.budget.share"), 1]], rows));
+  return h("div", {}, head("budget", t("ops.budget.hint")), stackedTable(t("ops.budget"), [[t("ops.budget.kind")], [t("ops.budget.spent"), 1], [t("ops.budget.left"), 1], [t("ops.budget.limit"), 1], [t("ops.budget.share"), 1]], rows));
 }
 
 function breakers(found) {
   if (found.breakers === null || found.breakers.length === 0) return h("div", {}, head("breakers"), h("p", { class: "hint" }, t(found.breakers === null ? "ops.unknown.figures" : "ops.breakers.none")));
   const rows = found.breakers.map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.provider)), h("td", {}, h("span", { class: `tag ${{ closed: "up", half_open: "warn" }[one.state] ?? "down"}` }, t(`ops.breaker.${one.state}`))),
     h("td", {}, term(one.kind)), h("td", {}, words(one.model || "–")), h("td", {}, words(one.process)), h("td", { class: "n" }, said(one.opened, number))));
-  return h("div", {}, head("breakers", t("ops.breakers.hint")), table(t("ops.breakers"), [[t("ops.provider")], [t("ops.state")], [t("ops.call")], [t("ops.model")], [t("ops.process")], [t("ops.opened"), 1]], rows));
+  return h("div", {}, head("breakers", t("ops.breakers.hint")), stackedTable(t("ops.breakers"), [[t("ops.provider")], [t("ops.state")], [t("ops.call")], [t("ops.model")], [t("ops.process")], [t("ops.opened"), 1]], rows));
 }
 
 function audit(found) {
@@ -149,5 +148,5 @@ function audit(found) {
   const broken = Object.entries(last?.broken ?? {}).filter(([, n]) => n > 0).map(([name, n]) => t(`ops.audit.${name}`, { n: number(n) }));
   return h("div", {}, head("audit"), last === null ? h("p", { class: "hint" }, t("ops.audit.none")) : h("p", { class: "row" },
     h("span", { class: `tag ${last.clean ? "up" : "down"}` }, t(last.clean ? "ops.audit.clean" : "ops.audit.broken")), h("span", {}, dateTime(last.at)), h("span", {}, broken.join("; "))),
-  h("p", { class: "hint" }, t("ops.audit.do"), " ", h("code", {}, "./run audit")));
+  h("p", { class: "hint" }, t("ops.audit.do")), ownCommand("audit"));
 }

@@ -1,11 +1,11 @@
 // Publish one news item, as `newsproof publish` does.
 
 import { postJson } from "../api.js";
-import { command } from "../case/records.js";
+import { ownCommand } from "../case/records.js";
 import { h, replace } from "../dom.js";
 import { t } from "../i18n.js";
 import { failed } from "../states.js";
-import { lastStatus, onStatus } from "../status.js";
+import { lastStatus } from "../status.js";
 
 const FIELDS = { source: 256, published_at: 40, external_id: 512, url: 2000, author: 256, language: 20 };
 
@@ -16,7 +16,6 @@ export function mount(main, { signal, setTitle }) {
     h("input", { class: "input", name, maxlength: FIELDS[name], autocomplete: "off", placeholder: t(`news.${name}.out`), ...more }));
   const text = h("textarea", { class: "input", name: "text", rows: 5, required: true, placeholder: t("news.text.out") });
   const send = h("button", { class: "button main" }, t("news.send"));
-  const commands = h("div", { class: "commands" });
   const form = h("form", { class: "publish-form", on: {
     submit: (event) => {
       event.preventDefault();
@@ -29,9 +28,8 @@ export function mount(main, { signal, setTitle }) {
         ["", "en", "zh"].map((one) => h("option", { value: one }, t(`news.language.${one || "out"}`)))))),
     h("div", { class: "row" }, send, h("span", { class: "small faint" }, t("news.cost"))));
   main.append(h("div", { class: "page-head" }, h("h1", {}, t("news.title")), h("p", {}, t("news.lead"))), form, said,
-    h("section", { class: "section" }, h("h2", {}, t("news.commands")), commands));
-  onStatus(({ command: program }) => commands.childElementCount === 0 && commands.append(
-    command(`echo '{"source": "me", "text": "Binance lists ZK"}' | ${program} publish -`), command(`${program} publish FILE.jsonl`), command(`${program} publish --help`)), signal);
+    h("section", { class: "section" }, h("h2", {}, t("news.commands")), h("div", { class: "commands" },
+      ownCommand("publish -", `echo '{"source": "me", "text": "Binance lists ZK"}' | `), ownCommand("publish FILE.jsonl"), ownCommand("publish --help"))));
   text.focus();
 }
 
