@@ -10,23 +10,23 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
 from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, transport_failure
+from infra.listeners.failures import NotReadError, Reason, of_status
 from infra.listeners.items import Item
-from infra.listeners.parsing import ItemsAnswer, ItemsAsked
-from infra.listeners.source import MAX_PAUSE_S, Source
+from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
+from infra.listeners.source import Source
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
 from infra.pages.reader_client import Reader
 from infra.pages.reader_messages import Broken
 from infra.pages.robots import Robots
 from infra.pages.rules import AGENT
-from schemas.errors import NewsproofError, PermanentError, TransientError
+from schemas.errors import PermanentError, TransientError
 
 LOOK_WITHIN_S = 20.0
 READ_WITHIN_S = 10.0
@@ -34,21 +34,16 @@ _ACCEPTED = {
     "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
     "telegram": "text/html",
 }
-_CHALLENGED = {401, 402, 403, 407, 418, 451}
+_REASONS: dict[Problem, Reason] = {
+    "a web page": "web_page",
+    "another shape": "another_shape",
+    "no items": "no_items",
+}
 _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
     (b"<!--", b"-->"),
     (b"<lastBuildDate", b"</lastBuildDate>"),
     (b"<ttl", b"</ttl>"),
 )
-
-
-class NotReadError(NewsproofError):
-    """A look brought nothing. ``state``: backing_off, or blocked where the publisher refuses. ``wait_s``: as it asked for."""
-
-    def __init__(self, message: str, *, state: Literal["backing_off", "blocked"], wait_s: float | None = None) -> None:
-        super().__init__(message)
-        self.state = state
-        self.wait_s = None if wait_s is None else min(wait_s, MAX_PAUSE_S)
 
 
 class Validators(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,13 +114,13 @@ class Fetcher:
                     url, self._headers(source, last), heed_robots=source.robots
                 )
         except PermanentError as exc:
-            raise NotReadError(str(exc), state="blocked") from exc
+            raise NotReadError(str(exc), "robots" if "/robots.txt asks" in str(exc) else "not_opened") from exc
         except UselessAnswerError as exc:
-            raise NotReadError(f"{host} sent more than is read of an answer", state="backing_off") from exc
+            raise NotReadError(f"{host} sent more than is read of an answer", "too_large") from exc
         except TransientError as exc:
-            raise NotReadError(str(exc), state="backing_off", wait_s=exc.retry_after_s) from exc
+            raise NotReadError(str(exc), "no_connection", wait_s=exc.retry_after_s) from exc
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
-            raise NotReadError(str(transport_failure(exc, host, self._within_s)), state="backing_off") from exc
+            raise NotReadError(str(transport_failure(exc, host, self._within_s)), "no_connection") from exc
         return await self._looked(source, response, last, refill)
 
     async def read(
@@ -141,15 +136,11 @@ class Fetcher:
         try:
             answer = await self.reader.items(asked)
         except (PermanentError, TransientError) as exc:
-            raise NotReadError(str(exc), state="backing_off") from exc
+            raise NotReadError(str(exc), "another_shape") from exc
         if not answer.problem:
             return answer.items
-        is_refusal = answer.problem != "another shape"
         begins = quoted(body[:80].decode("utf-8", "replace"), 80)
-        raise NotReadError(
-            f"it answers with {answer.problem} instead of items ({begins})",
-            state="blocked" if is_refusal else "backing_off",
-        )
+        raise NotReadError(f"it answers with {answer.problem} instead of items ({begins})", _REASONS[answer.problem])
 
     async def close(self) -> None:
         """Close the connections and end the reading process. Idempotent."""
@@ -206,9 +197,6 @@ def _skew_s(date: str, now: datetime) -> float | None:
 
 def _refused(response: httpx.Response, now: datetime) -> NotReadError:
     status = response.status_code
-    challenged = status in _CHALLENGED or response.headers.get("cf-mitigated") == "challenge"
-    return NotReadError(
-        f"it answers with status {status}",
-        state="blocked" if challenged else "backing_off",
-        wait_s=retry_after_s(response.headers, now),
-    )
+    challenged = response.headers.get("cf-mitigated") == "challenge"
+    reason = "refused" if challenged else of_status(status)
+    return NotReadError(f"it answers with status {status}", reason, wait_s=retry_after_s(response.headers, now))

@@ -51,7 +51,7 @@ class _ShapeError(ValueError):
 def items_of(asked: ItemsAsked) -> ItemsAnswer:
     """Return the items of an answer."""
     source = asked.source
-    if source.kind == "feed" and _IS_PAGE.match(asked.body[:1000]):
+    if source.kind != "telegram" and _IS_PAGE.match(asked.body[:1000]):
         return ItemsAnswer(problem="a web page")
     try:
         entries = _ENTRIES[source.kind](asked)

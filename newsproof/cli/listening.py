@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from infra.client_settings import ClientSettings
-from infra.listeners.fetching import Fetcher, NotReadError, Validators
+from infra.listeners.failures import DO, NotReadError
+from infra.listeners.fetching import Fetcher, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets
 from infra.listeners.sockets import connected
@@ -21,13 +22,13 @@ from infra.settings import Settings
 from newsproof.app.composition import topics_of
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.processes.listening import COSTS, look_once, own_file, run_listener
+from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.source_list import listed_sources, own_file
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
 from streams.listening.deciding import PUBLISHED, Look, decide
-from streams.listening.listener import LOOKS_OF_A_GAP
-from streams.listening.memory import SourceCursor, remembered_in
+from streams.listening.memory import Cursors, SourceCursor
 
 _AT_ONCE = 16
 """Sources that a check looks at side by side."""
@@ -42,23 +43,7 @@ class Peeked(msgspec.Struct, kw_only=True):
     items: int | None = None
     newest: datetime | None = None
     why: str = ""
-
-
-class ListedSource(msgspec.Struct, kw_only=True):
-    """One source as ``newsproof sources`` lists it. Counts are since the listener's memory began."""
-
-    id: str
-    kind: str
-    on: bool
-    state: str
-    looked_at: datetime | None
-    news_at: datetime | None
-    new: int
-    late: int
-    edits: int
-    repeats: int
-    refused: int
-    why: str
+    do: str = ""
 
 
 # listen
@@ -118,9 +103,17 @@ async def peeked(
             json_line(row)
     else:
         rows = [
-            (r.source, r.kind, r.state, "" if r.items is None else r.items, _when(r.newest), r.why) for r, _ in found
+            (
+                r.source,
+                r.kind,
+                r.state,
+                "" if r.items is None else r.items,
+                _when(r.newest),
+                f"{r.why}: {r.do}" if r.do else r.why,
+            )
+            for r, _ in found
         ]
-        table(("source", "kind", "state", "items", "newest", "why"), rows, right=("items",))
+        table(("source", "kind", "state", "items", "newest", "why, and what to do"), rows, right=("items",))
     return all(row.state == "ok" for row, _ in found)
 
 
@@ -139,7 +132,7 @@ async def peek(source: Source, fetcher: Fetcher, contact: str) -> tuple[Peeked, 
             return row, ()
         items = (await fetcher.look(source, Validators())).items or ()
     except NotReadError as exc:
-        row.state, row.why = exc.state, str(exc)
+        row.state, row.why, row.do = exc.state, str(exc), DO[exc.reason]
         return row, ()
     row.items, row.newest = len(items), max((one.published for one in items if one.published), default=None)
     return row, items
@@ -191,36 +184,33 @@ def _print_items(
 async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
     """Print every source and how it does."""
     settings = invocation.settings()
-    cursors = await _cursors(settings)
-    on = {source.id for source in chosen(sources_of(own_file(settings)))}
-    rows = [
-        _listed(source, cursors.get(source.id), settings, source.id in on)
-        for source in sources_of(own_file(settings)).values()
-    ]
+    rows = listed_sources(settings, await _cursors(settings), datetime.now(UTC))
     if as_json:
         for row in rows:
             json_line(row)
         return
+    heads = ("source", "kind", "state", "last look", "last news", "lag s", "new", "edits", "why, and what to do")
     table(
-        ("source", "kind", "", "state", "last look", "last news", "new", "edits", "why"),
+        heads,
         [
             (
                 r.id,
                 r.kind,
-                "on" if r.on else "off",
                 r.state,
                 _when(r.looked_at),
                 _when(r.news_at),
+                "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}",
                 r.new,
                 r.edits,
-                r.why,
+                f"{r.why}: {r.do}" if r.do else r.why,
             )
             for r in rows
         ],
-        right=("new", "edits"),
+        right=("lag s", "new", "edits"),
     )
     say_result(
-        f"{len(on)} of {len(rows)} are on. State and times are those of the newest record in the log; /metrics of a listener has them live."
+        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: from publication to receipt, median. All is of the newest record in "
+        "the log; /metrics of a listener has it live."
     )
 
 
@@ -231,9 +221,9 @@ async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> No
         ConfigError: there is none of this id.
     """
     settings = invocation.settings()
-    listed = sources_of(own_file(settings))
-    (source,) = chosen(listed, [name])
-    row = _listed(source, (await _cursors(settings)).get(name), settings, source in chosen(listed))
+    (source,) = chosen(sources_of(own_file(settings)), [name])
+    rows = listed_sources(settings, await _cursors(settings), datetime.now(UTC))
+    (row,) = [one for one in rows if one.id == name]
     document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
     if as_json:
         json_line(document)
@@ -298,36 +288,7 @@ async def _cursors(settings: Settings) -> dict[str, SourceCursor]:
     """Return what the log says; nothing where no Kafka runs, for none is started to be asked."""
     if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
         return {}
-    return (await remembered_in(address, topics_of(settings), items=False)).cursors
-
-
-def _listed(source: Source, cursor: SourceCursor | None, settings: Settings, is_on: bool) -> ListedSource:
-    known = cursor or SourceCursor(source=source.id)
-    lacks = missing(source, settings.listener_contact) if is_on else None
-    counts = known.counts
-    return ListedSource(
-        id=source.id,
-        kind=source.kind,
-        on=is_on and lacks is None,
-        state="left out" if lacks else _state(cursor, datetime.now(UTC)) if is_on else "",
-        looked_at=known.looked_at,
-        news_at=known.news_at,
-        new=counts.get("new", 0),
-        late=counts.get("late", 0) + counts.get("backfilled", 0),
-        edits=counts.get("edit", 0),
-        repeats=counts.get("repeat", 0),
-        refused=counts.get("refused", 0),
-        why=lacks or (known.why if is_on else ""),
-    )
-
-
-def _state(cursor: SourceCursor | None, now: datetime) -> str:
-    if cursor is None:
-        return "never looked at"
-    is_silent = cursor.news_at is not None and cursor.gaps >= LOOKS_OF_A_GAP
-    if cursor.state == "ok" and is_silent and (now - cursor.news_at).total_seconds() > 5 * cursor.gap_s:  # type: ignore[operator]
-        return "stale"
-    return cursor.state
+    return await Cursors(address, topics_of(settings)).read()
 
 
 def _when(at: datetime | None) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -18,7 +18,8 @@ import msgspec
 import structlog
 
 from infra.kafka.topics import KafkaAddress
-from infra.listeners.fetching import Fetcher, Looked, NotReadError, Validators
+from infra.listeners.failures import DO, NotReadError, Reason
+from infra.listeners.fetching import Fetcher, Looked, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
 from infra.listeners.sockets import connected
@@ -40,7 +41,7 @@ from streams.listening.deciding import (
     news_of,
     remembered,
 )
-from streams.listening.memory import ItemLog, SourceCursor
+from streams.listening.memory import KEPT_LAGS, ItemLog, SourceCursor
 
 log = structlog.get_logger(__name__)
 
@@ -53,11 +54,8 @@ JITTER = 0.1
 CHANGED_EVERY_S = 5.0
 """How often the list of sources is looked at."""
 TAKEN_WITHIN_S = 15.0
-LOOKS_OF_A_GAP = 5
-"""Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
 SKEW_S = 2.0
 """Difference of the clocks from which on it is told; headers say whole seconds."""
-_KEPT_LAGS = 200
 _UNKNOWN = Validators()
 
 
@@ -79,11 +77,10 @@ class Health:
 
     def __init__(self) -> None:
         self.state, self.why = "waiting", ""
+        self.reason: Reason | None = None
         self.failures = 0
         self.last_success: datetime | None = None
         self.skew_s: float | None = None
-        self.lags: deque[float] = deque(maxlen=_KEPT_LAGS)
-        """Seconds from publication, by the publisher's clock, to receipt, of the newest items."""
         self.counts: dict[str, int] = {}
 
     def counted(self, outcomes: Iterable[str]) -> None:
@@ -127,6 +124,11 @@ class Listener:
     def parsed(self) -> int:
         """Answers that were parsed: those that had changed."""
         return self._fetcher.parsed
+
+    @property
+    def cursors(self) -> Mapping[str, SourceCursor]:
+        """Source → how far the listener is with it."""
+        return self._log.memory.cursors
 
     def stop(self) -> None:
         """Request a clean shutdown."""
@@ -220,7 +222,7 @@ class Listener:
             if is_away(exc):
                 raise
             log.exception("a look failed in an unforeseen way", source=source.id)
-            return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", state="backing_off"))
+            return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", "unforeseen"))
         if abs(looked.skew_s or 0.0) > SKEW_S >= abs(health.skew_s or 0.0):
             log.warning("its clock and ours differ", source=source.id, ahead_s=looked.skew_s)
         health.skew_s = looked.skew_s
@@ -258,7 +260,7 @@ class Listener:
                         if items := await self._heard(source, body):
                             await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
                             await self._held_up(source, recent, len(items))
-                raise NotReadError("the connection ended", state="backing_off")
+                raise NotReadError("the connection ended", "no_connection")
             except NotReadError as exc:
                 await self._failed(source, exc)
             pause = SOCKET_PAUSES_S[0] if time.monotonic() - began > most else pause
@@ -310,12 +312,12 @@ class Listener:
         cursor.validators = _UNKNOWN if waiting else validators
         cursor.looked_at = at
         was = cursor.state
-        self._noted(cursor, outcomes, at)
+        self._noted(cursor, kept, outcomes, at)
         await self._recorded(news, seen, cursor, was, is_changed=bool(waiting) or source.kind == "markets")
         if news:
             self.acknowledged.add(time.monotonic() - began)
         self._looked_back.add(source.id)
-        self._told(source, kept, outcomes, waiting, at)
+        self._told(source, outcomes, waiting)
 
     def _as_look(self, source: Source, at: datetime, previous: datetime | None) -> Look:
         backfill = None if source.id in self._looked_back else self._options.backfill
@@ -350,8 +352,16 @@ class Listener:
             outcomes.append(outcome)
         return news, seen, outcomes
 
-    def _noted(self, cursor: SourceCursor, outcomes: list[Outcome], at: datetime) -> None:
-        cursor.state, cursor.why = "ok", ""
+    def _noted(
+        self, cursor: SourceCursor, kept: list[tuple[Item, Outcome]], outcomes: list[Outcome], at: datetime
+    ) -> None:
+        cursor.is_ok()
+        lags = [
+            (at - i.published).total_seconds()
+            for (i, _), one in zip(kept, outcomes, strict=True)
+            if one == "new" and i.published
+        ]
+        cursor.lags = [*cursor.lags, *(round(max(0.0, lag), 1) for lag in lags)][-KEPT_LAGS:]
         for one in outcomes:
             cursor.counts[one] = cursor.counts.get(one, 0) + 1
         if "new" in outcomes:
@@ -360,14 +370,8 @@ class Listener:
                 cursor.gap_s += (gap_s - cursor.gap_s) / min(cursor.gaps, 10)
             cursor.news_at = at
 
-    def _told(
-        self, source: Source, kept: list[tuple[Item, Outcome]], outcomes: list[Outcome], waiting: int, at: datetime
-    ) -> None:
-        health = self._of(source)
-        health.counted(outcomes)
-        health.lags.extend(
-            max(0.0, (at - item.published).total_seconds()) for item, one in kept if one == "new" and item.published
-        )
+    def _told(self, source: Source, outcomes: list[Outcome], waiting: int) -> None:
+        self._of(source).counted(outcomes)
         self._succeeded(source)
         if waiting:
             log.warning("a flood is held back", source=source.id, items=waiting, most=self._options.max_new)
@@ -378,7 +382,7 @@ class Listener:
         cursor = self._log.memory.cursor(source.id)
         was = cursor.state
         cursor.looked_at, cursor.validators = looked.received_at, looked.validators
-        cursor.state, cursor.why = "ok", ""
+        cursor.is_ok()
         self._succeeded(source)
         await self._recorded([], [], cursor, was, is_changed=False)
 
@@ -399,17 +403,20 @@ class Listener:
         health = self._of(source)
         if health.failures:
             log.info("the source answers again", source=source.id)
-        health.state, health.why, health.failures, health.last_success = "ok", "", 0, datetime.now(UTC)
+        health.state, health.why, health.reason, health.failures = "ok", "", None, 0
+        health.last_success = datetime.now(UTC)
 
     async def _failed(self, source: Source, exc: NotReadError) -> float:
         health = self._of(source)
-        if health.state != exc.state:
-            log.warning("the source does not answer", source=source.id, state=exc.state, why=str(exc)[:300])
+        if health.reason != exc.reason:
+            log.warning(
+                "the source does not answer", source=source.id, state=exc.state, why=str(exc)[:300], do=DO[exc.reason]
+            )
             cursor = self._log.memory.cursor(source.id)
-            cursor.state, cursor.why = exc.state, str(exc)[:300]
+            cursor.state, cursor.why, cursor.reason = exc.state, str(exc)[:300], exc.reason
             async with self._turn:
                 await self._log.record((), (), cursor)
-        health.state, health.why = exc.state, str(exc)[:300]
+        health.state, health.why, health.reason = exc.state, str(exc)[:300], exc.reason
         health.failures += 1
         pause: float = min(LONGEST_PAUSE_S, source.every_s * 2.0 ** min(health.failures, 10))
         return max(pause, exc.wait_s or 0.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import structlog
 from aiohttp import web
@@ -19,6 +18,7 @@ from newsproof.app.composition import address_of, topics_of
 from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import listener_unready, serve_health
 from newsproof.app.processes.metrics import ListenerMetrics
+from newsproof.app.source_list import own_file
 from schemas.errors import ConfigError
 from schemas.news import decode_news
 from streams.listening.listener import Health, Listener, Options
@@ -29,18 +29,6 @@ COSTS = (
     "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
 )
 """What whoever starts a listener is told."""
-
-
-def own_file(settings: Settings) -> Path | None:
-    """Return the file of the operator's own sources, which may not exist yet.
-
-    Raises:
-        ConfigError: LISTENER_SOURCES names one that is not there.
-    """
-    named = settings.listener_sources
-    if named is not None and not named.is_file():
-        raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
-    return named or settings.newsproof_data_dir / "sources.toml"
 
 
 class Sources:

@@ -203,7 +203,7 @@ def _listened(settings: Settings) -> list[Check]:
     if not settings.listen:
         return []
     from infra.listeners.source import chosen, missing, sources_of
-    from newsproof.app.processes.listening import own_file
+    from newsproof.app.source_list import own_file
 
     on = chosen(sources_of(own_file(settings)))
     lacking = [(one, do) for one in on if (do := missing(one, settings.listener_contact))]

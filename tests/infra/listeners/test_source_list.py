@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.listeners.fetching import NotReadError
+from infra.listeners.failures import NotReadError
 from infra.listeners.markets import Markets, changes
 from infra.listeners.source import Source, chosen, missing, sources_of
 from schemas.errors import ConfigError

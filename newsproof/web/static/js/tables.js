@@ -11,6 +11,10 @@ export function dataTable(columns, rows, label, { tall = false } = {}) {
       h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(({ field, write }, at) => h("td", { class: right[at] ? "n" : "" }, words(shown(row[field], write, row)))))))));
 }
 
+/** `heads`: the name of each column, and whether it is one of numbers; `rows`: elements. */
+export const plainTable = (label, heads, rows) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
+  h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows)));
+
 function shown(value, write, row) {
   if (write) return write(value, row);
   if (value === null || value === undefined) return "–";

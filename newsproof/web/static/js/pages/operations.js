@@ -2,11 +2,12 @@
 
 import { getJson } from "../api.js";
 import { h, replace, words } from "../dom.js";
-import { dateTime, duration, known, number, usd } from "../format.js";
+import { clock, dateTime, duration, known, number, usd } from "../format.js";
 import { t, term } from "../i18n.js";
 import { letterTables } from "../operations/letters.js";
 import { failed, loading } from "../states.js";
-import { agoTime } from "../times.js";
+import { plainTable as table } from "../tables.js";
+import { agoTime, whileSeen } from "../times.js";
 
 const EVERY_MS = 5_000;
 const STALLED_S = 5; // a shorter one is the time between two fetches
@@ -40,14 +41,7 @@ export function mount(main, { signal, setTitle }) {
     }
   }
 
-  const timer = setInterval(() => document.visibilityState === "visible" && look(), EVERY_MS);
-  const seen = () => document.visibilityState === "visible" && look();
-  document.addEventListener("visibilitychange", seen);
-  signal.addEventListener("abort", () => {
-    clearInterval(timer);
-    document.removeEventListener("visibilitychange", seen);
-  });
-  look();
+  whileSeen(look, EVERY_MS, signal);
 }
 
 /** A section that is drawn anew only where it would look otherwise: reading and selecting are not disturbed. */
@@ -59,14 +53,10 @@ function part(name) {
   } };
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString(document.documentElement.lang, { hour12: false });
 const said = (value, write) => (value === null || value === undefined ? t("unknown") : write(value));
 const head = (name, hint) => [h("h2", {}, t(`ops.${name}`)), hint && h("p", { class: "hint" }, hint)];
 const seconds = (value) => duration(value * 1000);
 const sum = (values) => (values.every((one) => !known(one)) ? null : values.reduce((all, one) => all + (one ?? 0), 0));
-
-const table = (label, heads, rows) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
-  h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows)));
 
 /** Section by section: what of the answer it shows. */
 const DRAWN = { problems, figures, processes, budget, breakers, audit };

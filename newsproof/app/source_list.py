@@ -1,0 +1,101 @@
+"""The list of sources as people see it: each row of ``sources.toml`` with what the log says of how it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from infra.listeners.failures import DO
+from infra.listeners.source import Source, chosen, missing, sources_of
+from infra.settings import Settings
+from schemas.errors import ConfigError
+from streams.listening.memory import SourceCursor
+
+STATES = ("blocked", "backing_off", "left out", "stale", "never looked at", "ok", "muted", "off")
+"""What needs somebody comes first."""
+
+
+class ListedSource(msgspec.Struct, kw_only=True):
+    """One source. Counts are since the listener's memory began; ``looked_at``: its last answer that is in the log (UTC).
+
+    ``lag_p50_s``, ``lag_p95_s``: from publication to receipt, of its newest 100 new items. ``why`` says what is wrong, ``do`` what
+    to do about it; ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact: then ``why`` says what is to be set.
+    """
+
+    id: str
+    kind: str
+    url: str
+    language: str
+    official: bool
+    on: bool
+    state: str
+    looked_at: datetime | None
+    news_at: datetime | None
+    lag_p50_s: float | None
+    lag_p95_s: float | None
+    new: int
+    late: int
+    edits: int
+    repeats: int
+    refused: int
+    why: str
+    reason: str
+    do: str
+
+
+def own_file(settings: Settings) -> Path | None:
+    """Return the file of the operator's own sources, which may not exist yet.
+
+    Raises:
+        ConfigError: LISTENER_SOURCES names one that is not there.
+    """
+    named = settings.listener_sources
+    if named is not None and not named.is_file():
+        raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
+    return named or settings.newsproof_data_dir / "sources.toml"
+
+
+def listed_sources(settings: Settings, cursors: Mapping[str, SourceCursor], now: datetime) -> list[ListedSource]:
+    """Return every source, those that need somebody first.
+
+    Raises:
+        ConfigError: the operator's file is wrong.
+    """
+    sources = sources_of(own_file(settings))
+    on = {source.id for source in chosen(sources)}
+    found = [_listed(one, cursors.get(one.id), settings, now, is_on=one.id in on) for one in sources.values()]
+    return sorted(found, key=lambda one: STATES.index(one.state))
+
+
+def _listed(
+    source: Source, cursor: SourceCursor | None, settings: Settings, now: datetime, *, is_on: bool
+) -> ListedSource:
+    known = cursor or SourceCursor(source=source.id)
+    lacks = missing(source, settings.listener_contact) if is_on else None
+    fails = is_on and not lacks
+    counts = known.counts
+    return ListedSource(
+        id=source.id,
+        kind=source.kind,
+        url=source.url,
+        language=source.language or "",
+        official=source.official,
+        on=is_on and lacks is None,
+        state=("muted" if source.muted else "off") if not is_on
+        else "left out" if lacks else "never looked at" if cursor is None else cursor.state_at(now),
+        looked_at=known.looked_at,
+        news_at=known.news_at,
+        lag_p50_s=known.lag_s(0.5),
+        lag_p95_s=known.lag_s(0.95),
+        new=counts.get("new", 0),
+        late=counts.get("late", 0) + counts.get("backfilled", 0),
+        edits=counts.get("edit", 0),
+        repeats=counts.get("repeat", 0),
+        refused=counts.get("refused", 0),
+        why=lacks or (known.why if fails else ""),
+        reason="no_contact" if lacks else known.reason if fails else "",
+        do=DO.get(known.reason, "") if fails else "",  # type: ignore[call-overload]
+    )  # fmt: skip
