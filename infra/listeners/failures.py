@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from infra.listeners.source import MAX_PAUSE_S
+from infra.redaction import redacted
 from schemas.errors import NewsproofError
 
 Reason = Literal[
@@ -16,7 +17,7 @@ Reason = Literal[
 
 DO: Mapping[Reason, str] = {
     "refused": "open the address in a browser; where it shows there, ask from another network; else mute the source",
-    "no_key": "the key is wrong or missing: set this source's key in LISTENER_KEY_*, or mute the source",
+    "no_key": "correct the key, whose setting the row names under `key`, and start the listener again; or mute the source",
     "not_found": "look up the address at the publisher and correct `url` in sources.toml, or mute the source",
     "robots": "mute the source, or set `robots = false` where the publisher offers this address to programs",
     "not_opened": "correct `url`, or set `private = true` where the address is of your own network",
@@ -40,7 +41,7 @@ class NotReadError(NewsproofError):
     """A look brought nothing. ``state`` is blocked where asking again as before will not help. ``wait_s``: as it asked for."""
 
     def __init__(self, message: str, reason: Reason, *, wait_s: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(redacted(message))  # a key may be part of the address that it names
         self.reason: Reason = reason
         self.state: Literal["backing_off", "blocked"] = "blocked" if reason in _BLOCKED else "backing_off"
         self.wait_s = None if wait_s is None else min(wait_s, MAX_PAUSE_S)

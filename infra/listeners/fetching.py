@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, transport_failure
 from infra.listeners.failures import NotReadError, Reason, of_status
 from infra.listeners.items import Item
 from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
+from infra.listeners.sockets import connected
 from infra.listeners.source import Source
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
@@ -84,8 +88,19 @@ _ITEMS: msgspec.msgpack.Decoder[ItemsAnswer | Broken] = msgspec.msgpack.Decoder(
 class Fetcher:
     """Looks at sources of the kinds feed, json and telegram. Belongs to one event loop."""
 
-    def __init__(self, *, contact: str = "", guard: Guard | None = None, within_s: float = LOOK_WITHIN_S) -> None:
-        """``contact``: a mail address for publishers, "" for none. ``within_s`` bounds a look, but for its waiting and parsing."""
+    def __init__(
+        self,
+        *,
+        contact: str = "",
+        keys: Mapping[str, str] | None = None,
+        guard: Guard | None = None,
+        within_s: float = LOOK_WITHIN_S,
+    ) -> None:
+        """``contact``: a mail address for publishers, "" for none. ``keys``: by setting, for the rows that name one.
+
+        ``within_s`` bounds a look, but for its waiting and parsing.
+        """
+        self._keys = keys or {}
         self.reader = EntryReader(READ_WITHIN_S)
         self._agent = f"Mozilla/5.0 (compatible; {AGENT}/1.0{contact and '; '}{contact})"
         self._within_s = within_s
@@ -106,12 +121,13 @@ class Fetcher:
         Raises:
             NotReadError: there is no answer, or one that is of no use; the text says why.
         """
-        url = source.refill if refill else source.url
+        asked = self._with_key(source)
+        url = source.refill if refill else asked.url
         host = urlsplit(url).netloc
         try:
             async with self._hosts.setdefault(host, asyncio.Lock()), asyncio.timeout(self._within_s):
                 response, _ = await self._routes[source.private].get(
-                    url, self._headers(source, last), heed_robots=source.robots
+                    url, self._headers(asked, last), heed_robots=source.robots
                 )
         except PermanentError as exc:
             raise NotReadError(str(exc), "robots" if "/robots.txt asks" in str(exc) else "not_opened") from exc
@@ -122,6 +138,10 @@ class Fetcher:
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
             raise NotReadError(str(transport_failure(exc, host, self._within_s)), "no_connection") from exc
         return await self._looked(source, response, last, refill)
+
+    def connected(self, source: Source) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Return the messages of one connection to a socket. Raises as :func:`infra.listeners.sockets.connected`."""
+        return connected(self._with_key(source), self.guards[source.private])
 
     async def read(
         self, source: Source, body: bytes, content_type: str = "", *, refill: bool = False
@@ -148,6 +168,15 @@ class Fetcher:
             await route.close()
         await self.reader.close()
 
+    def _with_key(self, source: Source) -> Source:
+        """Return the row with its key, to ask with it: what parses the answer gets the row without."""
+        if not source.key:
+            return source
+        key = self._keys.get(source.key, "")
+        headers = {name: value.replace("{key}", key) for name, value in source.headers.items()}
+        url, subscribe = (text.replace("{key}", key) for text in (source.url, source.subscribe))
+        return replace(source, url=url, subscribe=subscribe, headers=headers)
+
     def _headers(self, source: Source, last: Validators) -> dict[str, str]:
         conditions = {"if-none-match": last.etag, "if-modified-since": last.last_modified}
         return {
@@ -163,7 +192,7 @@ class Fetcher:
         if response.status_code == 304:
             return Looked(received_at=now, validators=last, items=None, skew_s=skew_s)
         if response.status_code != 200:
-            raise _refused(response, now)
+            raise _refused(response, now, has_key=bool(source.key))
         body = response.content
         found = Validators(headers.get("etag", "")[:512], headers.get("last-modified", "")[:128], body_hash(body))
         if found.body_hash == last.body_hash:
@@ -195,8 +224,8 @@ def _skew_s(date: str, now: datetime) -> float | None:
         return None
 
 
-def _refused(response: httpx.Response, now: datetime) -> NotReadError:
+def _refused(response: httpx.Response, now: datetime, *, has_key: bool) -> NotReadError:
     status = response.status_code
     challenged = response.headers.get("cf-mitigated") == "challenge"
-    reason = "refused" if challenged else of_status(status)
+    reason = "refused" if challenged else of_status(status, has_key=has_key)
     return NotReadError(f"it answers with status {status}", reason, wait_s=retry_after_s(response.headers, now))

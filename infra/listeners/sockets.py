@@ -65,7 +65,9 @@ async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator
     except PermanentError as exc:
         raise NotReadError(str(exc), "not_opened") from exc
     except aiohttp.WSServerHandshakeError as exc:
-        raise NotReadError(f"it answers with status {exc.status}", of_status(exc.status)) from exc
+        raise NotReadError(
+            f"it answers with status {exc.status}", of_status(exc.status, has_key=bool(source.key))
+        ) from exc
     except (TransientError, aiohttp.ClientError, OSError, TimeoutError) as exc:
         said = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
         raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({said})", "no_connection") from exc

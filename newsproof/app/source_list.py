@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from infra.listeners.failures import DO
-from infra.listeners.source import Source, chosen, missing, sources_of
+from infra.listeners.source import KeySetting, Source, chosen, missing, sources_of
 from infra.settings import Settings
 from schemas.errors import ConfigError
 from streams.listening.memory import SourceCursor
@@ -21,14 +22,15 @@ STATES = ("blocked", "backing_off", "left out", "stale", "never looked at", "ok"
 class ListedSource(msgspec.Struct, kw_only=True):
     """One source. Counts are since the listener's memory began; ``looked_at``: its last answer that is in the log (UTC).
 
-    ``lag_p50_s``, ``lag_p95_s``: from publication to receipt, of its newest 100 new items. ``why`` says what is wrong, ``do`` what
-    to do about it; ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact: then ``why`` says what is to be set.
+    ``key``: the setting of its key. ``lag_p50_s``, ``lag_p95_s``: from publication to receipt, of its newest 100 new items. ``why`` says what is wrong, ``do`` what
+    to do about it; ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact. Where it is left out, ``why`` says what is to be set.
     """
 
     id: str
     kind: str
     url: str
     language: str
+    key: str
     official: bool
     on: bool
     state: str
@@ -58,6 +60,12 @@ def own_file(settings: Settings) -> Path | None:
     return named or settings.newsproof_data_dir / "sources.toml"
 
 
+def keys_of(settings: Settings) -> dict[str, str]:
+    """Return setting → key, of those that are set and that a row of a source may name."""
+    found = {name: getattr(settings, name.lower()) for name in get_args(KeySetting) if name}
+    return {name: key.get_secret_value() for name, key in found.items() if key is not None}
+
+
 def listed_sources(settings: Settings, cursors: Mapping[str, SourceCursor], now: datetime) -> list[ListedSource]:
     """Return every source, those that need somebody first.
 
@@ -74,7 +82,7 @@ def _listed(
     source: Source, cursor: SourceCursor | None, settings: Settings, now: datetime, *, is_on: bool
 ) -> ListedSource:
     known = cursor or SourceCursor(source=source.id)
-    lacks = missing(source, settings.listener_contact) if is_on else None
+    lacks = missing(source, settings.listener_contact, keys_of(settings)) if is_on else None
     fails = is_on and not lacks
     counts = known.counts
     return ListedSource(
@@ -82,6 +90,7 @@ def _listed(
         kind=source.kind,
         url=source.url,
         language=source.language or "",
+        key=source.key,
         official=source.official,
         on=is_on and lacks is None,
         state=("muted" if source.muted else "off") if not is_on
@@ -96,6 +105,6 @@ def _listed(
         repeats=counts.get("repeat", 0),
         refused=counts.get("refused", 0),
         why=lacks or (known.why if fails else ""),
-        reason="no_contact" if lacks else known.reason if fails else "",
+        reason=("no_contact" if source.contact else "no_key") if lacks else known.reason if fails else "",
         do=DO.get(known.reason, "") if fails else "",  # type: ignore[call-overload]
     )  # fmt: skip

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,7 +17,6 @@ from infra.listeners.failures import DO, NotReadError
 from infra.listeners.fetching import Fetcher, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets
-from infra.listeners.sockets import connected
 from infra.listeners.source import Source, chosen, missing, sources_of
 from infra.settings import Settings
 from newsproof.app.composition import topics_of
@@ -24,7 +24,7 @@ from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.source_list import listed_sources, own_file
+from newsproof.app.source_list import keys_of, listed_sources, own_file
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
 from streams.listening.deciding import PUBLISHED, Look, decide
@@ -65,7 +65,16 @@ async def looked_once(
     say_on_stderr(COSTS)
     async with servers(settings, clickhouse=False) as found:
         health = await look_once(found.applied_to(settings), only=only, backfill=backfill)
-    rows = [{"source": name, "state": one.state, "items": one.counts, "why": one.why} for name, one in health.items()]
+    rows: list[dict[str, Any]] = [
+        {
+            "source": name,
+            "state": one.state,
+            "items": one.counts,
+            "why": one.why,
+            "do": DO[one.reason] if one.reason else "",
+        }
+        for name, one in health.items()
+    ]
     if as_json:
         for row in rows:
             json_line(row)
@@ -74,8 +83,8 @@ async def looked_once(
             ", ".join(f"{n} {what}" for what, n in one.counts.items()) or "nothing new" for one in health.values()
         ]
         table(
-            ("source", "state", "items", "why"),
-            [(r["source"], r["state"], c, r["why"]) for r, c in zip(rows, counts, strict=True)],
+            ("source", "state", "items", "why, and what to do"),
+            [(r["source"], r["state"], c, _told(r["why"], r["do"])) for r, c in zip(rows, counts, strict=True)],
         )
     return all(one.state == "ok" for one in health.values())
 
@@ -86,11 +95,14 @@ async def peeked(
     """Look at sources and keep nothing; print how each answers, or the items that a first look would publish."""
     settings = invocation.settings()
     wanted = chosen(sources_of(own_file(settings)), only)
-    fetcher, places = Fetcher(contact=settings.listener_contact), asyncio.Semaphore(_AT_ONCE)
+    fetcher, places = (
+        Fetcher(contact=settings.listener_contact, keys=keys_of(settings)),
+        asyncio.Semaphore(_AT_ONCE),
+    )
 
     async def one(source: Source) -> tuple[Peeked, tuple[Item, ...]]:
         async with places:
-            return await peek(source, fetcher, settings.listener_contact)
+            return await peek(source, fetcher, settings)
 
     try:
         found = await asyncio.gather(*map(one, wanted))
@@ -109,7 +121,7 @@ async def peeked(
                 r.state,
                 "" if r.items is None else r.items,
                 _when(r.newest),
-                f"{r.why}: {r.do}" if r.do else r.why,
+                _told(r.why, r.do),
             )
             for r, _ in found
         ]
@@ -117,15 +129,15 @@ async def peeked(
     return all(row.state == "ok" for row, _ in found)
 
 
-async def peek(source: Source, fetcher: Fetcher, contact: str) -> tuple[Peeked, tuple[Item, ...]]:
+async def peek(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[Peeked, tuple[Item, ...]]:
     """Look at one source; of a socket, whether it can be connected to."""
     row = Peeked(source=source.id, kind=source.kind)
-    if (do := missing(source, contact)) is not None:
+    if (do := missing(source, settings.listener_contact, keys_of(settings))) is not None:
         row.state, row.why = "left out", do
         return row, ()
     try:
         if source.kind == "socket":
-            async with connected(source, fetcher.guards[source.private]):
+            async with fetcher.connected(source):
                 return row, ()
         if source.kind == "markets":
             row.items = len(await Markets(source).look())
@@ -202,7 +214,7 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
                 "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}",
                 r.new,
                 r.edits,
-                f"{r.why}: {r.do}" if r.do else r.why,
+                _told(r.why, r.do),
             )
             for r in rows
         ],
@@ -289,6 +301,10 @@ async def _cursors(settings: Settings) -> dict[str, SourceCursor]:
     if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
         return {}
     return await Cursors(address, topics_of(settings)).read()
+
+
+def _told(why: str, do: str) -> str:
+    return f"{why}: {do}" if do else why
 
 
 def _when(at: datetime | None) -> str:

@@ -22,7 +22,6 @@ from infra.listeners.failures import DO, NotReadError, Reason
 from infra.listeners.fetching import Fetcher, Looked, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
-from infra.listeners.sockets import connected
 from infra.listeners.source import Source
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
@@ -54,6 +53,8 @@ JITTER = 0.1
 CHANGED_EVERY_S = 5.0
 """How often the list of sources is looked at."""
 TAKEN_WITHIN_S = 15.0
+FIRST_MESSAGE_WITHIN_S = 10.0
+"""How long a single look at a socket waits for its first message."""
 SKEW_S = 2.0
 """Difference of the clocks from which on it is told; headers say whole seconds."""
 _UNKNOWN = Validators()
@@ -139,7 +140,7 @@ class Listener:
         await self._lead(self._listen)
 
     async def once(self) -> dict[str, Health]:
-        """Look at every source once; return how each did.
+        """Look at every source once, at a socket until its first message; return how each did.
 
         Raises:
             ConfigError: another listener holds the lease.
@@ -150,7 +151,8 @@ class Listener:
             timer.cancel()
             taken.set()
             await self._started(self._sources())
-            await asyncio.gather(*(self._look(source) for source in self._sources() if source.kind != "socket"))
+            looked = (self._hear_once(s) if s.kind == "socket" else self._look(s) for s in self._sources())
+            await asyncio.gather(*looked)
             self._stopped.set()
 
         await self._lead(look)
@@ -248,18 +250,11 @@ class Listener:
         while True:
             began = time.monotonic()
             try:
-                async with connected(source, self._fetcher.guards[source.private]) as messages:
-                    if source.refill:
-                        filled = await self._fetcher.look(source, _UNKNOWN, refill=True)
-                        at = filled.received_at
-                        await self._take(source, filled.items or (), at, self._log.memory.cursor(source.id), live=False)
-                    self._succeeded(source)
+                async with self._fetcher.connected(source) as messages:
+                    await self._refill(source)
                     recent: deque[float] = deque(maxlen=self._options.max_new)
                     async for body in messages:
-                        at = datetime.now(UTC)
-                        if items := await self._heard(source, body):
-                            await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
-                            await self._held_up(source, recent, len(items))
+                        await self._held_up(source, recent, await self._heard(source, body))
                 raise NotReadError("the connection ended", "no_connection")
             except NotReadError as exc:
                 await self._failed(source, exc)
@@ -267,12 +262,41 @@ class Listener:
             await asyncio.sleep(pause * (1 + self._options.jitter * random.random()))
             pause = min(2 * pause, most)
 
-    async def _heard(self, source: Source, body: bytes) -> tuple[Item, ...]:
+    async def _hear_once(self, source: Source) -> None:
+        """Connect, and take the first message, if one comes in time."""
         try:
-            return await self._fetcher.read(source, body)
+            async with self._fetcher.connected(source) as messages:
+                await self._refill(source)
+                try:
+                    async with asyncio.timeout(FIRST_MESSAGE_WITHIN_S):
+                        body = await anext(messages, None)
+                except TimeoutError:
+                    self._of(source).why = f"connected, and nothing was sent within {FIRST_MESSAGE_WITHIN_S:g} s"
+                    return
+                if body is None:
+                    raise NotReadError("the connection ended", "no_connection")
+                await self._heard(source, body)
+        except NotReadError as exc:
+            await self._failed(source, exc)
+
+    async def _refill(self, source: Source) -> None:
+        if source.refill:
+            filled = await self._fetcher.look(source, _UNKNOWN, refill=True)
+            cursor = self._log.memory.cursor(source.id)
+            await self._take(source, filled.items or (), filled.received_at, cursor, live=False)
+        self._succeeded(source)
+
+    async def _heard(self, source: Source, body: bytes) -> int:
+        """Take a message; return how many items it has."""
+        at = datetime.now(UTC)
+        try:
+            items = await self._fetcher.read(source, body)
         except NotReadError:
             self._of(source).counted(["refused"])  # one message that is none says nothing of the others
-            return ()
+            return 0
+        if items:
+            await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
+        return len(items)
 
     async def _held_up(self, source: Source, recent: deque[float], items: int) -> None:
         """Read on only when a minute has no more than ``max_new`` items: what a flood sends waits at its sender."""

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 import msgspec
-from aiokafka.errors import KafkaError
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
@@ -15,8 +14,7 @@ from infra.kafka.topics import members_of
 from newsproof.app.source_list import ListedSource, listed_sources
 from newsproof.report.csv_text import as_csv
 from newsproof.web.api.live import backend_of
-from newsproof.web.responses import as_json, csv_file
-from schemas.errors import TransientError
+from newsproof.web.responses import Refused, as_json, csv_file
 from streams.journal.clock import utc_now
 
 router = APIRouter(prefix="/api/v1", tags=["sources"])
@@ -43,10 +41,9 @@ async def sources(
                 members_of(backend.address, backend.topics.group("listener-lease")),
                 backend.processes.look(),
             )
-    except (KafkaError, OSError, TimeoutError) as exc:
-        raise TransientError(
-            "Kafka does not answer, and what listeners remember lies there: try again when it is back",
-            kind="unavailable",
+    except TimeoutError as exc:
+        raise Refused(
+            503, "Kafka does not answer in time", "try again; /api/v1/status says whether it is away"
         ) from exc
     silent = {labels["source"]: s for _, labels, s in figures.of("newsproof_listener_silent_seconds")}
     items = [

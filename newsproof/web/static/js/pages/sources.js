@@ -117,7 +117,7 @@ function row(one) {
 
 /** What is wrong and what to do, on a line of its own below the source. */
 function whyRow(one) {
-  const todo = one.reason ? t(`src.do.${one.reason}`) : "";
+  const todo = one.reason ? t(`src.do.${one.reason}`, { key: one.key }) : "";
   return h("tr", { class: "src-why" }, h("td", { colspan: COLUMNS.length },
     one.state !== "left out" && [words(asWritten(one.why)), t("colon")], h("span", { class: "src-do" }, todo), " ", one.kind !== "markets" && external(one.url, one.url, { host: false })));
 }

@@ -944,7 +944,7 @@ export default {
   "src.no_match": "No source is like that.",
   "src.do.no_contact": "Set LISTENER_CONTACT to a mail address and start the listener again: this publisher refuses programs that name none.",
   "src.do.refused": "Open the address in a browser. Where it shows there, ask from another network; else mute the source.",
-  "src.do.no_key": "The key is wrong or missing: set this source's key in LISTENER_KEY_* and start the listener again, or mute the source.",
+  "src.do.no_key": "Set {key} to a key that this publisher takes and start the listener again, or mute the source.",
   "src.do.not_found": "Look up the address at the publisher and correct url in sources.toml, or mute the source.",
   "src.do.robots": "Mute the source, or set robots = false where the publisher offers this address to programs.",
   "src.do.not_opened": "Correct url, or set private = true where the address is of your own network.",

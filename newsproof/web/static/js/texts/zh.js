@@ -1144,7 +1144,7 @@ export default {
   "src.no_match": "没有符合条件的来源。",
   "src.do.no_contact": "请将 LISTENER_CONTACT 设为邮箱地址并重启监听器：该发布方拒绝未留联系方式的程序。",
   "src.do.refused": "请在浏览器中打开该地址：若能显示，请换一个网络访问；否则将来源静音。",
-  "src.do.no_key": "密钥错误或缺失：请在 LISTENER_KEY_* 中设置该来源的密钥并重启监听器，或将来源静音。",
+  "src.do.no_key": "请将 {key} 设为该发布方接受的密钥并重启监听器，或将来源静音。",
   "src.do.not_found": "请到发布方处查找新地址并更正 sources.toml 中的 url，或将来源静音。",
   "src.do.robots": "请将来源静音；若发布方允许程序访问该地址，可设 robots = false。",
   "src.do.not_opened": "请更正 url；若地址属于您自己的网络，可设 private = true。",
