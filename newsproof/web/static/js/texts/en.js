@@ -937,7 +937,7 @@ export default {
   "src.summary": "{on} of {all} sources are on:",
   "src.summary.items": ". {new} new items and {edits} edits became news.",
   "src.none": "No listener has run on this log: nothing comes in by itself.",
-  "src.cost": "Every retelling of a story is analysed anew and costs as much: begin with few sources.",
+  "src.cost": "Every item pays at least a first judgement, and each story one analysis: begin with few sources, and look at the budget.",
   "src.how.check": "See which sources answer from here:",
   "src.how.beside": "Start a listener beside what runs:",
   "src.how.up": "Or start everything with a listener:",
