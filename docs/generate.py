@@ -52,7 +52,8 @@ def sources() -> str:
     for one in sources_of(None).values():
         address = f"`{one.url}`" if one.kind == "markets" else one.url.replace("&", "&amp;").replace("|", "&#124;")
         marks = ("yes" if one.default else "", "yes" if one.official else "", f"{one.every_s:g} s", one.evidence)
-        what = f"{one.terms_note} Needs LISTENER_CONTACT.".strip() if one.contact else one.terms_note
+        needed = [f"Needs {name}." for name in ("LISTENER_CONTACT" * one.contact, one.key) if name]
+        what = " ".join(filter(None, [one.terms_note, *needed]))
         rows.append(f"| {one.id} | {one.kind} | {address} | {' | '.join(marks)} | {what} |")
     return "\n".join(rows)
 

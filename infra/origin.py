@@ -32,6 +32,9 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
     "coinmetrics_api_key": ("coinmetrics_base_url",),
     "blockchair_api_key": ("blockchair_base_url",),
     "glassnode_api_key": ("glassnode_base_url",),
+    "cryptopanic_api_key": ("listener_sources",),
+    "phoenix_api_key": ("listener_sources",),
+    "treeofalpha_api_key": ("listener_sources",),
     "kafka_sasl_password": ("kafka_bootstrap_servers", "kafka_ssl_ca_file"),
     "clickhouse_analyst_password": ("clickhouse_url",),
 }

@@ -46,7 +46,7 @@ ASKED_FOR = {
     "docker-compose.outside.yml": {"KAFKA_OUTSIDE_PASSWORD", "KAFKA_OUTSIDE_PEM"},
 }
 """Without one of these, compose refuses the set that a file belongs to."""
-OURS = ("topics", "worker", "worker-2", "sink", "research", "web")
+OURS = ("topics", "worker", "worker-2", "sink", "research", "listener", "web")
 # In both: what keeps the log whole and readers prompt. The embedded broker differs only in what makes it small.
 SHARED_WITH_EMBEDDED = (
     "auto.create.topics.enable",
@@ -93,7 +93,7 @@ def clients_own_check(*files: str, unset: str = "") -> subprocess.CompletedProce
         pytest.skip("there is no docker compose here; it checks the files against its own schema where it is")
     given = {name: "secret" * 4 for names in ASKED_FOR.values() for name in names}
     return subprocess.run(
-        ["docker", "compose", *(word for file in files for word in ("-f", file)), "--profile", "two-workers", "config", "-q"],
+        ["docker", "compose", *(word for file in files for word in ("-f", file)), "--profile", "*", "config", "-q"],
         cwd=PROJECT, capture_output=True, text=True, check=False,
         env={name: value for name, value in (os.environ | given).items() if name != unset},
     )  # fmt: skip
@@ -168,6 +168,11 @@ def test_every_variable_of_our_services_is_a_setting_with_a_value_that_it_takes(
 def expanded(value: str) -> str:
     """What compose makes of ``${NAME:-default}`` when nothing is set, and of ``${NAME:?…}`` when it is."""
     return re.sub(r"\$\{\w+:([-?])([^}]*)\}", lambda m: m[2] if m[1] == "-" else "secret" * 4, value)
+
+
+def test_the_listener_is_off_until_its_profile_is_chosen_and_the_page_reads_its_list(compose: dict[str, Any]) -> None:
+    listener, page = (services(compose)[name] for name in ("listener", "web"))
+    assert listener["profiles"] == ["listener"] and listener["volumes"][0] in page["volumes"]
 
 
 def test_workers_have_slots_and_disks_of_their_own(compose: dict[str, Any]) -> None:

@@ -44,6 +44,7 @@ from newsproof.app.composition import worker_options
 from newsproof.app.dead_letters import DeadLetter
 from newsproof.app.processes.health import HealthServer, listener_unready, sink_unready, worker_unready
 from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
+from newsproof.app.source_list import ListedSource
 from newsproof.app.watches import WatchView
 from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
@@ -53,7 +54,7 @@ from newsproof.cli.data.outcomes import Changes, ImportReport, Removed, Standing
 from newsproof.cli.data.parquet_export import Export
 from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.investigate import _change, _last_line
-from newsproof.cli.listening import ListedSource, Peeked
+from newsproof.cli.listening import Peeked
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import _document as letter_document
 from newsproof.cli.log.topics import SHOWN, describe_topics

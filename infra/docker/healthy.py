@@ -1,4 +1,4 @@
-"""Health check of a container: ``python -P healthy.py worker|research-worker|sink|web``.
+"""Health check of a container: ``python -P healthy.py worker|research-worker|sink|listener|web``.
 
 Exit status 0 = healthy, else the reason is on stderr. A worker is healthy while the broker counts it as a member of its group: a stuck one stops its heartbeats, or its own
 watchdog ends it. The sink assigns partitions by hand and is no member of anything: it is healthy while Kafka and
@@ -38,11 +38,20 @@ async def research_worker(settings: Settings, address: KafkaAddress, topics: Top
 async def web(settings: Settings, _address: KafkaAddress, _topics: Topics) -> None:
     """Raise unless the page answers."""
     scheme = "http" if settings.web_tls_cert_file is None else "https"
-    # The certificate is of another name than the loopback's; nothing is told here that is worth a check.
+    await _alive(f"{scheme}://127.0.0.1:{settings.web_port}", "web service")
+
+
+async def listener(settings: Settings, _address: KafkaAddress, _topics: Topics) -> None:
+    """Raise unless the listener's event loop turns; one that stands by for another listener is healthy."""
+    await _alive(f"http://127.0.0.1:{settings.metrics_port}", "listener")
+
+
+async def _alive(address: str, who: str) -> None:
+    # A certificate is of another name than the loopback's; nothing is told here that is worth a check.
     async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=False, verify=False) as client:
-        answer = await client.get(f"{scheme}://127.0.0.1:{settings.web_port}/healthz")
+        answer = await client.get(f"{address}/healthz")
     if answer.status_code != 200:
-        raise TransientError(f"the web service answers {answer.status_code}: look at its log")
+        raise TransientError(f"the {who} answers {answer.status_code}: look at its log")
 
 
 async def _member(address: KafkaAddress, group: str, of_slot: str) -> None:
@@ -65,7 +74,7 @@ async def sink(settings: Settings, address: KafkaAddress, topics: Topics) -> Non
 
 async def main(service: str) -> int:
     """Check, and return the exit status."""
-    checks = {"worker": worker, "research-worker": research_worker, "sink": sink, "web": web}
+    checks = {"worker": worker, "research-worker": research_worker, "sink": sink, "listener": listener, "web": web}
     try:
         if service not in checks:
             raise ConfigError(f"there is no check of {service!r}: write one of {', '.join(checks)}")

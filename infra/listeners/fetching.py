@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, transport_failure
+from infra.listeners.failures import NotReadError, Reason, of_status
 from infra.listeners.items import Item
-from infra.listeners.parsing import ItemsAnswer, ItemsAsked
-from infra.listeners.source import MAX_PAUSE_S, Source
+from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
+from infra.listeners.sockets import connected
+from infra.listeners.source import Source
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
 from infra.pages.reader_client import Reader
 from infra.pages.reader_messages import Broken
 from infra.pages.robots import Robots
 from infra.pages.rules import AGENT
-from schemas.errors import NewsproofError, PermanentError, TransientError
+from schemas.errors import PermanentError, TransientError
 
 LOOK_WITHIN_S = 20.0
 READ_WITHIN_S = 10.0
@@ -34,21 +38,16 @@ _ACCEPTED = {
     "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
     "telegram": "text/html",
 }
-_CHALLENGED = {401, 402, 403, 407, 418, 451}
+_REASONS: dict[Problem, Reason] = {
+    "a web page": "web_page",
+    "another shape": "another_shape",
+    "no items": "no_items",
+}
 _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
     (b"<!--", b"-->"),
     (b"<lastBuildDate", b"</lastBuildDate>"),
     (b"<ttl", b"</ttl>"),
 )
-
-
-class NotReadError(NewsproofError):
-    """A look brought nothing. ``state``: backing_off, or blocked where the publisher refuses. ``wait_s``: as it asked for."""
-
-    def __init__(self, message: str, *, state: Literal["backing_off", "blocked"], wait_s: float | None = None) -> None:
-        super().__init__(message)
-        self.state = state
-        self.wait_s = None if wait_s is None else min(wait_s, MAX_PAUSE_S)
 
 
 class Validators(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,8 +88,19 @@ _ITEMS: msgspec.msgpack.Decoder[ItemsAnswer | Broken] = msgspec.msgpack.Decoder(
 class Fetcher:
     """Looks at sources of the kinds feed, json and telegram. Belongs to one event loop."""
 
-    def __init__(self, *, contact: str = "", guard: Guard | None = None, within_s: float = LOOK_WITHIN_S) -> None:
-        """``contact``: a mail address for publishers, "" for none. ``within_s`` bounds a look, but for its waiting and parsing."""
+    def __init__(
+        self,
+        *,
+        contact: str = "",
+        keys: Mapping[str, str] | None = None,
+        guard: Guard | None = None,
+        within_s: float = LOOK_WITHIN_S,
+    ) -> None:
+        """``contact``: a mail address for publishers, "" for none. ``keys``: by setting, for the rows that name one.
+
+        ``within_s`` bounds a look, but for its waiting and parsing.
+        """
+        self._keys = keys or {}
         self.reader = EntryReader(READ_WITHIN_S)
         self._agent = f"Mozilla/5.0 (compatible; {AGENT}/1.0{contact and '; '}{contact})"
         self._within_s = within_s
@@ -111,22 +121,27 @@ class Fetcher:
         Raises:
             NotReadError: there is no answer, or one that is of no use; the text says why.
         """
-        url = source.refill if refill else source.url
+        asked = self._with_key(source)
+        url = source.refill if refill else asked.url
         host = urlsplit(url).netloc
         try:
             async with self._hosts.setdefault(host, asyncio.Lock()), asyncio.timeout(self._within_s):
                 response, _ = await self._routes[source.private].get(
-                    url, self._headers(source, last), heed_robots=source.robots
+                    url, self._headers(asked, last), heed_robots=source.robots
                 )
         except PermanentError as exc:
-            raise NotReadError(str(exc), state="blocked") from exc
+            raise NotReadError(str(exc), "robots" if "/robots.txt asks" in str(exc) else "not_opened") from exc
         except UselessAnswerError as exc:
-            raise NotReadError(f"{host} sent more than is read of an answer", state="backing_off") from exc
+            raise NotReadError(f"{host} sent more than is read of an answer", "too_large") from exc
         except TransientError as exc:
-            raise NotReadError(str(exc), state="backing_off", wait_s=exc.retry_after_s) from exc
+            raise NotReadError(str(exc), "no_connection", wait_s=exc.retry_after_s) from exc
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
-            raise NotReadError(str(transport_failure(exc, host, self._within_s)), state="backing_off") from exc
+            raise NotReadError(str(transport_failure(exc, host, self._within_s)), "no_connection") from exc
         return await self._looked(source, response, last, refill)
+
+    def connected(self, source: Source) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Return the messages of one connection to a socket. Raises as :func:`infra.listeners.sockets.connected`."""
+        return connected(self._with_key(source), self.guards[source.private])
 
     async def read(
         self, source: Source, body: bytes, content_type: str = "", *, refill: bool = False
@@ -141,21 +156,26 @@ class Fetcher:
         try:
             answer = await self.reader.items(asked)
         except (PermanentError, TransientError) as exc:
-            raise NotReadError(str(exc), state="backing_off") from exc
+            raise NotReadError(str(exc), "another_shape") from exc
         if not answer.problem:
             return answer.items
-        is_refusal = answer.problem != "another shape"
         begins = quoted(body[:80].decode("utf-8", "replace"), 80)
-        raise NotReadError(
-            f"it answers with {answer.problem} instead of items ({begins})",
-            state="blocked" if is_refusal else "backing_off",
-        )
+        raise NotReadError(f"it answers with {answer.problem} instead of items ({begins})", _REASONS[answer.problem])
 
     async def close(self) -> None:
         """Close the connections and end the reading process. Idempotent."""
         for route in self._routes.values():
             await route.close()
         await self.reader.close()
+
+    def _with_key(self, source: Source) -> Source:
+        """Return the row with its key, to ask with it: what parses the answer gets the row without."""
+        if not source.key:
+            return source
+        key = self._keys.get(source.key, "")
+        headers = {name: value.replace("{key}", key) for name, value in source.headers.items()}
+        url, subscribe = (text.replace("{key}", key) for text in (source.url, source.subscribe))
+        return replace(source, url=url, subscribe=subscribe, headers=headers)
 
     def _headers(self, source: Source, last: Validators) -> dict[str, str]:
         conditions = {"if-none-match": last.etag, "if-modified-since": last.last_modified}
@@ -172,7 +192,7 @@ class Fetcher:
         if response.status_code == 304:
             return Looked(received_at=now, validators=last, items=None, skew_s=skew_s)
         if response.status_code != 200:
-            raise _refused(response, now)
+            raise _refused(response, now, has_key=bool(source.key))
         body = response.content
         found = Validators(headers.get("etag", "")[:512], headers.get("last-modified", "")[:128], body_hash(body))
         if found.body_hash == last.body_hash:
@@ -204,11 +224,8 @@ def _skew_s(date: str, now: datetime) -> float | None:
         return None
 
 
-def _refused(response: httpx.Response, now: datetime) -> NotReadError:
+def _refused(response: httpx.Response, now: datetime, *, has_key: bool) -> NotReadError:
     status = response.status_code
-    challenged = status in _CHALLENGED or response.headers.get("cf-mitigated") == "challenge"
-    return NotReadError(
-        f"it answers with status {status}",
-        state="blocked" if challenged else "backing_off",
-        wait_s=retry_after_s(response.headers, now),
-    )
+    challenged = response.headers.get("cf-mitigated") == "challenge"
+    reason = "refused" if challenged else of_status(status, has_key=has_key)
+    return NotReadError(f"it answers with status {status}", reason, wait_s=retry_after_s(response.headers, now))

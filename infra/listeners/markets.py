@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from infra.http import quoted
-from infra.listeners.fetching import NotReadError
+from infra.listeners.failures import NotReadError
 from infra.listeners.items import Entry, Item, item_of
 from infra.listeners.source import Source
 from infra.market.outcomes.exchange import moved
@@ -39,7 +39,7 @@ class Markets:
     def _look(self) -> dict[str, bool]:
         ccxt: Any = importlib.import_module("ccxt")
         if self._source.url not in ccxt.exchanges:
-            raise NotReadError(f"ccxt knows no exchange {self._source.url!r:.40}: correct url", state="blocked")
+            raise NotReadError(f"ccxt knows no exchange {self._source.url!r:.40}: correct url", "no_exchange")
         if self._api is None:
             options = {"enableRateLimit": True, "timeout": TIMEOUT_MS, "requests_trust_env": self._base_url is None}
             self._api = getattr(ccxt, self._source.url)(options)
@@ -50,7 +50,7 @@ class Markets:
         try:
             found = self._api.fetch_markets()
         except ccxt.BaseError as exc:
-            raise NotReadError(quoted(exc), state="backing_off") from exc
+            raise NotReadError(quoted(exc), "unavailable") from exc
         return {str(one["symbol"]): one.get("active") is not False for one in found if one.get("spot")}
 
 
@@ -65,9 +65,7 @@ def changes(
     now = {symbol: "trades" if active else "halted" for symbol, active in found.items()}
     there = {symbol for symbol, (state, _) in before.items() if state != "gone"}
     if len(there - now.keys()) > MAX_GONE * len(there) + 1:
-        raise NotReadError(
-            "it lists far fewer markets than before, which is taken for a broken answer", state="backing_off"
-        )
+        raise NotReadError("it lists far fewer markets than before, which is taken for a broken answer", "unavailable")
     after: States = {}
     items: list[Item] = []
     for symbol in sorted(before.keys() | now.keys()):

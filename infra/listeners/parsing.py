@@ -51,7 +51,7 @@ class _ShapeError(ValueError):
 def items_of(asked: ItemsAsked) -> ItemsAnswer:
     """Return the items of an answer."""
     source = asked.source
-    if source.kind == "feed" and _IS_PAGE.match(asked.body[:1000]):
+    if source.kind != "telegram" and _IS_PAGE.match(asked.body[:1000]):
         return ItemsAnswer(problem="a web page")
     try:
         entries = _ENTRIES[source.kind](asked)
@@ -63,6 +63,8 @@ def items_of(asked: ItemsAsked) -> ItemsAnswer:
     found = {item.external_id: item for item in made if item is not None}
     if entries and not found and source.kind != "socket":
         return ItemsAnswer(problem="another shape")
+    if source.keep:
+        found = {name: item for name, item in found.items() if any(re.search(one, item.title) for one in source.keep)}
     return ItemsAnswer(items=tuple(found.values()))
 
 
@@ -124,7 +126,11 @@ def _of_json(asked: ItemsAsked) -> list[Entry]:
     source = asked.source
     document = json.loads(decoded(asked.body, asked.content_type))
     path = source.refill_items if asked.refill else source.items
-    return [_json_entry(one, around, source) for one, around in _each(document, path, {}) if isinstance(one, dict)]
+    found = list(_each(document, path, {}))
+    entries = [_json_entry(one, around, source) for one, around in found if isinstance(one, dict)]
+    if found and not entries:
+        raise _ShapeError
+    return entries
 
 
 def _each(value: Any, path: str, around: Raw) -> Iterator[tuple[Any, Raw]]:

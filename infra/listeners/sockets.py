@@ -6,14 +6,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from infra.http import quoted, tls_context
-from infra.listeners.fetching import NotReadError
+from infra.listeners.failures import NotReadError, of_status
 from infra.listeners.source import Source
 from infra.pages.guard import Guard
 from schemas.errors import PermanentError, TransientError
@@ -64,13 +63,14 @@ async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator
                     await ws.send_str(source.subscribe)
                 yield _messages(ws, source)
     except PermanentError as exc:
-        raise NotReadError(str(exc), state="blocked") from exc
+        raise NotReadError(str(exc), "not_opened") from exc
     except aiohttp.WSServerHandshakeError as exc:
-        state: Any = "blocked" if exc.status in (401, 403, 451) else "backing_off"
-        raise NotReadError(f"it answers with status {exc.status}", state=state) from exc
+        raise NotReadError(
+            f"it answers with status {exc.status}", of_status(exc.status, has_key=bool(source.key))
+        ) from exc
     except (TransientError, aiohttp.ClientError, OSError, TimeoutError) as exc:
         said = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
-        raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({said})", state="backing_off") from exc
+        raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({said})", "no_connection") from exc
 
 
 async def _messages(ws: aiohttp.ClientWebSocketResponse, source: Source) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 Kind = Literal["feed", "json", "telegram", "socket", "markets"]
+KeySetting = Literal["", "CRYPTOPANIC_API_KEY", "PHOENIX_API_KEY", "TREEOFALPHA_API_KEY"]
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
 SHIPPED = Path(__file__).with_name("sources.toml")
 MAX_PAUSE_S = 86_400.0
@@ -50,9 +51,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """True: the address may be one that is not public, such as an RSSHub on this machine."""
     contact: bool = False
     """True: the publisher refuses whoever names no contact (``LISTENER_CONTACT``)."""
+    key: KeySetting = ""
+    """The setting whose value stands for ``{key}`` in ``url``, ``headers`` and ``subscribe``; without it nobody is answered."""
     headers: dict[str, str] = {}
     strip: tuple[str, ...] = ()
     """Regular expressions of what is no part of the text, such as the name of the medium before every flash."""
+    keep: tuple[str, ...] = ()
+    """Regular expressions, one of which the title has to match; empty: every item is kept."""
     # Of JSON: paths such as ``data[].details[]``, or templates such as ``https://host/{code}``. ``^`` is the object around it.
     items: str = ""
     item_id: str = ""
@@ -116,8 +121,10 @@ def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Sour
     return [one for one in sources.values() if one.default and not one.muted]
 
 
-def missing(source: Source, contact: str) -> str | None:
-    """Return what is to be set before this source answers; None: nothing."""
+def missing(source: Source, contact: str, keys: Collection[str]) -> str | None:
+    """Return what is to be set before this source answers; None: nothing. ``keys``: the settings of keys that have one."""
+    if source.key and source.key not in keys:
+        return f"set {source.key}: this publisher answers nobody without a key"
     if source.contact and not contact:
         return "set LISTENER_CONTACT to a mail address: this publisher refuses programs that name none"
     return None
@@ -160,10 +167,12 @@ def _checked(source: Source) -> Source:
         raise ValueError(f"url of kind {source.kind} begins with {' or '.join(schemes)}")
     if source.kind in ("json", "socket") and not (source.title or source.text):
         raise ValueError("say where the words are: title or text")
+    if ("{key}" in f"{source.url}{source.subscribe}{source.headers}") != bool(source.key):
+        raise ValueError("key names a setting, and {key} stands for its value in url, headers or subscribe: give both")
     try:
         ZoneInfo(source.timezone)
     except (OSError, ValueError, KeyError) as exc:
         raise ValueError(f"timezone {source.timezone!r} is none; write one such as Asia/Shanghai") from exc
-    for pattern in source.strip:
+    for pattern in (*source.strip, *source.keep):
         re.compile(pattern)
     return source

@@ -23,6 +23,13 @@ class ListenerSettings(BaseSettings):
         pattern=r"^[\x21-\x7e]*$",
         description="Mail address that publishers are told; the SEC answers nobody without one",
     )
+    cryptopanic_api_key: SecretStr | None = Field(
+        None, description="Of the source cryptopanic, which is off by default"
+    )
+    phoenix_api_key: SecretStr | None = Field(None, description="Of the source phoenix, which is off by default")
+    treeofalpha_api_key: SecretStr | None = Field(
+        None, description="Of the source treeofalpha, which is off by default"
+    )
     listener_max_age_seconds: float = Field(
         900.0, gt=0, description="Up to this age an item counts as just published; older ones are flagged late"
     )

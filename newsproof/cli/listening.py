@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from infra.client_settings import ClientSettings
-from infra.listeners.fetching import Fetcher, NotReadError, Validators
+from infra.listeners.failures import DO, NotReadError
+from infra.listeners.fetching import Fetcher, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets
-from infra.listeners.sockets import connected
 from infra.listeners.source import Source, chosen, missing, own_file, sources_of
 from infra.settings import Settings
 from newsproof.app.composition import topics_of
@@ -24,14 +25,13 @@ from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.source_list import ListedSource, keys_of, listed_sources
 from newsproof.cli.reputation import in_full, in_short
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
 from streams.journal.log import KafkaLog
 from streams.listening.deciding import PUBLISHED, Look, decide
-from streams.listening.listener import LOOKS_OF_A_GAP
-from streams.listening.memory import SourceCursor, remembered_in
-from streams.reputation.fold import Reputation
+from streams.listening.memory import Cursors
 from streams.reputation.keeping import written
 
 _AT_ONCE = 16
@@ -47,27 +47,7 @@ class Peeked(msgspec.Struct, kw_only=True):
     items: int | None = None
     newest: datetime | None = None
     why: str = ""
-
-
-class ListedSource(msgspec.Struct, kw_only=True):
-    """One source as ``newsproof sources`` lists it. Counts are since the listener's memory began.
-
-    ``reputation``: one a language, of the last day that a listener wrote them; ``sources reputation`` has today's.
-    """
-
-    id: str
-    kind: str
-    on: bool
-    state: str
-    looked_at: datetime | None
-    news_at: datetime | None
-    new: int
-    late: int
-    edits: int
-    repeats: int
-    refused: int
-    why: str
-    reputation: tuple[Reputation, ...] = ()
+    do: str = ""
 
 
 # listen
@@ -89,7 +69,16 @@ async def looked_once(
     say_on_stderr(COSTS)
     async with servers(settings, clickhouse=False) as found:
         health = await look_once(found.applied_to(settings), only=only, backfill=backfill)
-    rows = [{"source": name, "state": one.state, "items": one.counts, "why": one.why} for name, one in health.items()]
+    rows: list[dict[str, Any]] = [
+        {
+            "source": name,
+            "state": one.state,
+            "items": one.counts,
+            "why": one.why,
+            "do": DO[one.reason] if one.reason else "",
+        }
+        for name, one in health.items()
+    ]
     if as_json:
         for row in rows:
             json_line(row)
@@ -98,8 +87,8 @@ async def looked_once(
             ", ".join(f"{n} {what}" for what, n in one.counts.items()) or "nothing new" for one in health.values()
         ]
         table(
-            ("source", "state", "items", "why"),
-            [(r["source"], r["state"], c, r["why"]) for r, c in zip(rows, counts, strict=True)],
+            ("source", "state", "items", "why, and what to do"),
+            [(r["source"], r["state"], c, _told(r["why"], r["do"])) for r, c in zip(rows, counts, strict=True)],
         )
     return all(one.state == "ok" for one in health.values())
 
@@ -110,11 +99,14 @@ async def peeked(
     """Look at sources and keep nothing; print how each answers, or the items that a first look would publish."""
     settings = invocation.settings()
     wanted = chosen(sources_of(own_file(settings)), only)
-    fetcher, places = Fetcher(contact=settings.listener_contact), asyncio.Semaphore(_AT_ONCE)
+    fetcher, places = (
+        Fetcher(contact=settings.listener_contact, keys=keys_of(settings)),
+        asyncio.Semaphore(_AT_ONCE),
+    )
 
     async def one(source: Source) -> tuple[Peeked, tuple[Item, ...]]:
         async with places:
-            return await peek(source, fetcher, settings.listener_contact)
+            return await peek(source, fetcher, settings)
 
     try:
         found = await asyncio.gather(*map(one, wanted))
@@ -127,28 +119,36 @@ async def peeked(
             json_line(row)
     else:
         rows = [
-            (r.source, r.kind, r.state, "" if r.items is None else r.items, _when(r.newest), r.why) for r, _ in found
+            (
+                r.source,
+                r.kind,
+                r.state,
+                "" if r.items is None else r.items,
+                _when(r.newest),
+                _told(r.why, r.do),
+            )
+            for r, _ in found
         ]
-        table(("source", "kind", "state", "items", "newest", "why"), rows, right=("items",))
+        table(("source", "kind", "state", "items", "newest", "why, and what to do"), rows, right=("items",))
     return all(row.state == "ok" for row, _ in found)
 
 
-async def peek(source: Source, fetcher: Fetcher, contact: str) -> tuple[Peeked, tuple[Item, ...]]:
+async def peek(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[Peeked, tuple[Item, ...]]:
     """Look at one source; of a socket, whether it can be connected to."""
     row = Peeked(source=source.id, kind=source.kind)
-    if (do := missing(source, contact)) is not None:
+    if (do := missing(source, settings.listener_contact, keys_of(settings))) is not None:
         row.state, row.why = "left out", do
         return row, ()
     try:
         if source.kind == "socket":
-            async with connected(source, fetcher.guards[source.private]):
+            async with fetcher.connected(source):
                 return row, ()
         if source.kind == "markets":
             row.items = len(await Markets(source).look())
             return row, ()
         items = (await fetcher.look(source, Validators())).items or ()
     except NotReadError as exc:
-        row.state, row.why = exc.state, str(exc)
+        row.state, row.why, row.do = exc.state, str(exc), DO[exc.reason]
         return row, ()
     row.items, row.newest = len(items), max((one.published for one in items if one.published), default=None)
     return row, items
@@ -200,34 +200,44 @@ def _print_items(
 async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
     """Print every source and how it does."""
     settings = invocation.settings()
-    known = await _known(settings)
-    on = {source.id for source in chosen(sources_of(own_file(settings)))}
-    rows = [_listed(source, known, settings, source.id in on) for source in sources_of(own_file(settings)).values()]
+    rows = await _listed(settings)
     if as_json:
         for row in rows:
             json_line(row)
         return
     table(
-        ("source", "kind", "", "state", "last look", "last news", "new", "edits", "reputation", "why"),
+        (
+            "source",
+            "kind",
+            "state",
+            "last look",
+            "last news",
+            "lag s",
+            "new",
+            "edits",
+            "reputation",
+            "why, and what to do",
+        ),
         [
             (
                 r.id,
                 r.kind,
-                "on" if r.on else "off",
                 r.state,
                 _when(r.looked_at),
                 _when(r.news_at),
+                "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}",
                 r.new,
                 r.edits,
                 in_short(r.reputation),
-                r.why,
+                _told(r.why, r.do),
             )
             for r in rows
         ],
-        right=("new", "edits"),
+        right=("lag s", "new", "edits"),
     )
     say_result(
-        f"{len(on)} of {len(rows)} are on. State and times are those of the newest record in the log; /metrics of a listener has them live."
+        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: from publication to receipt, median. All is of the newest record in "
+        "the log; /metrics of a listener has it live."
     )
 
 
@@ -238,9 +248,8 @@ async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> No
         ConfigError: there is none of this id.
     """
     settings = invocation.settings()
-    listed = sources_of(own_file(settings))
-    (source,) = chosen(listed, [name])
-    row = _listed(source, await _known(settings), settings, source in chosen(listed))
+    (source,) = chosen(sources_of(own_file(settings)), [name])
+    (row,) = [one for one in await _listed(settings) if one.id == name]
     document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
     if as_json:
         json_line(document)
@@ -302,49 +311,18 @@ def _appended(settings: Settings, rows: str) -> Path:
     return path
 
 
-class _Known(NamedTuple):
-    cursors: dict[str, SourceCursor]
-    reputations: list[Reputation]
-
-
-async def _known(settings: Settings) -> _Known:
-    """Return what the log says; nothing where no Kafka runs, for none is started to be asked."""
+async def _listed(settings: Settings) -> list[ListedSource]:
+    """Return every source with what the log says of it; that is nothing where no Kafka runs, for none is started to be asked."""
     if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
-        return _Known({}, [])
+        return listed_sources(settings, {}, datetime.now(UTC))
     topics = topics_of(settings)
-    reputations = await written(KafkaLog(address), topics)
-    return _Known((await remembered_in(address, topics, items=False)).cursors, list(reputations.values()))
+    rows = listed_sources(settings, await Cursors(address, topics).read(), datetime.now(UTC))
+    reputations = (await written(KafkaLog(address), topics)).values()
+    return [replace(row, reputation=tuple(r for r in reputations if r.source == row.id)) for row in rows]
 
 
-def _listed(source: Source, of: _Known, settings: Settings, is_on: bool) -> ListedSource:
-    cursor = of.cursors.get(source.id)
-    known = cursor or SourceCursor(source=source.id)
-    lacks = missing(source, settings.listener_contact) if is_on else None
-    counts = known.counts
-    return ListedSource(
-        id=source.id,
-        kind=source.kind,
-        on=is_on and lacks is None,
-        state="left out" if lacks else _state(cursor, datetime.now(UTC)) if is_on else "",
-        looked_at=known.looked_at,
-        news_at=known.news_at,
-        new=counts.get("new", 0),
-        late=counts.get("late", 0) + counts.get("backfilled", 0),
-        edits=counts.get("edit", 0),
-        repeats=counts.get("repeat", 0),
-        refused=counts.get("refused", 0),
-        why=lacks or (known.why if is_on else ""),
-        reputation=tuple(one for one in of.reputations if one.source == source.id),
-    )
-
-
-def _state(cursor: SourceCursor | None, now: datetime) -> str:
-    if cursor is None:
-        return "never looked at"
-    is_silent = cursor.news_at is not None and cursor.gaps >= LOOKS_OF_A_GAP
-    if cursor.state == "ok" and is_silent and (now - cursor.news_at).total_seconds() > 5 * cursor.gap_s:  # type: ignore[operator]
-        return "stale"
-    return cursor.state
+def _told(why: str, do: str) -> str:
+    return f"{why}: {do}" if do else why
 
 
 def _when(at: datetime | None) -> str:

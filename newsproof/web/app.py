@@ -14,6 +14,7 @@ from newsproof.web.api import news as news_api
 from newsproof.web.api import operations as operations_api
 from newsproof.web.api import prices as prices_api
 from newsproof.web.api import research as research_api
+from newsproof.web.api import sources as sources_api
 from newsproof.web.api import watches as watches_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
@@ -43,6 +44,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
         watches_api,
         analytics_api,
         operations_api,
+        sources_api,
         pages,
     ):
         app.include_router(part.router)

@@ -36,6 +36,7 @@ from streams.feed.case_items import FeedCase
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
 from streams.feed.turns import TurnFeed
+from streams.listening.memory import Cursors
 
 log = structlog.get_logger(__name__)
 
@@ -90,6 +91,7 @@ class Backend:
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
         self.processes = Processes(settings.newsproof_data_dir)
         self.letters = DeadLetters(self.address, self.topics, keep_bytes=PREVIEW_BYTES)
+        self.cursors = Cursors(self.address, self.topics)
         self.requeueing = asyncio.Lock()
         self._reading_letters: asyncio.Task[list[DeadLetter]] | None = None
         self.readings, self.asking_sql = Readings(), asyncio.Semaphore(SQL_AT_ONCE)

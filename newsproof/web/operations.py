@@ -21,6 +21,7 @@ LIMITS: dict[str, float] = {
     "budget_left_share": 0.1,
     "sink_lag": 5_000,
     "no_news_s": 1_800,
+    "source_failures": 5,
 }
 """Beyond these a figure is a problem. infra/grafana/alerts.yml has the same numbers."""
 _BREAKERS = ("closed", "half_open", "open")
@@ -52,7 +53,7 @@ def operations(
         else None,
         "audit": _audit(figures),
     }
-    return found | {"problems": _problems(found)}
+    return found | {"problems": [*_problems(found), *_of_sources(figures)]}
 
 
 def _log(figures: Figures, topics: Topics) -> dict[str, Any]:
@@ -138,6 +139,13 @@ def _audit(figures: Figures) -> dict[str, Any] | None:
         labels["promise"]: int(n) for process, labels, n in figures.of("newsproof_audit_broken") if process == latest
     }
     return {"at": datetime.fromtimestamp(at, UTC), "clean": not any(broken.values()), "broken": broken}
+
+
+def _of_sources(figures: Figures) -> list[str]:
+    failures = figures.one(max, "newsproof_listener_source_failures") or 0
+    stale = figures.one(max, "newsproof_listener_source_state", state="stale") or 0
+    bad = {"source_failing": failures > LIMITS["source_failures"], "source_stale": stale > 0}
+    return [name for name, is_bad in bad.items() if is_bad]
 
 
 def _problems(found: dict[str, Any]) -> list[str]:

@@ -37,6 +37,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/backtests")
 @router.get("/backtests/{_rest:path}")
 @router.get("/operations")
+@router.get("/sources")
 async def page(request: Request, _rest: str = "") -> Response:
     """Return the one HTML page of all views."""
     return _file(request, "index.html")

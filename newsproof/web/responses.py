@@ -42,6 +42,12 @@ def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
 
+def csv_file(name: str, text: str) -> Response:
+    """Return CSV that a browser saves as newsproof-NAME.csv."""
+    headers = {"content-disposition": f'attachment; filename="newsproof-{name}.csv"', "cache-control": "no-store"}
+    return Response(text, 200, headers, "text/csv; charset=utf-8")
+
+
 _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
 
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -18,10 +18,10 @@ import msgspec
 import structlog
 
 from infra.kafka.topics import KafkaAddress
-from infra.listeners.fetching import Fetcher, Looked, NotReadError, Validators
+from infra.listeners.failures import DO, NotReadError, Reason
+from infra.listeners.fetching import Fetcher, Looked, Validators
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
-from infra.listeners.sockets import connected
 from infra.listeners.source import Source
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
@@ -40,7 +40,7 @@ from streams.listening.deciding import (
     news_of,
     remembered,
 )
-from streams.listening.memory import ItemLog, SourceCursor
+from streams.listening.memory import KEPT_LAGS, ItemLog, SourceCursor
 from streams.reputation.keeping import keep_written
 
 log = structlog.get_logger(__name__)
@@ -54,11 +54,10 @@ JITTER = 0.1
 CHANGED_EVERY_S = 5.0
 """How often the list of sources is looked at."""
 TAKEN_WITHIN_S = 15.0
-LOOKS_OF_A_GAP = 5
-"""Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
+FIRST_MESSAGE_WITHIN_S = 10.0
+"""How long a single look at a socket waits for its first message."""
 SKEW_S = 2.0
 """Difference of the clocks from which on it is told; headers say whole seconds."""
-_KEPT_LAGS = 200
 _UNKNOWN = Validators()
 
 
@@ -80,11 +79,10 @@ class Health:
 
     def __init__(self) -> None:
         self.state, self.why = "waiting", ""
+        self.reason: Reason | None = None
         self.failures = 0
         self.last_success: datetime | None = None
         self.skew_s: float | None = None
-        self.lags: deque[float] = deque(maxlen=_KEPT_LAGS)
-        """Seconds from publication, by the publisher's clock, to receipt, of the newest items."""
         self.counts: dict[str, int] = {}
 
     def counted(self, outcomes: Iterable[str]) -> None:
@@ -129,6 +127,11 @@ class Listener:
         """Answers that were parsed: those that had changed."""
         return self._fetcher.parsed
 
+    @property
+    def cursors(self) -> Mapping[str, SourceCursor]:
+        """Source → how far the listener is with it."""
+        return self._log.memory.cursors
+
     def stop(self) -> None:
         """Request a clean shutdown."""
         self._stopped.set()
@@ -138,7 +141,7 @@ class Listener:
         await self._lead(self._listen)
 
     async def once(self) -> dict[str, Health]:
-        """Look at every source once; return how each did.
+        """Look at every source once, at a socket until its first message; return how each did.
 
         Raises:
             ConfigError: another listener holds the lease.
@@ -149,7 +152,8 @@ class Listener:
             timer.cancel()
             taken.set()
             await self._started(self._sources())
-            await asyncio.gather(*(self._look(source) for source in self._sources() if source.kind != "socket"))
+            looked = (self._hear_once(s) if s.kind == "socket" else self._look(s) for s in self._sources())
+            await asyncio.gather(*looked)
             self._stopped.set()
 
         await self._lead(look)
@@ -224,7 +228,7 @@ class Listener:
             if is_away(exc):
                 raise
             log.exception("a look failed in an unforeseen way", source=source.id)
-            return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", state="backing_off"))
+            return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", "unforeseen"))
         if abs(looked.skew_s or 0.0) > SKEW_S >= abs(health.skew_s or 0.0):
             log.warning("its clock and ours differ", source=source.id, ahead_s=looked.skew_s)
         health.skew_s = looked.skew_s
@@ -250,31 +254,53 @@ class Listener:
         while True:
             began = time.monotonic()
             try:
-                async with connected(source, self._fetcher.guards[source.private]) as messages:
-                    if source.refill:
-                        filled = await self._fetcher.look(source, _UNKNOWN, refill=True)
-                        at = filled.received_at
-                        await self._take(source, filled.items or (), at, self._log.memory.cursor(source.id), live=False)
-                    self._succeeded(source)
+                async with self._fetcher.connected(source) as messages:
+                    await self._refill(source)
                     recent: deque[float] = deque(maxlen=self._options.max_new)
                     async for body in messages:
-                        at = datetime.now(UTC)
-                        if items := await self._heard(source, body):
-                            await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
-                            await self._held_up(source, recent, len(items))
-                raise NotReadError("the connection ended", state="backing_off")
+                        await self._held_up(source, recent, await self._heard(source, body))
+                raise NotReadError("the connection ended", "no_connection")
             except NotReadError as exc:
                 await self._failed(source, exc)
             pause = SOCKET_PAUSES_S[0] if time.monotonic() - began > most else pause
             await asyncio.sleep(pause * (1 + self._options.jitter * random.random()))
             pause = min(2 * pause, most)
 
-    async def _heard(self, source: Source, body: bytes) -> tuple[Item, ...]:
+    async def _hear_once(self, source: Source) -> None:
+        """Connect, and take the first message, if one comes in time."""
         try:
-            return await self._fetcher.read(source, body)
+            async with self._fetcher.connected(source) as messages:
+                await self._refill(source)
+                try:
+                    async with asyncio.timeout(FIRST_MESSAGE_WITHIN_S):
+                        body = await anext(messages, None)
+                except TimeoutError:
+                    self._of(source).why = f"connected, and nothing was sent within {FIRST_MESSAGE_WITHIN_S:g} s"
+                    return
+                if body is None:
+                    raise NotReadError("the connection ended", "no_connection")
+                await self._heard(source, body)
+        except NotReadError as exc:
+            await self._failed(source, exc)
+
+    async def _refill(self, source: Source) -> None:
+        if source.refill:
+            filled = await self._fetcher.look(source, _UNKNOWN, refill=True)
+            cursor = self._log.memory.cursor(source.id)
+            await self._take(source, filled.items or (), filled.received_at, cursor, live=False)
+        self._succeeded(source)
+
+    async def _heard(self, source: Source, body: bytes) -> int:
+        """Take a message; return how many items it has."""
+        at = datetime.now(UTC)
+        try:
+            items = await self._fetcher.read(source, body)
         except NotReadError:
             self._of(source).counted(["refused"])  # one message that is none says nothing of the others
-            return ()
+            return 0
+        if items:
+            await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
+        return len(items)
 
     async def _held_up(self, source: Source, recent: deque[float], items: int) -> None:
         """Read on only when a minute has no more than ``max_new`` items: what a flood sends waits at its sender."""
@@ -314,12 +340,12 @@ class Listener:
         cursor.validators = _UNKNOWN if waiting else validators
         cursor.looked_at = at
         was = cursor.state
-        self._noted(cursor, outcomes, at)
+        self._noted(cursor, kept, outcomes, at)
         await self._recorded(news, seen, cursor, was, is_changed=bool(waiting) or source.kind == "markets")
         if news:
             self.acknowledged.add(time.monotonic() - began)
         self._looked_back.add(source.id)
-        self._told(source, kept, outcomes, waiting, at)
+        self._told(source, outcomes, waiting)
 
     def _as_look(self, source: Source, at: datetime, previous: datetime | None) -> Look:
         backfill = None if source.id in self._looked_back else self._options.backfill
@@ -354,8 +380,16 @@ class Listener:
             outcomes.append(outcome)
         return news, seen, outcomes
 
-    def _noted(self, cursor: SourceCursor, outcomes: list[Outcome], at: datetime) -> None:
-        cursor.state, cursor.why = "ok", ""
+    def _noted(
+        self, cursor: SourceCursor, kept: list[tuple[Item, Outcome]], outcomes: list[Outcome], at: datetime
+    ) -> None:
+        cursor.is_ok()
+        lags = [
+            (at - i.published).total_seconds()
+            for (i, _), one in zip(kept, outcomes, strict=True)
+            if one == "new" and i.published
+        ]
+        cursor.lags = [*cursor.lags, *(round(max(0.0, lag), 1) for lag in lags)][-KEPT_LAGS:]
         for one in outcomes:
             cursor.counts[one] = cursor.counts.get(one, 0) + 1
         if "new" in outcomes:
@@ -364,14 +398,8 @@ class Listener:
                 cursor.gap_s += (gap_s - cursor.gap_s) / min(cursor.gaps, 10)
             cursor.news_at = at
 
-    def _told(
-        self, source: Source, kept: list[tuple[Item, Outcome]], outcomes: list[Outcome], waiting: int, at: datetime
-    ) -> None:
-        health = self._of(source)
-        health.counted(outcomes)
-        health.lags.extend(
-            max(0.0, (at - item.published).total_seconds()) for item, one in kept if one == "new" and item.published
-        )
+    def _told(self, source: Source, outcomes: list[Outcome], waiting: int) -> None:
+        self._of(source).counted(outcomes)
         self._succeeded(source)
         if waiting:
             log.warning("a flood is held back", source=source.id, items=waiting, most=self._options.max_new)
@@ -382,7 +410,7 @@ class Listener:
         cursor = self._log.memory.cursor(source.id)
         was = cursor.state
         cursor.looked_at, cursor.validators = looked.received_at, looked.validators
-        cursor.state, cursor.why = "ok", ""
+        cursor.is_ok()
         self._succeeded(source)
         await self._recorded([], [], cursor, was, is_changed=False)
 
@@ -403,17 +431,20 @@ class Listener:
         health = self._of(source)
         if health.failures:
             log.info("the source answers again", source=source.id)
-        health.state, health.why, health.failures, health.last_success = "ok", "", 0, datetime.now(UTC)
+        health.state, health.why, health.reason, health.failures = "ok", "", None, 0
+        health.last_success = datetime.now(UTC)
 
     async def _failed(self, source: Source, exc: NotReadError) -> float:
         health = self._of(source)
-        if health.state != exc.state:
-            log.warning("the source does not answer", source=source.id, state=exc.state, why=str(exc)[:300])
+        if health.reason != exc.reason:
+            log.warning(
+                "the source does not answer", source=source.id, state=exc.state, why=str(exc)[:300], do=DO[exc.reason]
+            )
             cursor = self._log.memory.cursor(source.id)
-            cursor.state, cursor.why = exc.state, str(exc)[:300]
+            cursor.state, cursor.why, cursor.reason = exc.state, str(exc)[:300], exc.reason
             async with self._turn:
                 await self._log.record((), (), cursor)
-        health.state, health.why = exc.state, str(exc)[:300]
+        health.state, health.why, health.reason = exc.state, str(exc)[:300], exc.reason
         health.failures += 1
         pause: float = min(LONGEST_PAUSE_S, source.every_s * 2.0 ** min(health.failures, 10))
         return max(pause, exc.wait_s or 0.0)

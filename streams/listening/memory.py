@@ -8,11 +8,14 @@ was frozen appends after its successor has read that far.
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.fetching import Validators
@@ -24,6 +27,9 @@ from streams.listening.deciding import Seen, seen_in
 
 FORGOTTEN_AFTER = timedelta(days=35)
 """How long after an item left its source it is still known: longer than ``DEDUP_DAYS``."""
+KEPT_LAGS = 100
+LOOKS_OF_A_GAP = 5
+"""Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
 _THROUGH = b"\x1fnews_through"
 
 
@@ -31,6 +37,8 @@ class SourceCursor(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How far the listener is with one source, and how that stands. ``markets``: market → its state and how often that changed.
 
     ``looked_at``: the last look that was answered; ``news_at``: the last that brought news; ``gap_s``: between two such, on average.
+    ``lags``: seconds from publication, by the publisher's clock, to receipt, of the newest ``KEPT_LAGS`` new items. ``reason``:
+    why the last look failed, a key of ``infra.listeners.failures.DO``; "" where it did not.
     """
 
     source: str
@@ -39,11 +47,28 @@ class SourceCursor(msgspec.Struct, kw_only=True, omit_defaults=True):
     markets: dict[str, tuple[str, int]] = {}
     state: str = "ok"
     why: str = ""
+    reason: str = ""
     written_at: datetime | None = None
     news_at: datetime | None = None
     gap_s: float = 0.0
     gaps: int = 0
     counts: dict[str, int] = {}
+    lags: list[float] = []
+
+    def is_ok(self) -> None:
+        """Note that a look succeeded."""
+        self.state, self.why, self.reason = "ok", "", ""
+
+    def lag_s(self, quantile: float) -> float | None:
+        """Return the nearest-rank quantile (0–1) of ``lags``, in seconds."""
+        return sorted(self.lags)[max(0, math.ceil(quantile * len(self.lags)) - 1)] if self.lags else None
+
+    def state_at(self, now: datetime) -> str:
+        """Return its state: ok, stale, backing_off or blocked."""
+        is_silent = self.news_at is not None and self.gaps >= LOOKS_OF_A_GAP
+        if self.state == "ok" and is_silent and (now - self.news_at).total_seconds() > 5 * self.gap_s:  # type: ignore[operator]
+            return "stale"
+        return self.state
 
 
 class _Through(msgspec.Struct):
@@ -196,10 +221,35 @@ class ItemLog:
         return seen
 
 
-async def remembered_in(address: KafkaAddress, topics: Topics, *, items: bool = True) -> Memory:
-    """Return what the two topics hold, without the ``items`` on demand. Records of another form are passed by."""
+class Cursors:
+    """The cursors of all sources, as readers of the log see them; each reading goes on where the one before ended."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._address, self._topic = address, topics.listener_cursors
+        self._cursors: dict[str, SourceCursor] = {}
+        self._next: dict[TopicPartition, int] = {}
+        self._turn = asyncio.Lock()
+
+    async def read(self) -> dict[str, SourceCursor]:
+        """Return source → its newest cursor.
+
+        Raises:
+            KafkaError: Kafka does not answer.
+        """
+        async with self._turn:
+            bounds = await offsets_of(self._address, self._topic)
+            spans = {tp: (max(first, self._next.get(tp, first)), end) for tp, (first, end) in bounds.items()}
+            async for tp, records in read_range(self._address, spans):
+                found = (_as(SourceCursor, one.value) for one in records if one.key != _THROUGH)
+                self._cursors |= {cursor.source: cursor for cursor in found if cursor is not None}
+                self._next[tp] = records[-1].offset + 1
+            return self._cursors
+
+
+async def remembered_in(address: KafkaAddress, topics: Topics) -> Memory:
+    """Return what the two topics hold. Records of another form are passed by."""
     memory = Memory()
-    async for value, key in _records(address, topics.listener_items if items else ""):
+    async for value, key in _records(address, topics.listener_items):
         seen = _as(Seen, value)
         if seen is not None:
             memory.put(seen)
@@ -214,7 +264,7 @@ async def remembered_in(address: KafkaAddress, topics: Topics, *, items: bool = 
 
 
 async def _records(address: KafkaAddress, topic: str) -> Any:
-    async for _, records in read_range(address, await offsets_of(address, topic) if topic else {}):
+    async for _, records in read_range(address, await offsets_of(address, topic)):
         for record in records:
             yield record.value, record.key or b""
 

@@ -23,6 +23,7 @@ from newsproof.web.guard import HEADERS
 from tests.browser import recorded
 from tests.browser.fake_investigations import FakeInvestigations
 from tests.browser.played_operations import PlayedOperations
+from tests.browser.played_sources import PlayedSources
 from tests.browser.recorded import Events, Json
 
 STATIC = Path(pages.__file__).with_name("static")
@@ -94,6 +95,7 @@ class FakeApi:
         self.no_study = ""
         self.runs = list(recorded.RUNS)
         self.operations = PlayedOperations()
+        self.sources = PlayedSources()
         self.chats: dict[str, Chat] = {}
         self.investigations = FakeInvestigations(Chat, self._send)
         self.records_at_once: int | None = None
@@ -145,6 +147,7 @@ class FakeApi:
         get("/api/v1/research/chat/{id}", self._resume)
         post("/api/v1/research/chat/{id}/stop", self._stop)
         get("/api/v1/operations", self._told(lambda _: self.operations.document(self.status)))
+        get("/api/v1/sources", self._told(self.sources.document))
         get("/api/v1/dead-letters", self._told(self.operations.page))
         post("/api/v1/dead-letters/requeue", self.operations.requeue)
         self.investigations.route(app)

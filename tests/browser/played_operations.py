@@ -71,6 +71,8 @@ class PlayedOperations:
             ("newsproof_budget_limit_units", {}, 50), ("newsproof_budget_left_units", {}, 0 if bad else 41),
             ("newsproof_breaker_state", breaker, 2 * bad), ("newsproof_breaker_opened_total", breaker, 3 * bad),
             ("newsproof_breaker_state", {"kind": "model", "provider": "gemini", "model": "gemini-3-flash"}, 0),
+            ("newsproof_listener_source_failures", {"source": "protos", "reason": "not_found"}, 7 * bad),
+            ("newsproof_listener_source_state", {"source": "wublock", "state": "stale"}, bad),
             ("newsproof_audit_timestamp_seconds", {}, self.now.timestamp() - 86_400),
             ("newsproof_audit_broken", {"promise": "lost"}, 2 * bad),
             ("newsproof_audit_broken", {"promise": "forged_signals"}, 0),

@@ -140,6 +140,11 @@ async def operations(fake: FakeApi, page: Any) -> None:
     await page.evaluate("() => window.scrollTo(0, 0)")
 
 
+async def sources(fake: FakeApi, page: Any) -> None:
+    """Sources that answer and fail in every way."""
+    await page.locator(".src-why").first.wait_for()
+
+
 def is_rich(document: dict[str, Any]) -> bool:
     """Whether a case stands as it ended, with evidence, results that were not used, a critique and an adjustment."""
     if not (document["findings"] and document["critique"] and document["confidence"]):
@@ -211,6 +216,7 @@ VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
     "research": ("/research", (research,)),
     "research-answer": ("/research", (research, research_answer)),
     "operations": ("/operations", (operations,)),
+    "sources": ("/sources", (sources,)),
     "investigations": ("/investigations", (investigations,)),
     "investigation": ("/investigations", (investigations, brief)),
     "backtests": ("/backtests?a=synth-v3&b=synth-v4", (backtests,)),

@@ -11,8 +11,11 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,10 @@ import yaml
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import KafkaAddress
+from infra.listeners.source import sources_of
 from infra.settings import load_settings
 from schemas.topics import Topics
+from tests.infra.fakes.sources import recent, rss
 from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof
 
 GRAFANA = CHECKOUT / "infra" / "grafana"
@@ -107,9 +112,11 @@ class Prometheus:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Prometheus]:
-    """`up` with a signal, a dead letter and an audit, and a Prometheus that was there from the start."""
+    """`up` with a listener, a signal, a dead letter and an audit, and a Prometheus that was there from the start."""
     program("prometheus")
-    env = environment(WEB_PORT="0")
+    site = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path)))
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    env = environment(WEB_PORT="0", LISTEN="true", LISTENER_SOURCES=str(sources_here(tmp_path, site.server_port)))
     up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
     assert up.stderr is not None
     prometheus = Prometheus(tmp_path)
@@ -121,6 +128,18 @@ def running(tmp_path: Path) -> Iterator[Prometheus]:
         prometheus.stop()
         up.send_signal(signal.SIGINT)
         up.communicate(timeout=60)
+        site.shutdown()
+
+
+def sources_here(directory: Path, port: int) -> Path:
+    """Write a list on which no source but one with an item and one without a page is on; return its file."""
+    (directory / "feed.xml").write_bytes(rss(recent(1)))
+    rows = "".join(f'[[source]]\nid = "{name}"\nmuted = true\n' for name in sources_of(None))
+    for name in ("feed", "gone"):
+        url = f"http://127.0.0.1:{port}/{name}.xml"
+        rows += f'[[source]]\nid = "{name}"\nkind = "feed"\nurl = "{url}"\nprivate = true\nevery_s = 1\n'
+    (directory / "own.toml").write_text(rows)
+    return directory / "own.toml"
 
 
 @pytest.mark.foreign

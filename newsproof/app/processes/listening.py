@@ -18,13 +18,14 @@ from newsproof.app.composition import address_of, topics_of
 from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import listener_unready, serve_health
 from newsproof.app.processes.metrics import ListenerMetrics
+from newsproof.app.source_list import keys_of
 from schemas.errors import ConfigError
 from schemas.news import decode_news
 from streams.listening.listener import Health, Listener, Options
 
 log = structlog.get_logger(__name__)
 COSTS = (
-    "Every retelling of a story pays its own analysis: the same event from ten sources is ten cases, but for copies word by word. "
+    "The same event from ten sources is ten cases, each with its triage; nearly all but the first end there, the others pay their own analysis. "
     "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
 )
 """What whoever starts a listener is told."""
@@ -35,7 +36,7 @@ class Sources:
 
     def __init__(self, settings: Settings, only: Iterable[str] = ()) -> None:
         """Raises ConfigError: the file is wrong, ``only`` names a source that there is not, or none is on."""
-        self._file, self._contact, self._only = own_file(settings), settings.listener_contact, tuple(only)
+        self._file, self._settings, self._only = own_file(settings), settings, tuple(only)
         self._stamp: int | None = None
         self.listed: dict[str, Source] = {}
         self.lacking: dict[str, str] = {}
@@ -60,7 +61,8 @@ class Sources:
         self._stamp = self._stamp_now()
         self.listed = sources_of(self._file)
         on = chosen(self.listed, self._only)
-        self.lacking = {source.id: do for source in on if (do := missing(source, self._contact))}
+        contact, keys = self._settings.listener_contact, keys_of(self._settings)
+        self.lacking = {source.id: do for source in on if (do := missing(source, contact, keys))}
         self._on = [source for source in on if source.id not in self.lacking]
 
     def _stamp_now(self) -> int | None:
@@ -112,7 +114,7 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
     """
     signalled = shutdown_on_signal()
     sources = Sources(settings, only)
-    fetcher = Fetcher(contact=settings.listener_contact)
+    fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     listener = listener_of(settings, sources, fetcher, backfill)
     await _topics(settings)
     hooks = Webhooks(settings, sources)
@@ -133,7 +135,7 @@ async def look_once(settings: Settings, *, only: Iterable[str], backfill: timede
     Raises:
         NewsproofError: what a person must fix.
     """
-    fetcher = Fetcher(contact=settings.listener_contact)
+    fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     listener = listener_of(settings, Sources(settings, only), fetcher, backfill)
     await _topics(settings)
     try:

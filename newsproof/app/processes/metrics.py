@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streams.listening.listener import Listener
 
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
-SOURCE_STATES = ("waiting", "ok", "backing_off", "blocked")
+SOURCE_STATES = ("waiting", "ok", "stale", "backing_off", "blocked")
 PAUSED_BY = ("max_open_cases", "not_caught_up", "budget", "outage")
 NANO = 1e-9
 """The books count in billionths of a USD."""
@@ -171,8 +171,7 @@ class ListenerMetrics:
         self._listener = listener
 
     def collect(self) -> Iterator[Metric]:
-        listener, now = self._listener, datetime.now(UTC)
-        of_each = [(name, one) for name, one in list(listener.health.items())]
+        listener = self._listener
         yield _build_info()
         yield GaugeMetricFamily("newsproof_listener_active", "1 while this process listens", listener.active)
         yield CounterMetricFamily(
@@ -183,9 +182,20 @@ class ListenerMetrics:
         )
         acknowledged.add_metric((), *_histogram(listener.acknowledged))
         yield acknowledged
+        yield from self._sources(datetime.now(UTC))
+
+    def _sources(self, now: datetime) -> Iterator[Metric]:
+        of_each = list(self._listener.health.items())
+        states = {name: one.state for name, one in of_each}
+        cursors = {name: one for name, one in list(self._listener.cursors.items()) if name in states}
+        states |= {name: one.state_at(now) for name, one in cursors.items() if states[name] == "ok"}
         yield _gauge(
             "newsproof_listener_source_state", "1 for the state that a source is in", ("source", "state"),
-            [((name, state), float(one.state == state)) for name, one in of_each for state in SOURCE_STATES],
+            [((name, one), float(state == one)) for name, state in states.items() for one in SOURCE_STATES],
+        )  # fmt: skip
+        yield _gauge(
+            "newsproof_listener_source_failures", "Looks in a row that failed, by why the last one did; docs/sources.md says what to do",
+            ("source", "reason"), [((name, one.reason), float(one.failures)) for name, one in of_each if one.reason],
         )  # fmt: skip
         yield _gauge(
             "newsproof_listener_silent_seconds", "Since the last answer of a source", ("source",),
@@ -194,7 +204,10 @@ class ListenerMetrics:
         yield _gauge(
             "newsproof_listener_lag_seconds", "From publication, by the publisher's clock, to receipt",
             ("source", "quantile"),
-            [((name, str(q)), of_lags(list(one.lags), q)) for name, one in of_each if one.lags for q in (0.5, 0.95)],
+            [
+                ((name, str(q)), lag) for name, one in cursors.items()
+                for q in (0.5, 0.95) if (lag := one.lag_s(q)) is not None
+            ],
         )  # fmt: skip
         yield _gauge(
             "newsproof_listener_skew_seconds", "By how much a publisher's clock is ahead of ours", ("source",),
@@ -204,12 +217,6 @@ class ListenerMetrics:
             "newsproof_listener_items", "Items by what became of them", ("source", "outcome"),
             [((name, of), float(count)) for name, one in of_each for of, count in list(one.counts.items())],
         )  # fmt: skip
-
-
-def of_lags(lags: list[float], quantile: float) -> float:
-    """Return a quantile of seconds."""
-    found = sorted(lags)
-    return found[int(quantile * (len(found) - 1))]
 
 
 def loop_stalls(late: Latencies) -> Metric:

@@ -37,7 +37,7 @@ from newsproof.web.api.live import backend_of
 from newsproof.web.api.report_charts import Language, Size, Theme, canvas, in_colours
 from newsproof.web.api.statements import held_slot, unless_disconnected, with_timeout
 from newsproof.web.backend import Backend
-from newsproof.web.responses import Refused, as_json
+from newsproof.web.responses import Refused, as_json, csv_file
 from schemas.errors import ConfigError, PermanentError
 from schemas.ids import LIVE_RUN
 from streams.journal.clock import utc_now
@@ -97,7 +97,7 @@ async def report_table(request: Request, name: str, period: InPeriod, format: Fo
     backend = backend_of(request)
     rows = await _trust(backend) if name == "trust" else (await _report(backend, period))[name]
     if format == "csv":
-        return _as_csv(name, as_csv(list(rows[0]) if rows else [], rows))
+        return csv_file(name, as_csv(list(rows[0]) if rows else [], rows))
     return as_json({"rows": rows})
 
 
@@ -109,7 +109,7 @@ async def study(request: Request, period: InPeriod, by: Dimension = "verdict", f
     found = await _study(backend_of(request), by, period)
     if format == "csv":
         rows = [] if isinstance(found, str) else points_of(found.study)
-        return _as_csv(f"study-{by}", as_csv(POINT_COLUMNS, rows))
+        return csv_file(f"study-{by}", as_csv(POINT_COLUMNS, rows))
     return as_json({"study": None, "why": found} if isinstance(found, str) else {"study": found, "why": ""})
 
 
@@ -150,11 +150,6 @@ async def chart(
 def _as_svg(svg: str) -> Response:
     headers = {"content-security-policy": SVG_POLICY, "cache-control": "private, max-age=5"}
     return Response(svg, 200, headers, "image/svg+xml")
-
-
-def _as_csv(name: str, text: str) -> Response:
-    headers = {"content-disposition": f'attachment; filename="newsproof-{name}.csv"', "cache-control": "no-store"}
-    return Response(text, 200, headers, "text/csv; charset=utf-8")
 
 
 async def _study(backend: Backend, by: Dimension, period: Period) -> StudyReport | str:

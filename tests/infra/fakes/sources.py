@@ -142,6 +142,43 @@ def blockbeats(*items: Told) -> Any:
     return {"status": 0, "message": "", "data": {"page": 1, "data": data}}
 
 
+def cryptopanic(*items: Told) -> Any:
+    results = [
+        {"id": int(one.id), "slug": "x", "title": one.title, "description": one.text, "kind": "news",
+         "published_at": one.at and one.at.isoformat(), "original_url": one.link, "url": "https://cryptopanic.example/x"}
+        for one in items
+    ]  # fmt: skip
+    return {"next": None, "previous": None, "results": results}
+
+
+def treeofalpha(*items: Told) -> Any:
+    return [
+        {"_id": one.id, "source": "Blogs", "title": f"{one.title}\n{one.text}", "url": one.link, "time": _ms(one), "symbols": []}
+        for one in items
+    ]  # fmt: skip
+
+
+def phoenix(one: Told) -> Any:
+    return {
+        "_id": one.id, "source": "Blogs", "sourceName": "Wire", "title": one.title, "body": one.text, "url": one.link, "time": _ms(one),
+    }  # fmt: skip
+
+
+def edgar(*items: Told) -> bytes:
+    """Return the SEC's feed of current filings; each title is "form - company (CIK) (role)"."""
+    written = "".join(
+        f'<entry><title>{one.title}</title><link rel="alternate" type="text/html" href="{one.link}"/>'
+        f'<summary type="html">&lt;b&gt;Filed:&lt;/b&gt; 2026-03-10 &lt;b&gt;AccNo:&lt;/b&gt; {one.id} &lt;b&gt;Size:&lt;/b&gt; 1 MB</summary>'
+        f"<updated>{one.at.isoformat() if one.at else ''}</updated>"
+        f'<category scheme="https://www.sec.gov/" label="form type" term="8-K"/><id>urn:tag:sec.gov,2008:accession-number={one.id}</id></entry>'
+        for one in items
+    )
+    return (
+        '<?xml version="1.0" encoding="ISO-8859-1" ?><feed xmlns="http://www.w3.org/2005/Atom"><title>Latest Filings</title>'
+        f"{written}</feed>"
+    ).encode()
+
+
 def bwenews(one: Told) -> Any:
     return {
         "source_name": "Binance EN", "news_title": one.title, "coins_included": ["ZK"], "url": one.link,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.listeners.fetching import NotReadError
+from infra.listeners.failures import NotReadError
 from infra.listeners.sockets import connected
 from infra.listeners.source import Source
 from infra.pages.guard import Guard

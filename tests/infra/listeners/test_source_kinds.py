@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,7 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
+from agents.tables import load_tables
 from infra.listeners.parsing import ItemsAsked, items_of
 from infra.listeners.source import Source, sources_of
 from tests.infra.fakes import sources as wire
@@ -25,7 +27,7 @@ SHAPES: dict[str, Callable[..., Any]] = {
     "coindesk": wire.rss, "odaily-flash": wire.rss, "bitcoin-releases": wire.atom, "okx-announcements": wire.okx,
     "bybit-announcements": wire.bybit, "deribit-announcements": wire.deribit, "kraken-status": wire.statuspage,
     "binance-listings": wire.binance, "upbit-notices": wire.upbit, "blockbeats-flash": wire.blockbeats,
-    "telegram-binance": wire.telegram,
+    "telegram-binance": wire.telegram, "cryptopanic": wire.cryptopanic, "treeofalpha-poll": wire.treeofalpha,
 }  # fmt: skip
 WITHOUT_TEXT = {"okx-announcements", "binance-listings", "upbit-notices"}
 
@@ -83,6 +85,27 @@ def test_a_message_of_a_socket_is_an_item_and_one_without_words_is_none() -> Non
     assert [(one.title, one.published) for one in found.items] == [(ITEMS[0].title, NOON)]
     assert read(source, b'{"event": "subscribed"}').items == ()
     assert read(source, b"pong").problem == "another shape"
+    (phoenix,) = read(SHIPPED["phoenix"], orjson.dumps(wire.phoenix(ITEMS[0]))).items
+    assert (phoenix.external_id, phoenix.title, phoenix.published) == ("101", ITEMS[0].title, NOON)
+    assert STORY.strip() in phoenix.text
+    assert read(SHIPPED["phoenix"], b'{"type": "summary-ai", "_id": "101", "summaryAI": "x"}').items == ()
+
+
+def test_of_the_8_ks_those_of_companies_of_this_field_alone_are_news() -> None:
+    source = SHIPPED["sec-8k"]
+    told = [
+        Told(
+            id="1", title="8-K - Coinbase Global, Inc. (0001679788) (Filer)", link="https://www.sec.gov/x/1-index.htm"
+        ),
+        Told(id="2", title="8-K - ACME 1679788 CORP (0000999999) (Filer)", link="https://www.sec.gov/x/2-index.htm"),
+    ]
+    assert [one.link for one in read(source, wire.edgar(*told)).items] == ["https://www.sec.gov/x/1-index.htm"]
+    others = read(source, wire.edgar(told[1]))
+    assert others.items == () and others.problem == "", "nothing for us is no failure"
+    known = {f"{cik:010d}" for entity in load_tables(demo=False).entities for cik in entity.ciks}
+    assert set(re.findall(r"\d{10}", source.keep[0])) == known, (
+        "write the CIKs of agents/tables/entities.json into its row"
+    )
 
 
 def test_an_incident_is_an_item_for_each_of_its_updates() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.listeners.fetching import NotReadError
+from infra.listeners.failures import NotReadError
 from infra.listeners.markets import Markets, changes
 from infra.listeners.source import Source, chosen, missing, sources_of
 from schemas.errors import ConfigError
@@ -24,7 +24,8 @@ def test_what_ships_is_on_only_where_it_needs_no_key_and_says_where_its_shape_is
     assert all(one.evidence in ("doc", "code") for one in listed.values())
     assert not any(one.headers.get("authorization") or one.private for one in listed.values())
     assert {one.kind for one in chosen(listed)} == {"feed", "json", "socket", "markets"}
-    assert missing(listed["sec-press"], "") and not missing(listed["sec-press"], "ops@example.com")
+    assert missing(listed["sec-press"], "", ()) and not missing(listed["sec-press"], "ops@example.com", ())
+    assert not any(one.key or one.kind == "telegram" for one in chosen(listed))
 
 
 def test_four_lines_add_a_feed_and_rows_of_a_known_id_change_it(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ VALUES = {
     "kafka_bootstrap_servers": "evil.example:9092",
     "kafka_ssl_ca_file": "evil.pem",
     "openai_gateways": "tuzi=https://evil.example",
+    "listener_sources": "evil.toml",
 }
 WRITTEN_AS = {"openai_key": "OPENAI_KEY_TUZI"}
 """A secret whose setting is one of several."""

@@ -76,6 +76,7 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     assert status == exits.FINDING
     assert (looked["mine"]["state"], looked["mine"]["items"]) == ("ok", 2)
     assert (looked["gone"]["state"], looked["gone"]["why"]) == ("backing_off", "it answers with status 404")
+    assert "correct `url` in sources.toml" in looked["gone"]["do"]
     status, output = newsproof("listen", "--dry-run", "--source", "mine")
     assert status == exits.OK and "1 of 2 items would be published by a first look" in output
     assert "Every retelling of a story pays its own analysis" in output
@@ -161,6 +162,7 @@ def test_one_look_publishes_and_the_list_says_what_came_of_it(
         "state": "ok",
         "items": {"new": 1, "recorded": 1},
         "why": "",
+        "do": "",
     }
     (row,) = [one for one in documents(newsproof("sources", "--json")[1]) if one["id"] == "mine"]
     assert (row["state"], row["new"], row["looked_at"] is None) == ("ok", 1, False)

@@ -132,6 +132,8 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
         ("newsproof_budget_limit_units", {}, 50), ("newsproof_budget_left_units", {}, 4),
         ("newsproof_breaker_state", {"kind": "search", "provider": "p", "model": ""}, 1),
         ("newsproof_audit_timestamp_seconds", {}, NOW.timestamp()), ("newsproof_audit_broken", {"promise": "lost"}, 2),
+        ("newsproof_listener_source_failures", {"source": "s", "reason": "not_found"}, 6),
+        ("newsproof_listener_source_state", {"source": "t", "state": "stale"}, 1),
     ]  # fmt: skip
     worker = Process(name="worker-0", kind="worker", state="ready", seen_at=NOW)
     letter = DeadLetter(
@@ -149,7 +151,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     numbers = {rule["labels"]["problem"]: rule["expr"] for rule in rules}
     for name, limit in (
         ("consumer_lag", "consumer_lag"), ("oldest_open_case", "oldest_open_case_s"), ("sink_behind", "sink_lag"),
-        ("no_news", "no_news_s"), ("budget_low", "budget_left_share"), ("tool_calls_low", "budget_left_share"),
+        ("no_news", "no_news_s"), ("source_failing", "source_failures"), ("budget_low", "budget_left_share"), ("tool_calls_low", "budget_left_share"),
     ):  # fmt: skip
         assert f"{LIMITS[limit]:g}" in numbers[name].split(), name
 

@@ -192,6 +192,42 @@ class Stream:
         return web.json_response(self.history)
 
 
+async def test_one_look_at_a_socket_takes_its_first_message_or_says_that_none_came(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    async def serve(request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse()
+        await ws.prepare(request)
+        if request.path == "/talks":
+            asked.extend([request.headers["x-api-key"], await ws.receive_str()])
+            await ws.send_str('{"title": "Exchange halts withdrawals"}')
+        async for _ in ws:
+            pass
+        return ws
+
+    app = web.Application()
+    app.add_routes([web.get("/{name}", serve)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    row = Source(
+        id="talks", kind="socket", url=f"ws://127.0.0.1:{runner.addresses[0][1]}/talks", private=True, title="title",
+        key="PHOENIX_API_KEY", headers={"x-api-key": "{key}"}, subscribe="login {key}",
+    )  # fmt: skip
+    silent = replace(row, id="silent", url=row.url.replace("talks", "silent"))
+    fetcher, health = Fetcher(keys={"PHOENIX_API_KEY": "k"}), {}
+    for source, within_s in ((row, 60.0), (silent, 0.05)):
+        monkeypatch.setattr(listener_module, "FIRST_MESSAGE_WITHIN_S", within_s)
+        health |= await Listener(world.address, world.topics, lambda one=source: [one], fetcher, Options()).once()
+    await runner.cleanup()
+    await fetcher.close()
+    assert asked == ["k", "login k"] and (health["talks"].state, health["talks"].counts) == ("ok", {"new": 1})
+    assert (health["silent"].state, health["silent"].why) == ("ok", "connected, and nothing was sent within 0.05 s")
+    assert [one.source for one in await world.news()] == ["talks"]
+
+
 async def test_a_socket_is_heard_answers_pings_and_after_a_drop_what_was_missed_is_looked_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,9 @@ export function dateTime(text) {
   return at === null ? "–" : at.toLocaleString(locale(), { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 }
 
+/** The time of day, to the second. */
+export const clock = (text) => moment(text)?.toLocaleTimeString(locale(), { hour12: false }) ?? "–";
+
 export function day(text) {
   const at = moment(text);
   return at === null ? "–" : at.toLocaleDateString(locale(), { dateStyle: "medium" });

@@ -24,6 +24,9 @@ export function stackedTable(label, heads, rows) {
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads.map(([name, right]) => h("th", { scope: "col", role: "columnheader", class: right ? "n" : "" }, name)))),
     h("tbody", { role: "rowgroup" }, rows)));
 }
+/** `heads`: the name of each column, and whether it is one of numbers; `rows`: elements. */
+export const plainTable = (label, heads, rows) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
+  h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, rows)));
 
 function shown(value, write, row) {
   if (write) return write(value, row);

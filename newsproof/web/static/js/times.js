@@ -14,6 +14,15 @@ export function exactTime(at) {
   return h("time", { datetime: at, title: utc(at) }, dateTime(at));
 }
 
+/** Call `look` now, every so often while the page is in sight, and when it comes back into sight. */
+export function whileSeen(look, everyMs, signal) {
+  const seen = () => document.visibilityState === "visible" && look();
+  const timer = setInterval(seen, everyMs);
+  document.addEventListener("visibilitychange", seen, { signal });
+  signal.addEventListener("abort", () => clearInterval(timer));
+  look();
+}
+
 /** Write every "ago" of the page anew, twice a minute. */
 export function keepTimes() {
   setInterval(() => {

@@ -3,12 +3,12 @@
 import { getJson } from "../api.js";
 import { ownCommand } from "../case/records.js";
 import { h, replace, words } from "../dom.js";
-import { dateTime, duration, known, number, usd } from "../format.js";
+import { clock, dateTime, duration, known, number, usd } from "../format.js";
 import { t, term } from "../i18n.js";
 import { letterTables } from "../operations/letters.js";
 import { failed, loading } from "../states.js";
 import { stackedTable } from "../tables.js";
-import { agoTime } from "../times.js";
+import { agoTime, whileSeen } from "../times.js";
 
 const EVERY_MS = 5_000;
 const STALLED_S = 5; // a shorter one is the time between two fetches
@@ -42,14 +42,7 @@ export function mount(main, { signal, setTitle }) {
     }
   }
 
-  const timer = setInterval(() => document.visibilityState === "visible" && look(), EVERY_MS);
-  const seen = () => document.visibilityState === "visible" && look();
-  document.addEventListener("visibilitychange", seen);
-  signal.addEventListener("abort", () => {
-    clearInterval(timer);
-    document.removeEventListener("visibilitychange", seen);
-  });
-  look();
+  whileSeen(look, EVERY_MS, signal);
 }
 
 /** A section that is drawn anew only where it would look otherwise: reading and selecting are not disturbed. */
@@ -61,7 +54,6 @@ function part(name) {
   } };
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString(document.documentElement.lang, { hour12: false });
 const said = (value, write) => (value === null || value === undefined ? t("unknown") : write(value));
 const head = (name, hint) => [h("h2", {}, t(`ops.${name}`)), hint && h("p", { class: "hint" }, hint)];
 const seconds = (value) => duration(value * 1000);
@@ -72,7 +64,7 @@ const DRAWN = { problems, figures, processes, budget, breakers, audit };
 
 function problems(found) {
   const limits = found.limits;
-  const places = { lag: number(limits.consumer_lag), sink: number(limits.sink_lag), case: seconds(limits.oldest_open_case_s), news: seconds(limits.no_news_s), share: number(limits.budget_left_share * 100) };
+  const places = { lag: number(limits.consumer_lag), sink: number(limits.sink_lag), case: seconds(limits.oldest_open_case_s), news: seconds(limits.no_news_s), share: number(limits.budget_left_share * 100), failures: number(limits.source_failures) };
   const away = ["kafka", "clickhouse"].filter((name) => found.status[name] !== "ok").map((name) => `${name}_away`);
   const rows = [...away, ...found.problems].map((name) => h("li", { class: "problem" }, h("strong", {}, t(`ops.bad.${name}`)), h("span", {}, t(`ops.do.${name}`, places))));
   const unknown = unknownOf(found);

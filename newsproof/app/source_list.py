@@ -1,0 +1,98 @@
+"""The list of sources as people see it: each row of ``sources.toml`` with what the log says of how it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import get_args
+
+import msgspec
+
+from infra.listeners.failures import DO
+from infra.listeners.source import KeySetting, Source, chosen, missing, own_file, sources_of
+from infra.settings import Settings
+from streams.listening.memory import SourceCursor
+from streams.reputation.fold import Reputation
+
+STATES = ("blocked", "backing_off", "left out", "stale", "never looked at", "ok", "muted", "off")
+"""What needs somebody comes first."""
+
+
+class ListedSource(msgspec.Struct, kw_only=True):
+    """One source. Counts are since the listener's memory began; ``looked_at``: its last answer that is in the log (UTC).
+
+    ``key``: the setting of its key. ``lag_p50_s``, ``lag_p95_s``: from publication to receipt, of its newest 100 new items. ``why`` says what is wrong, ``do`` what
+    to do about it; ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact. Where it is left out, ``why`` says what is to be set.
+    """
+
+    id: str
+    kind: str
+    url: str
+    language: str
+    key: str
+    official: bool
+    on: bool
+    state: str
+    looked_at: datetime | None
+    news_at: datetime | None
+    lag_p50_s: float | None
+    lag_p95_s: float | None
+    new: int
+    late: int
+    edits: int
+    repeats: int
+    refused: int
+    why: str
+    reason: str
+    do: str
+    reputation: tuple[Reputation, ...] = ()
+
+
+def keys_of(settings: Settings) -> dict[str, str]:
+    """Return setting → key, of those that are set and that a row of a source may name."""
+    found = {name: getattr(settings, name.lower()) for name in get_args(KeySetting) if name}
+    return {name: key.get_secret_value() for name, key in found.items() if key is not None}
+
+
+def listed_sources(settings: Settings, cursors: Mapping[str, SourceCursor], now: datetime) -> list[ListedSource]:
+    """Return every source, those that need somebody first.
+
+    Raises:
+        ConfigError: the operator's file is wrong.
+    """
+    sources = sources_of(own_file(settings))
+    on = {source.id for source in chosen(sources)}
+    found = [_listed(one, cursors.get(one.id), settings, now, is_on=one.id in on) for one in sources.values()]
+    return sorted(found, key=lambda one: STATES.index(one.state))
+
+
+def _listed(
+    source: Source, cursor: SourceCursor | None, settings: Settings, now: datetime, *, is_on: bool
+) -> ListedSource:
+    known = cursor or SourceCursor(source=source.id)
+    lacks = missing(source, settings.listener_contact, keys_of(settings)) if is_on else None
+    fails = is_on and not lacks
+    counts = known.counts
+    return ListedSource(
+        id=source.id,
+        kind=source.kind,
+        url=source.url,
+        language=source.language or "",
+        key=source.key,
+        official=source.official,
+        on=is_on and lacks is None,
+        state=("muted" if source.muted else "off") if not is_on
+        else "left out" if lacks else "never looked at" if cursor is None else cursor.state_at(now),
+        looked_at=known.looked_at,
+        news_at=known.news_at,
+        lag_p50_s=known.lag_s(0.5),
+        lag_p95_s=known.lag_s(0.95),
+        new=counts.get("new", 0),
+        late=counts.get("late", 0) + counts.get("backfilled", 0),
+        edits=counts.get("edit", 0),
+        repeats=counts.get("repeat", 0),
+        refused=counts.get("refused", 0),
+        why=lacks or (known.why if fails else ""),
+        reason=("no_contact" if source.contact else "no_key") if lacks else known.reason if fails else "",
+        do=DO.get(known.reason, "") if fails else "",  # type: ignore[call-overload]
+    )  # fmt: skip

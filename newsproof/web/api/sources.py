@@ -1,0 +1,56 @@
+"""The route of the page of sources."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from infra.kafka.topics import members_of
+from newsproof.app.source_list import ListedSource, listed_sources
+from newsproof.report.csv_text import as_csv
+from newsproof.web.api.live import backend_of
+from newsproof.web.responses import Refused, as_json, csv_file
+from streams.journal.clock import utc_now
+
+router = APIRouter(prefix="/api/v1", tags=["sources"])
+
+READ_WITHIN_S = 10.0
+
+
+@router.get("/sources")
+async def sources(
+    request: Request,
+    state: Annotated[str | None, Query(max_length=40, description="Only sources in this state.")] = None,
+    kind: Annotated[str | None, Query(max_length=40, description="Only sources of this kind.")] = None,
+    format: Literal["json", "csv"] = "json",
+) -> Response:
+    """Return every source of news and how it does by the log, those that need somebody first.
+
+    `listens`: whether a listener runs. `looked_at` is what the listener says now, where it says its figures.
+    """
+    backend, now = backend_of(request), utc_now()
+    try:
+        async with asyncio.timeout(READ_WITHIN_S):
+            cursors, listeners, (_, figures) = await asyncio.gather(
+                backend.cursors.read(),
+                members_of(backend.address, backend.topics.group("listener-lease")),
+                backend.processes.look(),
+            )
+    except TimeoutError as exc:
+        raise Refused(
+            503, "Kafka does not answer in time", "try again; /api/v1/status says whether it is away"
+        ) from exc
+    silent = {labels["source"]: s for _, labels, s in figures.of("newsproof_listener_silent_seconds")}
+    items = [
+        one if one.id not in silent else msgspec.structs.replace(one, looked_at=now - timedelta(seconds=silent[one.id]))
+        for one in listed_sources(backend.settings, cursors, now)
+        if state in (None, one.state) and kind in (None, one.kind)
+    ]
+    if format == "csv":
+        return csv_file("sources", as_csv(ListedSource.__struct_fields__, map(msgspec.to_builtins, items)))
+    return as_json({"at": now, "listens": bool(listeners), "items": items})
