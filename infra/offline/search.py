@@ -59,9 +59,12 @@ class OfflineSearch(Free):
     provider = "offline"
     mode: ProviderMode = "offline"
 
-    def __init__(self, corpus_dir: Path | None = None, *, latency_s: float = 0.0) -> None:
+    def __init__(
+        self, corpus_dir: Path | None = None, *, latency_s: float = 0.0, documents: tuple[Document, ...] | None = None
+    ) -> None:
+        """``documents`` are searched instead of those of the folder."""
         self._latency_s = latency_s
-        self.documents = load_corpus(corpus_dir)
+        self.documents = load_corpus(corpus_dir) if documents is None else documents
         self._counts = [Counter(terms(f"{(d.title + ' ') * TITLE_WEIGHT}{d.content}")) for d in self.documents]
         self._lengths = [sum(c.values()) for c in self._counts]
         self._mean_length = sum(self._lengths) / max(1, len(self._lengths))

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from msgspec.structs import replace
 
 from infra.listeners.parsing import ItemsAsked, items_of
 from infra.listeners.source import Source, sources_of
-from tests.infra.fakes import sources as wire
+from infra.offline.newsroom import wire
+from tests.infra.fakes import sources as fakes
 from tests.infra.fakes.sources import NOON, STORY, Told
 
 SHIPPED = sources_of(None)
@@ -22,9 +22,9 @@ ITEMS = [
     Told(id="102", title="某交易所上线 ZK 永续合约", link="https://x.example/b", at=NOON - timedelta(minutes=5)),
 ]
 SHAPES: dict[str, Callable[..., Any]] = {
-    "coindesk": wire.rss, "odaily-flash": wire.rss, "bitcoin-releases": wire.atom, "okx-announcements": wire.okx,
-    "bybit-announcements": wire.bybit, "deribit-announcements": wire.deribit, "kraken-status": wire.statuspage,
-    "binance-listings": wire.binance, "upbit-notices": wire.upbit, "blockbeats-flash": wire.blockbeats,
+    "coindesk": wire.rss, "odaily-flash": wire.rss, "bitcoin-releases": wire.atom, "okx-announcements": fakes.okx,
+    "bybit-announcements": wire.bybit, "deribit-announcements": fakes.deribit, "kraken-status": wire.statuspage,
+    "binance-listings": fakes.binance, "upbit-notices": fakes.upbit, "blockbeats-flash": fakes.blockbeats,
     "telegram-binance": wire.telegram,
 }  # fmt: skip
 WITHOUT_TEXT = {"okx-announcements", "binance-listings", "upbit-notices"}
@@ -42,18 +42,14 @@ def read(source: Source, content: bytes) -> Any:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_gives_the_same_items_and_the_same_again(shape: str) -> None:
-    items = [
-        replace(one, title=one.title.replace("&", "&amp;")) if SHAPES[shape] in (wire.atom, wire.telegram) else one
-        for one in ITEMS
-    ]
-    found = read(SHIPPED[shape], body(shape, *items))
+    found = read(SHIPPED[shape], body(shape, *ITEMS))
     assert found.problem == "" and len(found.items) == 2
     for told, item in zip(ITEMS, found.items, strict=True):
         assert told.title in item.text and (shape in WITHOUT_TEXT or STORY.strip() in item.text)
         assert item.published == told.at
         assert "utm_" not in item.link + item.external_id
     assert len({item.external_id for item in found.items}) == 2
-    again = read(SHIPPED[shape], body(shape, *reversed(items)))
+    again = read(SHIPPED[shape], body(shape, *reversed(ITEMS)))
     assert sorted(again.items, key=str) == sorted(found.items, key=str)
 
 

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import KafkaAddress
+from infra.offline.newsroom.wire import rss
 from infra.settings import load_settings
 from newsproof.app import exits
 from newsproof.app.processes.listening import Sources, Webhooks, run_listener, span_of
@@ -27,7 +28,7 @@ from newsproof.app.processes.supervisor import _services
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
 from schemas.topics import Topics
-from tests.infra.fakes.sources import news_in, recent, rss
+from tests.infra.fakes.sources import news_in, recent
 from tests.infra.fakes.webhooks import SECRET, signed
 
 
