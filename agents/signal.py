@@ -109,6 +109,8 @@ def case_flags(case: Case) -> tuple[str, ...]:
     flags = []
     if case.triaged is not None and case.triaged.injection_suspected:
         flags.append("injection_suspected")
+    if case.story is not None and not case.story.checked:
+        flags.append("story_unchecked")
     if case.context is not None and case.context.memory == "unavailable":
         flags.append("memory_unavailable")
     if case.degraded is not None:

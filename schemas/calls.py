@@ -16,6 +16,7 @@ from schemas.effects import (
     FindConcerned,
     FindEarlier,
     FindSignals,
+    FindStory,
     PublishNews,
     Recall,
     Reply,
@@ -25,7 +26,17 @@ from schemas.effects import (
 from schemas.errors import FailureKind
 
 CallKind = Literal[
-    "model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals", "briefs", "news"
+    "model",
+    "search",
+    "scrape",
+    "recall",
+    "market",
+    "duplicate_check",
+    "earlier_claims",
+    "story",
+    "signals",
+    "briefs",
+    "news",
 ]
 ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
@@ -40,6 +51,7 @@ KIND_OF: dict[type, CallKind] = {
     PublishNews: "news",
     FindEarlier: "duplicate_check",
     FindConcerned: "earlier_claims",
+    FindStory: "story",
 }
 """Type of an effect → the kind of call that answers it."""
 

@@ -161,6 +161,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     synthesis_choice: Literal["middle", "model"] = "middle"
     publish_preliminary: bool = False
     retraction_window_days: int = 14
+    story_window_hours: float = 0.0
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()
 

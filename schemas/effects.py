@@ -138,6 +138,16 @@ class FindConcerned(msgspec.Struct, frozen=True, kw_only=True, tag="find_concern
     since: datetime
 
 
+class FindStory(msgspec.Struct, frozen=True, kw_only=True, tag="find_story"):
+    """Find the first case in the log that tells this triaged case's story. Free, exact across workers.
+
+    ``hours``: how far apart the own times of two cases of one story may be.
+    """
+
+    case_id: str
+    hours: float
+
+
 class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market"):
     """Read values of a market as of a time.
 
@@ -201,6 +211,7 @@ Effect = (
     | Recall
     | FindEarlier
     | FindConcerned
+    | FindStory
     | FetchMarket
     | FetchCandles
     | FindSignals
@@ -304,6 +315,23 @@ class ConcernedReply(msgspec.Struct, frozen=True, kw_only=True, tag="concerned",
     left_off: int = 0
 
 
+class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One news item of a story: where it was published, the head of its text, and the case's own time (UTC)."""
+
+    case_id: str
+    source: str
+    language: str
+    text: str
+    published_at: datetime
+    url: str | None = None
+
+
+class StoryReply(msgspec.Struct, frozen=True, kw_only=True, tag="story", omit_defaults=True):
+    """The story's earlier tellings, the first one first and then the newest; empty when this case is the first."""
+
+    tellings: tuple[Telling, ...] = ()
+
+
 class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_defaults=True):
     """Market values by name. ``unknown`` says what the sources do not know, or which of them did not answer."""
 
@@ -345,6 +373,7 @@ Reply = (
     | RecallReply
     | EarlierReply
     | ConcernedReply
+    | StoryReply
     | MarketReply
     | CandlesReply
     | SignalsReply

@@ -23,7 +23,17 @@ from schemas.research_events import (
     ResearchEvent,
 )
 from schemas.runtime_events import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
-from schemas.signals import Adjustment, Draft, Signal, SignalEvidence, StatedClaim
+from schemas.signals import (
+    Action,
+    Adjustment,
+    Direction,
+    Draft,
+    Signal,
+    SignalEvidence,
+    StatedClaim,
+    Story,
+    Verdict,
+)
 
 __all__ = [
     "BY_WIRE_NAME",
@@ -70,9 +80,15 @@ __all__ = [
     "SignalSynthesized",
     "StepFailed",
     "StepStarted",
+    "StoryChecked",
+    "StoryCorroborated",
     "SubTask",
     "ToolPlanned",
 ]
+
+
+Gated = Literal["deep", "single_pass", "preliminary"]
+"""The path that the gate sends a case down."""
 
 
 class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=True):
@@ -96,17 +112,48 @@ class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True
     """The preliminary judgement and the gate's decision. ``rollout_bucket`` is 0 ≤ b < 1, stable per case.
 
     ``claim``: what the news claims, part by part; None in records of schema 1.
+    ``story``: what other tellings of the same event are found by; None where the claim is too vague for that, or stories
+    are not looked for. With ``route`` story that is looked up next, and ``then`` is the gate's decision.
 
     ``preliminary_signal``: what is published at once, where the case's configuration asks for two stages and more is to come.
     """
 
     draft: Draft
-    route: Literal["deep", "single_pass", "preliminary"]
+    route: Literal["deep", "single_pass", "preliminary", "story"]
     gate_reason: str
     rollout_bucket: float
     injection_suspected: bool = False
     preliminary_signal: Signal | None = None
     claim: StatedClaim | None = None
+    story: Story | None = None
+    then: Gated | None = None
+
+
+class StoryChecked(Event, tag="newsproof.story_checked", kw_only=True, frozen=True):
+    """No earlier case tells this case's story, or nobody could say so: then ``checked`` is False. The case goes on."""
+
+    route: Gated
+    checked: bool = True
+
+
+class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True, frozen=True):
+    """This case tells the story of an earlier one, and the tellings bear its claim out; publish revises that one's signal.
+
+    ``verdict``: what the tellings of other owners amount to, judged as pages by the word rules; ``amount`` the change of
+    the first judgement's confidence. ``action`` and ``direction`` are this case's draft's.
+    ``evidence`` are those tellings. ``supporting_sources`` and ``independent_sources`` count their owners.
+    """
+
+    signal_id: str
+    of_case: str
+    verdict: Verdict
+    amount: float
+    action: Action
+    direction: Direction
+    supporting_sources: int
+    independent_sources: int
+    reason: str
+    evidence: tuple[SignalEvidence, ...]
 
 
 class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, frozen=True):
@@ -245,9 +292,9 @@ class SignalSynthesized(Event, tag="newsproof.signal_synthesized", kw_only=True,
 
 
 class CaseDropped(Event, tag="newsproof.case_dropped", kw_only=True, frozen=True):
-    """The end of a case that is not worth a signal."""
+    """The end of a case that is not worth a signal. ``same_story``: an earlier case, ``duplicate_of``, tells the event."""
 
-    reason: Literal["duplicate", "spam", "empty"]
+    reason: Literal["duplicate", "spam", "empty", "same_story"]
     detail: str
     duplicate_of: str | None = None
 
@@ -286,6 +333,8 @@ NewsEvent = (
     | CaseDropped
     | CaseDegraded
     | RetractionFound
+    | StoryChecked
+    | StoryCorroborated
 )
 RuntimeEvent = CaseFailed | EffectCompleted | StepFailed | StepStarted | CancelRequested
 CaseEvent = NewsEvent | RuntimeEvent | ResearchEvent | InvestigationEvent
@@ -314,7 +363,9 @@ EFFECT_NAME = WIRE_NAMES[EffectCompleted]
 TERMINAL_NAMES = frozenset(WIRE_NAMES[t] for t in TERMINAL)
 COMMAND_NAMES = frozenset(WIRE_NAMES[t] for t in COMMANDS)
 
-SCHEMA_VERSIONS: dict[str, int] = dict.fromkeys(BY_WIRE_NAME, 1) | {
-    WIRE_NAMES[t]: 2 for t in (StepFailed, CaseTriaged, SignalSynthesized, DataCollected)
-}
+SCHEMA_VERSIONS: dict[str, int] = (
+    dict.fromkeys(BY_WIRE_NAME, 1)
+    | {WIRE_NAMES[t]: 2 for t in (StepFailed, CaseDropped, SignalSynthesized, DataCollected)}
+    | {WIRE_NAMES[CaseTriaged]: 3}
+)
 """The version that this code writes, per wire name. ``schemas.upcasts`` holds the way up from every older one."""

@@ -75,6 +75,28 @@ class StatedClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     attribution: Attribution = "none"
 
 
+class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one news item tells, in words that other tellings of the event share: names resolved by the tables.
+
+    ``predicate`` stands for all that readings of one event choose between. ``side``: whether the event is claimed, denied,
+    or what was said of it corrected; a regulator's decision may be expected. ``listed``: whether the tables hold the subject. ``to_many``: whether the subject may do so to others in the same days. ``names``: whom
+    else it names, ``assets``: tickers, ``venue``: where; all in lower case. ``words``: of its object. ``unit``: a currency, %,
+    bp, coins, or other.
+    """
+
+    subject: str
+    predicate: str
+    side: Literal["claimed", "expected", "denied", "corrected"]
+    listed: bool = False
+    to_many: bool = False
+    names: tuple[str, ...] = ()
+    assets: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    venue: str = ""
+    amount: float | None = None
+    unit: str = ""
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A judgement of one news item: what triage gives first and synthesis gives last. ``confidence`` is 0–1.
 

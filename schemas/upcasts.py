@@ -86,12 +86,19 @@ def _signal_within(field: str) -> Upcast:
     return lambda old: old if old.get(field) is None else old | {field: _signal_v1_to_v2(old[field])}
 
 
+def _as_it_is(old: dict[str, Any]) -> dict[str, Any]:
+    """A version that only adds a value that older code would take for broken."""
+    return old
+
+
 SIGNAL = "newsproof.signal"
 """What a record of the ``signals`` topic is called, which is no event of the journal."""
 UPCASTS: dict[tuple[str, int], Upcast] = {
     ("newsproof.step_failed", 1): _step_failed_v1_to_v2,
     (SIGNAL, 1): _signal_v1_to_v2,
     ("newsproof.case_triaged", 1): _signal_within("preliminary_signal"),
+    ("newsproof.case_triaged", 2): _as_it_is,
+    ("newsproof.case_dropped", 1): _as_it_is,
     ("newsproof.signal_synthesized", 1): _signal_within("signal"),
     ("newsproof.data_collected", 1): _data_collected_v1_to_v2,
 }

@@ -31,10 +31,17 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     received: ev.EventReceived
     triaged: ev.CaseTriaged | None = None
+    story: ev.StoryChecked | None = None
     context: ev.ContextGathered | None = None
     critique: ev.EvidenceCritiqued | None = None
     degraded: ev.CaseDegraded | None = None
     retractions: tuple[ev.RetractionFound, ...] = ()
+    corroborated: ev.StoryCorroborated | None = None
+
+    @property
+    def of_others(self) -> tuple[ev.RetractionFound | ev.StoryCorroborated, ...]:
+        """What it says of other cases' signals."""
+        return (*self.retractions, *((self.corroborated,) if self.corroborated else ()))
 
     @property
     def news(self) -> News:
@@ -128,6 +135,8 @@ def fold(case: Case, event: ev.Event, *, event_id: str, at: datetime) -> Case:
 _APPLY: Apply = {
     **ROUNDS,
     ev.CaseTriaged: lambda c, e: done(c, triaged=e),
+    ev.StoryChecked: lambda c, e: done(c, story=e),
+    ev.StoryCorroborated: lambda c, e: done(c, corroborated=e),
     ev.ContextGathered: lambda c, e: done(c, context=e),
     ev.EvidenceCritiqued: lambda c, e: done(c, critique=e),
     ev.CaseDegraded: lambda c, e: done(c, degraded=e),

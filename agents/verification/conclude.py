@@ -5,14 +5,14 @@ from __future__ import annotations
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
 from agents.signal import preliminary_signal
-from schemas.events import CaseTriaged, Event, SignalSynthesized
+from schemas.events import CaseTriaged, Event, SignalSynthesized, StoryChecked
 
 
 class ConcludePreliminary:
     """Publish triage's draft; needs no effect."""
 
     name = "conclude"
-    takes = (On(CaseTriaged, route="preliminary"),)
+    takes = (On(CaseTriaged, route="preliminary"), On(StoryChecked, route="preliminary"))
     emits = (SignalSynthesized,)
 
     def ask(self, case: Case) -> Asked:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from agents.core.case import ALWAYS_DEEP
 from schemas.config import Snapshot
+from schemas.events import Gated
 from schemas.ids import content_hash
 from schemas.signals import Draft, StatedClaim
 
 NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
-Route = Literal["deep", "single_pass", "preliminary"]
 
 
-def gate(draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot) -> tuple[Route, str]:
+def gate(draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot) -> tuple[Gated, str]:
     """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1.
 
     Of deep value is news that denies or corrects, of any type; and, but for ``NEVER_DEEP``, the types of ``ALWAYS_DEEP``,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On, needed, only_reply
 from schemas.effects import Failure, Recall, RecallReply
-from schemas.events import CaseTriaged, ContextGathered, Event
+from schemas.events import CaseTriaged, ContextGathered, Event, StoryChecked
 
 MAX_RECALL_CHARACTERS = 2_000
 """Characters compared with past cases; embeddings lose precision on longer texts."""
@@ -27,7 +27,7 @@ class RecallMemory:
     """Optional: without memory the case goes on, and records that memory was unavailable."""
 
     name = "recall"
-    takes = (On(CaseTriaged, route="deep"),)
+    takes = (On(CaseTriaged, route="deep"), On(StoryChecked, route="deep"))
     emits = (ContextGathered,)
 
     def ask(self, case: Case) -> Asked:

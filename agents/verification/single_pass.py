@@ -17,7 +17,7 @@ from agents.text.injection import steers_model
 from agents.verification.single_pass_ends import evidence_of_pass, unpaid
 from agents.verification.single_pass_tools import FETCH_MEMORIES, SEARCH_NEWS, chosen_effects, functions
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply
-from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized
+from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized, StoryChecked
 from schemas.evidence import SearchResult
 from schemas.signals import Draft, StatedClaim
 
@@ -29,7 +29,7 @@ class SinglePass:
     """
 
     name = "single_pass"
-    takes = (On(CaseTriaged, route="single_pass"), On(CaseDegraded))
+    takes = (On(CaseTriaged, route="single_pass"), On(StoryChecked, route="single_pass"), On(CaseDegraded))
     emits = (SignalSynthesized, CaseDropped)
     declares = (FETCH_MEMORIES, SEARCH_NEWS)
 

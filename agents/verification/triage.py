@@ -10,6 +10,7 @@ from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
 from agents.evidence.claim import PREDICATE_WORDS
 from agents.evidence.stated import in_closed_words, telling_of, with_asset
+from agents.evidence.story import story_of
 from agents.signal import first_signal
 from agents.text.injection import steers_model
 from agents.verification.gate import gate, rollout_bucket
@@ -48,13 +49,16 @@ class Triage:
         route, reason = gate(draft, told, bucket, case.config)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
+        story = story_of(draft, told, case.config.tables) if case.config.story_window_hours else None
         triaged = CaseTriaged(
             draft=draft,
-            route=route,
+            route=route if story is None else "story",
             gate_reason=reason,
             rollout_bucket=bucket,
             injection_suspected=case.worked_out.once(steers_model, case.news.text),
             claim=stated,
+            story=story,
+            then=None if story is None else route,
         )
         if route == "preliminary" or not case.config.publish_preliminary:
             return triaged

@@ -57,6 +57,8 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded
 
 _OUTCOMES: dict[type[ev.Event], str] = {
     ev.CaseTriaged: "route",
+    ev.StoryChecked: "route",
+    ev.StoryCorroborated: "verdict",
     ev.ContextGathered: "memory",
     ev.ToolPlanned: "route",
     ev.SearchCompleted: "route",

@@ -17,12 +17,14 @@ from schemas.effects import (
     EarlierReply,
     FindConcerned,
     FindEarlier,
+    FindStory,
     ModelReply,
     Recall,
     RecallReply,
     Reply,
     Search,
     SearchReply,
+    StoryReply,
 )
 
 
@@ -69,6 +71,8 @@ def _reply(effect: Any) -> Reply:
             return EarlierReply(first_case=None)
         case FindConcerned():
             return ConcernedReply(claims=())
+        case FindStory():
+            return StoryReply()
         case _:
             return ModelReply(text="simulated")
 
@@ -77,5 +81,10 @@ def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
     """Return ports that serve every effect from one simulated provider."""
     port = Simulated(latency_s, metered=metered)
     return Ports(
-        models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port, concerned=port
+        models={"light": port, "heavy": port},
+        search={"simulated": port},
+        recall=port,
+        earlier=port,
+        concerned=port,
+        story=port,
     )

@@ -49,6 +49,13 @@ class VerificationSettings(BaseSettings):
     retraction_window_days: int = Field(
         14, ge=1, le=30, description="A denial or correction looks back this far for the signals that it concerns"
     )
+    story_window_hours: float = Field(
+        48.0,
+        ge=0,
+        le=168,
+        description="News of one event within so many hours of the first is one story: one deep analysis and one signal; "
+        "0: every item is a story of its own",
+    )
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
     hot_settings_file: Path | None = Field(

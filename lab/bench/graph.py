@@ -129,6 +129,7 @@ def plain_registry(*, asks: bool) -> Registry:
     other = (
         On(ev.CaseTriaged, route="single_pass"),
         On(ev.CaseTriaged, route="preliminary"),
+        On(ev.CaseTriaged, route="story"),
         On(ev.EvidenceCritiqued),
         On(ev.ToolPlanned, route="search"),
         On(ev.StepFailed, outcome="degrade"),

@@ -99,6 +99,7 @@ class Finish:
         On(ev.EvidenceCritiqued),
         On(ev.CaseTriaged, route="single_pass"),
         On(ev.CaseTriaged, route="preliminary"),
+        On(ev.CaseTriaged, route="story"),
         On(ev.SearchCompleted, route="scrape"),
         On(ev.SearchCompleted, route="expand"),
     )

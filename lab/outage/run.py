@@ -114,7 +114,12 @@ class _Run:
         behind: dict[str, Any] = {self._trouble: (made["fallback"],)} if self._fallback else {}
         journal = EmptyJournal()
         return Ports(
-            models=dict(tiers), fallbacks=behind, search={"offline": made["search"]}, recall=journal, earlier=journal
+            models=dict(tiers),
+            fallbacks=behind,
+            search={"offline": made["search"]},
+            recall=journal,
+            earlier=journal,
+            story=journal,
         )
 
     def _away_for(self, name: str) -> Any:

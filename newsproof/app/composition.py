@@ -203,10 +203,13 @@ def include_domains(settings: Settings) -> tuple[str, ...]:
     return written(settings) if settings.mode == "live" else ()
 
 
-def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerned: Port | None = None) -> Ports:
+def ports_of(
+    settings: Settings, clickhouse: ClickHouse, earlier: Port, concerned: Port | None = None, story: Port | None = None
+) -> Ports:
     """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
-    ``earlier`` and ``concerned`` answer from the journal: copies of a text, and claims that a denial may concern.
+    ``earlier``, ``concerned`` and ``story`` answer from the journal: copies of a text, claims that a denial may concern,
+    and earlier tellings of a story.
 
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
@@ -215,7 +218,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
     from infra.models.embeddings import embedder_of
 
     recall = ClickHouseMemory(clickhouse, mode=settings.mode, embedder=embedder_of(settings))
-    ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned}
+    ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned, "story": story}
     if settings.mode == "live":
         models, fallbacks = live_models(settings)
         return Ports(
@@ -294,6 +297,7 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
         ConfigError: as for :func:`ports_of`.
     """
     from streams.intake.claim_index import ClaimIndex
+    from streams.intake.story_index import StoryIndex
     from streams.intake.text_index import TextIndex
 
     address, topics = address_of(settings), topics_of(settings)
@@ -302,7 +306,8 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
     claims = ClaimIndex(
         address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
     )
-    return ports_of(settings, clickhouse, texts, claims), texts
+    stories = StoryIndex(texts, partitions=settings.topic_partitions, window_hours=settings.story_window_hours)
+    return ports_of(settings, clickhouse, texts, claims, stories), texts
 
 
 def worker_of(

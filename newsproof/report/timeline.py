@@ -57,7 +57,7 @@ def sentence_of(event: Any) -> tuple[str, Told, Told]:
     return _told_aside(event)
 
 
-_OPENING = (ev.EventReceived, ev.CaseTriaged, ev.ContextGathered)
+_OPENING = (ev.EventReceived, ev.CaseTriaged, ev.StoryChecked, ev.ContextGathered)
 _SEARCHING = (ev.ToolPlanned, ev.SearchCompleted, ev.PagesScraped, ev.KeywordsExpanded)
 _ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFailed, ev.CaseDegraded)
 
@@ -69,7 +69,7 @@ def _told_opening(event: Any) -> tuple[str, Told, Told]:
             said = LANGUAGES.get(language, LANGUAGES["other"])
             en, zh = "The news came in from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
             return "received", told(en, zh, source=news.source, said=said, edit=edit), _NOTHING
-        case ev.CaseTriaged(draft=draft, route=route, gate_reason=reason, claim=claim):
+        case ev.CaseTriaged(draft=draft, route=route, then=then, gate_reason=reason, claim=claim):
             what = told(
                 "First judgement: {kind}, {asset}, {action} ({direction}) with confidence {confidence}. {claim}{route}",
                 "初判：{kind}，{asset}，{action}（{direction}），置信度 {confidence}。{claim}{route}",
@@ -79,9 +79,11 @@ def _told_opening(event: Any) -> tuple[str, Told, Told]:
                 direction=term(draft.direction),
                 confidence=f"{draft.confidence:.2f}",
                 claim=_claim_in_words(claim),
-                route=ROUTES[route],
+                route=ROUTES[then or route],
             )
             return "triaged", what, rule_words(reason)
+        case ev.StoryChecked(checked=checked):
+            return "story", STORY[checked], _NOTHING
         case _:
             texts = {
                 "found": told("{n:similar past case|similar past cases} found in memory.", "记忆中有 {n} 个相似的历史案例。", n=len(event.entries)),
@@ -116,6 +118,12 @@ LANGUAGES = {
     "zh": Told("Chinese", "中文"),
     "en": Told("English", "英文"),
     "other": Told("another language", "其他语言"),
+}
+STORY = {
+    True: Told("No earlier case tells the same event.", "没有更早的案例讲述同一事件。"),
+    False: Told(
+        "Whether an earlier case tells the same event could not be looked up.", "无法查询是否已有案例讲述同一事件。"
+    ),
 }
 ROUTES = {
     "deep": Told("It passes the gate: its claims are to be checked.", "达到核查门槛：其说法将被核查。"),
@@ -282,6 +290,10 @@ def _told_aside(event: Any) -> tuple[str, Told, Told]:
         case ev.RetractionFound(of_case=case, kind=kind):
             en, zh = "The signal of case {case} is {kind}.", "案例 {case} 的信号{kind}。"
             return "retracting", told(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
+        case ev.StoryCorroborated(of_case=case, verdict=verdict):
+            en = "It tells the story of case {case}, whose signal is {verdict} by now if it was less."
+            zh = "它讲述的是案例 {case} 的同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
+            return "corroborating", told(en, zh, case=case, verdict=term(verdict)), rule_words(event.reason)
         case ev.CancelRequested(requested_by=who):
             return (
                 "cancelled",

@@ -2,7 +2,7 @@
 
 Anyone who can write to ``signals`` can write consistent headers, but cannot change what the journal holds at an offset.
 Signals are read before the journal, so the journal read later contains their events. Only a digest of each signal is
-kept. A withdrawal is derived from the revision before it: those few are read once more, in one pass.
+kept. A withdrawal or a corroboration is derived from the revision before it: those few are read once more, in one pass.
 
 What the journal confirms may still say more than was found out: no order without support, no confidence above the cap of
 the verdict. Signals that schema 1 put into the journal promised neither.
@@ -20,14 +20,14 @@ from msgspec.structs import replace
 from agents.evidence.verdict import CAPS
 from schemas import envelope as wire
 from schemas.errors import ContractError
-from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound
+from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound, StoryCorroborated
 from schemas.ids import signal_id
 from schemas.published import Publication, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, SIGNAL_SCHEMA_VERSION, WITHDRAWN, Signal
 from schemas.topics import Topics
 from schemas.upcasts import SIGNAL, upcast
 from streams.journal.log import Log
-from streams.publish.revisions import signal_in, withdrawn
+from streams.publish.revisions import CORROBORATED, revised_by, signal_in
 
 LISTED = 20
 """Maximum number of signals of one fault listed one by one; all are counted."""
@@ -137,7 +137,7 @@ class PublishedSignals:
             record.value, published.schema_version, encoded
         ):  # a key that another reader may interpret differently
             return self._list(record.partition, record.offset, "it holds more than the signal that is read from it")
-        if signal.stage in WITHDRAWN:
+        if signal.stage in WITHDRAWN or (signal.adjustments and signal.adjustments[-1].rule == CORROBORATED):
             self._before[signal.signal_id, signal.revision - 1] = ()
         version = published.schema_version
         digest = _digest(published.cause_id, published.run_id, _compared(signal, version))
@@ -164,14 +164,14 @@ class PublishedSignals:
             made = [signal]
         else:
             match event:
-                case RetractionFound(signal_id=of):
+                case RetractionFound(signal_id=of) | StoryCorroborated(signal_id=of):
                     pass
                 case CaseDropped() | CaseFailed():
                     of = signal_id(env.run_id, env.case_id)
                 case _:
                     return set()
             before = self._before.get((of, revision - 1), ())
-            made = [one for last in before if (one := withdrawn(last, event, env.time)) is not None]
+            made = [one for last in before if (one := revised_by(last, event, env.time)) is not None]
         revised = (replace(one, revision=revision, supersedes=revision - 1 or None) for one in made)
         return {_digest(env.id, env.run_id, _compared(one, claim.version)) for one in revised}
 

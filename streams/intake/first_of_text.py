@@ -10,7 +10,7 @@ cases that ask see each other unless one had its answer before the other was ope
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -31,6 +31,13 @@ class Claim:
     def __init__(self, case_id: str, place: tuple[int, int]) -> None:
         self.case_id, self.place, self.verdict = case_id, place, LoggedVerdict.NONE
 
+    def settle(self, *, first: bool) -> bool:
+        """Record the verdict that the log shows, and return whether it is the first one for this case, which counts."""
+        if self.verdict is not LoggedVerdict.NONE:
+            return False
+        self.verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
+        return True
+
 
 class Verdict(NamedTuple):
     """``first_case`` None: the case itself is first, once those in ``waits_for`` have the verdict "not first"."""
@@ -40,6 +47,19 @@ class Verdict(NamedTuple):
 
 
 _LAST = (1 << 62, 0)
+
+
+def decided(own: Claim | None, others: Iterable[Claim], only: Collection[str] | None = None) -> Verdict:
+    """Return the verdict on a case, from what was read of it and of the ``others`` that claim the same; ``only`` limits
+    ``waits_for`` to cases of an earlier verdict. ``own`` None: a case that the log does not hold yet."""
+    if own is not None and own.verdict is LoggedVerdict.FIRST:
+        return Verdict(None)
+    place = _LAST if own is None else own.place
+    rivals = [c for c in others if c.verdict is not LoggedVerdict.NOT_FIRST]
+    firsts = [c for c in rivals if c.verdict is LoggedVerdict.FIRST] or [c for c in rivals if c.place < place]
+    if firsts:
+        return Verdict(min(firsts, key=lambda c: c.place).case_id)
+    return Verdict(None, frozenset(c.case_id for c in rivals if only is None or c.case_id in only))
 
 
 class Claims:
@@ -73,7 +93,7 @@ class Claims:
         A case that went on or ended without a verdict is recorded as well.
         """
         if (claim := self._undecided.pop(case_id, None)) is not None:
-            claim.verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
+            claim.settle(first=first)
 
     def judge(self, text: str, case_id: str, only: Collection[str] | None = None) -> Verdict:
         """Return the verdict on a case, from what was read.
@@ -82,14 +102,7 @@ class Claims:
         """
         claims = self._all(text)
         own = next((c for c in claims if c.case_id == case_id), None)
-        if own is not None and own.verdict is LoggedVerdict.FIRST:
-            return Verdict(None)
-        place = _LAST if own is None else own.place
-        rivals = [c for c in claims if c is not own and c.verdict is not LoggedVerdict.NOT_FIRST]
-        firsts = [c for c in rivals if c.verdict is LoggedVerdict.FIRST] or [c for c in rivals if c.place < place]
-        if firsts:
-            return Verdict(min(firsts, key=lambda c: c.place).case_id)
-        return Verdict(None, frozenset(c.case_id for c in rivals if only is None or c.case_id in only))
+        return decided(own, [c for c in claims if c is not own], only)
 
     def forget_before(self, at_ms: float) -> None:
         """Drop the texts that were opened before this time: they may be news again."""

@@ -1,4 +1,4 @@
-"""The publisher: signals of cases, and their withdrawals → ``signals``, exactly once for read_committed subscribers.
+"""The publisher: signals of cases, their corroborations and withdrawals → ``signals``, exactly once for read_committed subscribers.
 
 Every worker hosts a publisher; the one that holds the lease (a one-partition group) is active. It starts its producer
 with the fixed transactional id, which fences a predecessor, and rebuilds what was published from ``signals`` itself.
@@ -28,7 +28,15 @@ from msgspec.structs import replace
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
 from schemas import envelope as wire
 from schemas.errors import TransientError
-from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
+from schemas.events import (
+    WIRE_NAMES,
+    CaseDropped,
+    CaseFailed,
+    CaseTriaged,
+    RetractionFound,
+    SignalSynthesized,
+    StoryCorroborated,
+)
 from schemas.ids import signal_id, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.signals import Signal
@@ -40,7 +48,7 @@ from streams.journal.reader import JournalReader
 from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.lease import SESSION_S, Lease
-from streams.publish.retractions import Retractions
+from streams.publish.of_others import OfOthers
 from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
 
 log = structlog.get_logger(__name__)
@@ -61,7 +69,9 @@ ABORTED_WITHIN_S = 5.0
 """Time for the markers of an aborted transaction to be written."""
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 _ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
-_PUBLISHED = _ENDS_WITHOUT | {_TRIAGED, WIRE_NAMES[SignalSynthesized], WIRE_NAMES[RetractionFound]}
+_PUBLISHED = _ENDS_WITHOUT | {
+    WIRE_NAMES[t] for t in (CaseTriaged, SignalSynthesized, RetractionFound, StoryCorroborated)
+}
 """Events that may make a revision of a signal."""
 
 
@@ -190,7 +200,7 @@ class Publisher:
         loop = asyncio.get_running_loop()
         committed_at = looked_at = loop.time()
         held: dict[TopicPartition, int] = {}
-        waiting = Retractions(cursor, parts)
+        waiting = OfOthers(cursor, parts)
         while True:
             got = await cursor.next(1.0)
             batch = Batch(self._address, self._topics.signals, published)
@@ -198,22 +208,20 @@ class Publisher:
                 for env, record in parts[tp].accept(records):
                     if env.type in _PUBLISHED and env.id not in published.causes:
                         await self._take(batch, waiting, env, tp, record)
-            await waiting.due(batch.retract)
+            await waiting.due(batch.revise)
             if batch.items or loop.time() - committed_at > COMMIT_IDLE_S:
                 await self._commit(producer, batch.items, parts, published, waiting)
                 committed_at = loop.time()
             if loop.time() - looked_at > LOOK_S:
                 held, looked_at = await self._look(held), loop.time()
 
-    async def _take(
-        self, batch: Batch, waiting: Retractions, env: wire.Envelope, tp: TopicPartition, record: Any
-    ) -> None:
+    async def _take(self, batch: Batch, waiting: OfOthers, env: wire.Envelope, tp: TopicPartition, record: Any) -> None:
         if env.type == _TRIAGED and PRELIMINARY not in (record.value or b""):
             return
         if env.type in _ENDS_WITHOUT and not batch.stands(signal_id(env.run_id, env.case_id)):
             return
         event = decoded(env, record)
-        if isinstance(event, RetractionFound):
+        if isinstance(event, RetractionFound | StoryCorroborated):
             await waiting.add(event, env, tp, record.offset)
         elif event is not None:
             await batch.take(event, env, tp.partition, record.offset)
@@ -224,7 +232,7 @@ class Publisher:
         items: list[Item],
         parts: dict[TopicPartition, JournalFold],
         published: Published,
-        waiting: Retractions,
+        waiting: OfOthers,
     ) -> None:
         await producer.begin_transaction()
         sent = []

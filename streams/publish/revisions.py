@@ -1,8 +1,8 @@
-"""Revisions: what is already on ``signals``, and what comes next: a judgement, a preliminary signal, or a withdrawal.
+"""Revisions: what is already on ``signals``, and what comes next: a judgement, a preliminary signal, or what is derived.
 
-A withdrawal is derived from the current revision. It applies to a signal that another case denies or corrects, or whose
-own case ends without one after a preliminary revision. The current revision is read from ``signals`` by its offset:
-memory holds only the offset of each signal.
+A withdrawal and a corroboration are derived from the current revision. A withdrawal applies to a signal that another case
+denies or corrects, or whose own case ends without one after a preliminary revision; a corroboration to one whose story
+other owners tell. The current revision is read from ``signals`` by its offset: memory holds only the offset of each signal.
 """
 
 from __future__ import annotations
@@ -14,14 +14,24 @@ import structlog
 from aiokafka import TopicPartition
 from msgspec.structs import replace
 
+from agents.evidence.policy import LOW_CONFIDENCE
+from agents.evidence.verdict import CAPS
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
-from schemas.events import CaseDropped, CaseFailed, CaseTriaged, Event, RetractionFound, SignalSynthesized
+from schemas.events import (
+    CaseDropped,
+    CaseFailed,
+    CaseTriaged,
+    Event,
+    RetractionFound,
+    SignalSynthesized,
+    StoryCorroborated,
+)
 from schemas.ids import signal_id
 from schemas.published import NewerSignalError, read_publication, read_signal
-from schemas.signals import Adjustment, Signal, SignalEvidence
-from streams.publish.retractions import Waiting
+from schemas.signals import ACTED_ON, NO_ASSET, Adjustment, Signal, SignalEvidence, Verdict
+from streams.publish.of_others import Waiting
 
 log = structlog.get_logger(__name__)
 
@@ -144,17 +154,17 @@ class Batch:
         if signal is not None:
             self._add(Item(signal, env, partition, offset))
         elif isinstance(event, CaseDropped | CaseFailed):
-            await self._withdraw(signal_id(env.run_id, env.case_id), event, env, partition, offset)
+            await self._revise(signal_id(env.run_id, env.case_id), event, env, partition, offset)
 
-    async def retract(self, one: Waiting) -> None:
-        """Withdraw the signal that a retraction names, if there is one."""
-        await self._withdraw(one.event.signal_id, one.event, one.env, one.partition, one.offset)
+    async def revise(self, one: Waiting) -> None:
+        """Revise the signal that a retraction or a corroboration names, if there is one."""
+        await self._revise(one.event.signal_id, one.event, one.env, one.partition, one.offset)
 
-    async def _withdraw(self, of: str, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
+    async def _revise(self, of: str, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
         last = self._newest.get(of)
         if last is None and (place := self._published.places.get(of)) is not None:
             last = await signal_at(self._address, self._topic, place)
-        revised = None if last is None else withdrawn(last, event, env.time)
+        revised = None if last is None else revised_by(last, event, env.time)
         if revised is not None:
             self._add(Item(revised, env, partition, offset))
 
@@ -174,14 +184,58 @@ def signal_in(event: Event | None) -> Signal | None:
             return None
 
 
+def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
+    """Return the revision that another case's event, or the end of its own, makes of a signal; None if it makes none.
+
+    The audit recomputes each to compare it: with other words here, earlier ones would look forged.
+    """
+    return _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
+
+
+CORROBORATED = "corroborated"
+"""The rule of the last adjustment of a revision that other tellings of the story made."""
+_RAISED: tuple[Verdict | None, ...] = ("unchecked", "unconfirmed", "likely", "confirmed")
+"""Verdicts in the order in which corroboration raises them; it changes no other one."""
+
+
+def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signal | None:
+    """Return the revision that the story's other tellings make; None if they raise nothing.
+
+    The confidence is that of the first judgement after the new verdict's change and cap. An order is left only where the
+    other telling's own judgement gives it in the same direction, about a known asset.
+    """
+    known = last.verdict in _RAISED and event.verdict in _RAISED
+    if last.stage != "final" or not known or _RAISED.index(event.verdict) <= _RAISED.index(last.verdict):
+        return None
+    level = round(min(CAPS[event.verdict], max(0.0, last.preliminary_confidence + event.amount)), 4)
+    acts = event.verdict in ACTED_ON and event.direction == last.direction and last.asset != NO_ASSET
+    flags = tuple(f for f in last.risk_flags if f not in _LIFTED)
+    change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
+    urls = {e.url for e in last.evidence}
+    return replace(
+        _with_evidence(last, event.reason, at, tuple(e for e in event.evidence if e.url not in urls)),
+        verdict=event.verdict,
+        unchecked_reason=None,
+        action=event.action if acts else "observe",
+        confidence=level,
+        confidence_calibrated=None,
+        supporting_sources=max(last.supporting_sources or 0, event.supporting_sources),
+        independent_sources=max(last.independent_sources, event.independent_sources),
+        risk_flags=(*flags, "confidence_low") if level < LOW_CONFIDENCE else flags,
+        adjustments=(*last.adjustments, change),
+    )
+
+
+_LIFTED = frozenset({"confidence_low", "data_incomplete", "not_deep_analysed"})
+"""Flags of what was missing before other owners told it."""
+
+
 def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
     """Return the revision that withdraws a signal; None if it is withdrawn already or the event withdraws nothing.
 
     Nobody may act on it any more: ``observe``, neutral, confidence 0, flagged, with the reason before the notes and the
     denying pages before the others. A retracted signal stays retracted; a superseded one may still be retracted.
     What another case denies is ``refuted``; a superseded signal, and one whose case ended, keep their last verdict.
-
-    The audit recomputes each withdrawal to compare it: with other words here, earlier ones would look forged.
     """
     match event:
         case RetractionFound(kind=kind, reason=reason, evidence=evidence):
@@ -200,20 +254,27 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
 
 
 def _revised(last: Signal, stage: Withdrawn, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]) -> Signal:
-    known = max((e.reference_number for e in last.evidence), default=0)
-    new = tuple(replace(e, reference_number=known + n) for n, e in enumerate(evidence, start=1))
     zero = Adjustment(rule=stage, amount=-last.confidence, reason=reason)
     return replace(
-        last,
+        _with_evidence(last, reason, at, evidence),
         stage=stage,
         action="observe",
         direction="neutral",
         confidence=0.0,
         confidence_calibrated=None,
+        risk_flags=tuple(dict.fromkeys((*last.risk_flags, stage))),
+        adjustments=(*last.adjustments, zero),
+    )
+
+
+def _with_evidence(last: Signal, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]) -> Signal:
+    """Return a signal with further pages, which come first among its links, and with the reason before its notes."""
+    known = max((e.reference_number for e in last.evidence), default=0)
+    new = tuple(replace(e, reference_number=known + n) for n, e in enumerate(evidence, start=1))
+    return replace(
+        last,
         decided_at=at,
         notes=f"{reason}. {last.notes}" if last.notes else reason,
         links=tuple(dict.fromkeys((*(e.url for e in new), *last.links))),
         evidence=(*last.evidence, *new),
-        risk_flags=tuple(dict.fromkeys((*last.risk_flags, stage))),
-        adjustments=(*last.adjustments, zero),
     )

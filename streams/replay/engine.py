@@ -109,7 +109,7 @@ class Replay:
             case=case,
             end=case.head if case.closed else None,
             reason=reason,
-            retractions=case.retractions if isinstance(case, Case) else (),
+            of_others=case.of_others if isinstance(case, Case) else (),
             used=tuple(self._used),
             diverged_at=self._diverged_at,
             unused=self._cursor.unused,

@@ -37,7 +37,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """One case, decided again.
 
     ``case`` is its last state. ``end`` is the event that ended it; if it is None, ``status`` is not replayed and
-    ``reason`` says why. ``retractions``: what the case denies or corrects. ``diverged_at`` names the step of the first
+    ``reason`` says why. ``of_others``: which signals of other cases it denies, corrects or corroborates. ``diverged_at`` names the step of the first
     event that differs from the recorded one; empty if none does. ``unused`` counts recorded replies that were not
     requested again.
     """
@@ -46,7 +46,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     case: Any
     end: ev.Event | None
     reason: str = ""
-    retractions: tuple[ev.RetractionFound, ...] = ()
+    of_others: tuple[ev.RetractionFound | ev.StoryCorroborated, ...] = ()
     used: tuple[UsedCall, ...] = ()
     diverged_at: str = ""
     unused: int = 0

@@ -82,7 +82,7 @@ def test_a_version_that_never_was_has_no_way_up(version: int) -> None:
 
 
 def test_a_missing_step_of_the_chain_is_said_by_name() -> None:
-    with pytest.raises(ContractError, match=r"newsproof.case_dropped v1 has no way up to v2"):
+    with pytest.raises(ContractError, match=r"newsproof.case_dropped v2 has no way up to v3"):
         upcast("newsproof.case_dropped", 1, 3, {})
 
 

@@ -29,6 +29,7 @@ from schemas.signals import (
     Signal,
     SignalEvidence,
     StatedClaim,
+    Story,
 )
 from schemas.topics import Topics
 from streams.publish.publisher import _record
@@ -89,7 +90,13 @@ SAMPLES: tuple[ev.Event, ...] = (
     ev.EventReceived(news=NEWS, config_hash="aa" * 16, text_hash=text_hash(NEWS.text), language="zh", edits="earlier"),
     ev.CaseTriaged(
         draft=DRAFT, route="deep", gate_reason="high_value", rollout_bucket=0.01, calls=(CALL,), claim=CLAIM,
-        preliminary_signal=FIRST,
+        preliminary_signal=FIRST, story=Story(subject="Some Exchange", predicate="lists", side="claimed", assets=("token",)),
+        then="deep",
+    ),
+    ev.StoryChecked(route="deep"),
+    ev.StoryCorroborated(
+        signal_id="s", of_case="c", verdict="likely", amount=-0.075, action="buy", direction="long",
+        supporting_sources=2, independent_sources=2, reason="why", evidence=SIGNAL.evidence,
     ),
     ev.ContextGathered(
         entries=(MemoryEntry(case_id="c", summary="s", event_type="listing", asset="TOKEN", confidence=0.6,

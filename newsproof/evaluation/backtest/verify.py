@@ -13,7 +13,7 @@ from agents.graphs import verification
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source, drawn, recordings, survey
 from schemas.config import RULES
-from schemas.events import RetractionFound
+from schemas.events import RetractionFound, StoryCorroborated
 from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Change, Recording, Replayed, reused_alone
 from streams.replay.outcome import signal_bytes
@@ -125,8 +125,8 @@ def same(recording: Recording, replayed: Replayed) -> bool:
     as_recorded = replayed.signal is not None and replayed.signal is getattr(recording.end, "signal", None)
     if not as_recorded and signal_bytes(replayed.end) != signal_bytes(recording.end):
         return False
-    said = [r.event for r in recording.records if isinstance(r.event, RetractionFound)]
-    return [signal_bytes(e) for e in said] == [signal_bytes(e) for e in replayed.retractions]
+    said = [r.event for r in recording.records if isinstance(r.event, RetractionFound | StoryCorroborated)]
+    return [signal_bytes(e) for e in said] == [signal_bytes(e) for e in replayed.of_others]
 
 
 def _differs(found: Verified, difference: Difference) -> None:

@@ -1,4 +1,4 @@
-"""The ports of a run without a log, such as that of judged cases: memory and duplicate check, both empty."""
+"""The ports of a run without a log, such as that of judged cases: memory, duplicate check and stories, all empty."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import Any
 
 from infra.ports import Answer, Free, Port
 from schemas.calls import ProviderMode
-from schemas.effects import EarlierReply, FindEarlier, Recall, RecallReply
+from schemas.effects import EarlierReply, FindEarlier, FindStory, Recall, RecallReply, Reply, StoryReply
 
 
 class EmptyJournal(Free, Port):
-    """Port for ``Recall`` and ``FindEarlier``: no memories, no duplicates."""
+    """Port for ``Recall``, ``FindEarlier`` and ``FindStory``: no memories, no duplicates, no other tellings."""
 
     provider = "journal"
     mode: ProviderMode = "offline"
 
     async def perform(self, effect: Any) -> Answer:
-        nothing = EarlierReply(first_case=None) if isinstance(effect, FindEarlier) else RecallReply(entries=())
-        assert isinstance(effect, FindEarlier | Recall)
-        return Answer(reply=nothing, cost_usd=Decimal(0))
+        return Answer(reply=_NOTHING[type(effect)], cost_usd=Decimal(0))
 
     async def close(self) -> None: ...
+
+
+_NOTHING: dict[type[Any], Reply] = {
+    FindEarlier: EarlierReply(first_case=None),
+    FindStory: StoryReply(),
+    Recall: RecallReply(entries=()),
+}

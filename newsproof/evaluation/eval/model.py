@@ -97,7 +97,9 @@ async def _models(settings: Settings) -> AsyncIterator[tuple[Any, Ports]]:
         server = ScriptedServer()
         await server.start()
         models = scripted_models(settings.model_copy(update={"scripted_model_url": server.url}))
-    ports = Ports(models=models, fallbacks=fallbacks, search={}, recall=EmptyJournal(), earlier=EmptyJournal())
+    ports = Ports(
+        models=models, fallbacks=fallbacks, search={}, **dict.fromkeys(("recall", "earlier", "story"), EmptyJournal())
+    )
     try:
         yield ("live" if settings.mode == "live" else "simulated"), ports
     finally:

@@ -52,7 +52,7 @@ def without(graph, *names):
 def test_the_pipeline_closes_and_holds_every_step(graph):
     assert set(graph.steps) == {
         "triage", "recall", "plan", "search", "scrape", "expand", "critique", "retract", "synthesize",
-        "single_pass", "conclude", "degrade", "give_up",
+        "single_pass", "conclude", "degrade", "give_up", "find_story", "close_telling",
     }  # fmt: skip
 
 
@@ -89,7 +89,8 @@ def test_a_field_that_is_no_literal_cannot_route(graph):
 
 
 @pytest.mark.parametrize(
-    ("route", "name"), [("deep", "recall"), ("single_pass", "single_pass"), ("preliminary", "conclude")]
+    ("route", "name"),
+    [("deep", "recall"), ("single_pass", "single_pass"), ("preliminary", "conclude"), ("story", "find_story")],
 )
 def test_the_route_of_the_head_decides_the_next_step(graph, route, name):
     triaged = CaseTriaged(draft=DRAFT, route=route, gate_reason="", rollout_bucket=0.0)

@@ -62,7 +62,7 @@ async def driving(**server: Any) -> AsyncIterator[Driver]:
     async with ScriptedServer(**server) as running:
         settings = Settings(_env_file=None, newsproof_mode="simulated", scripted_model_url=running.url)  # type: ignore[call-arg]
         journal = EmptyJournal()
-        ports = Ports(**scripted_ports(settings), recall=journal, earlier=journal)
+        ports = Ports(**scripted_ports(settings), recall=journal, earlier=journal, story=journal)
         try:
             yield Driver(ports)
         finally:

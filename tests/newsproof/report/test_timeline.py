@@ -206,6 +206,23 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         "The signal of case c is retracted.",
         "denied",
     ),
+    (ev.StoryChecked(route="deep"), "No earlier case tells the same event.", ""),
+    (
+        ev.StoryCorroborated(
+            signal_id="sig",
+            of_case="c",
+            verdict="likely",
+            amount=0.0,
+            action="buy",
+            direction="long",
+            supporting_sources=1,
+            independent_sources=1,
+            reason="said",
+            evidence=(),
+        ),
+        "It tells the story of case c, whose signal is likely by now if it was less.",
+        "said",
+    ),
     (ev.CancelRequested(requested_by="operator", reason="test"), "operator asked to end the case.", "test"),
 ]
 

@@ -13,7 +13,7 @@ from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.plan import OnMiss
 from newsproof.evaluation.backtest.run.topic import CallMade, Held, RunTopic
 from schemas.calls import Call
-from schemas.effects import CallModel, Effect, Failure, FindConcerned, FindEarlier, Recall
+from schemas.effects import CallModel, Effect, Failure, FindConcerned, FindEarlier, FindStory, Recall
 from schemas.errors import ConfigError, FailureKind
 from streams.effects.host import EffectsHost
 from streams.replay import Miss, Need, Recording, Replayed
@@ -29,7 +29,7 @@ repeated.
 ATTEMPTS = 5
 FIRST_WAIT_S = 1.0
 NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "FindConcerned": "question for earlier claims",
-         "FindEarlier": "check for copies", "Recall": "memory", "CallModel": "model call"}  # fmt: skip
+         "FindEarlier": "check for copies", "FindStory": "check for other tellings", "Recall": "memory", "CallModel": "model call"}  # fmt: skip
 
 
 class Performer:
@@ -71,7 +71,7 @@ class Performer:
         if isinstance(effect, Recall) and self._memory is not None and not self._live:
             calls, refused = await self._memory.recall(effect, need.case)
             self.refused_memories[need.case.case_id] += refused
-        elif isinstance(effect, CallModel) or (self._live and not isinstance(effect, OF_THE_JOURNAL)):
+        elif isinstance(effect, CallModel | FindStory) or (self._live and not isinstance(effect, OF_THE_JOURNAL)):
             done = await self._performed(need)
             if isinstance(done, Miss):
                 return done

@@ -38,7 +38,7 @@ from newsproof.evaluation.backtest.run.tables import RunTables, Totals, entries_
 from newsproof.evaluation.backtest.run.topic import RunEnded, RunTopic
 from newsproof.evaluation.backtest.sample import LogFile
 from schemas.calls import ProviderMode
-from schemas.effects import Failure
+from schemas.effects import Failure, FindStory, StoryReply
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 from streams.journal.log import KafkaLog
@@ -50,13 +50,18 @@ SESSION_S = 10.0
 
 
 class Unasked(Free):
-    """Replaces the journal's own ports: a backtest answers such queries from the recording or not at all."""
+    """Replaces the journal's own ports: a backtest answers such queries from the recording or not at all.
+
+    Only a telling whose story was not looked for then is taken for the first one of it.
+    """
 
     provider = "journal"
     mode: ProviderMode = "offline"
 
     async def perform(self, effect: Any) -> Answer:
-        """Return a failure: there is no journal to query."""
+        """Return a failure: there is no journal to query; for a story, that nobody told it before."""
+        if isinstance(effect, FindStory):
+            return Answer(reply=StoryReply(), cost_usd=Decimal(0))
         said = f"a backtest cannot ask the journal of then: {type(effect).__name__}"
         return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
 
@@ -84,7 +89,7 @@ async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[LogAcces
 
 def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
     """Return the configured adapters; a backtest does not query the journal's own."""
-    return ports_of(settings, tables, Unasked(), Unasked())
+    return ports_of(settings, tables, Unasked(), Unasked(), Unasked())
 
 
 async def dry_run(

@@ -67,7 +67,7 @@ class Priced(OfflineModel):
 def ports(model: OfflineModel) -> Ports:
     search, journal = OfflineSearch(), EmptyJournal()
     return Ports(
-        models={"light": model, "heavy": model}, search={"offline": search}, recall=journal, earlier=journal,
+        models={"light": model, "heavy": model}, search={"offline": search}, recall=journal, earlier=journal, story=journal,
         concerned=journal,
     )  # fmt: skip
 

@@ -306,6 +306,7 @@ export default {
   "flag.partly_refuted": "One of the smaller claims in the news is refuted, by a quote that is on the page.",
   "flag.undated_evidence": "A page that supports it has no date.",
   "flag.compromised_account": "The account that said so was reported as taken over about that time.",
+  "flag.story_unchecked": "Whether an earlier case tells the same event could not be looked up.",
   "flag.memory_unavailable": "Past cases could not be asked.",
   "flag.retracted": "Another case has denied it, or this case ended otherwise: nobody should act on it any more.",
   "flag.superseded": "Another case has corrected it: nobody should act on it any more.",

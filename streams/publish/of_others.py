@@ -1,9 +1,9 @@
-"""Retractions that wait for the signal that they withdraw, whose case may still be running.
+"""Revisions of another case's signal, a retraction or a corroboration, that wait for it: that case may still be running.
 
-A retraction is due once its target's partition was read to the end that it had when the retraction was read, and the
-target's case is not open there. Then its signal is on the topic, or there never will be one. Until then the watermark
-of the denying case's partition is held at that case's first record, so the next publisher reads it again. What was
-published for it meanwhile is recognised by its cause.
+One is due once its target's partition was read to the end that it had when the event was read, and the target's case
+is not open there. Then its signal is on the topic, or there never will be one. Until then the watermark of the partition
+of the case that says so is held at that case's first record, so the next publisher reads it again. What was published
+for it meanwhile is recognised by its cause.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import structlog
 from aiokafka import TopicPartition
 
 from schemas import envelope as wire
-from schemas.events import RetractionFound
+from schemas.events import RetractionFound, StoryCorroborated
 from schemas.ids import signal_id
 from schemas.topics import partition_of
 from streams.journal.fold import JournalFold
@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 
 class Waiting(NamedTuple):
-    """One retraction. ``read_to``: the end of the target's partition by which the target must have been seen."""
+    """One such event. ``read_to``: the end of the target's partition by which the target must have been seen."""
 
-    event: RetractionFound
+    event: RetractionFound | StoryCorroborated
     env: wire.Envelope
     partition: int
     offset: int
@@ -36,8 +36,8 @@ class Waiting(NamedTuple):
     read_to: int
 
 
-class Retractions:
-    """The waiting retractions, in the order in which they were read."""
+class OfOthers:
+    """The waiting revisions of other cases' signals, in the order in which they were read."""
 
     def __init__(self, cursor: Cursor, parts: Mapping[TopicPartition, JournalFold]) -> None:
         self._cursor, self._parts = cursor, parts
@@ -46,10 +46,12 @@ class Retractions:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def add(self, event: RetractionFound, env: wire.Envelope, tp: TopicPartition, offset: int) -> None:
-        """Add an accepted retraction; ignore one whose signal does not belong to the case that it names."""
+    async def add(
+        self, event: RetractionFound | StoryCorroborated, env: wire.Envelope, tp: TopicPartition, offset: int
+    ) -> None:
+        """Add an accepted event; ignore one whose signal does not belong to the case that it names."""
         if event.signal_id != signal_id(env.run_id, event.of_case):
-            log.warning("a retraction of a signal that is not its case's: passed by", case=env.case_id)
+            log.warning("a revision of a signal that is not its case's: passed by", case=env.case_id)
             return
         target = TopicPartition(tp.topic, partition_of(event.of_case, len(self._parts)))
         began = self._parts[tp].accepted.open[env.case_id].first_offset
@@ -57,7 +59,7 @@ class Retractions:
         self._waiting.append(Waiting(event, env, tp.partition, offset, began, target, ends[target]))
 
     async def due(self, publish: Callable[[Waiting], Awaitable[None]]) -> None:
-        """Publish every retraction whose target has ended; keep the others."""
+        """Publish every one whose target has ended; keep the others."""
         left = []
         for one in self._waiting:
             if await self._cursor.position(one.target) < one.read_to or self._is_open(one):
@@ -67,7 +69,7 @@ class Retractions:
         self._waiting = left
 
     def held(self, partition: int, watermark: int) -> int:
-        """Return the offset to commit for a partition: at most the first offset of a case whose retraction waits."""
+        """Return the offset to commit for a partition: at most the first offset of a case whose event waits."""
         return min([watermark, *(w.held_at for w in self._waiting if w.partition == partition)])
 
     def _is_open(self, one: Waiting) -> bool:

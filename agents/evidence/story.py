@@ -1,0 +1,376 @@
+"""Stories: whether news items tell one event, by what triage stated of each. Pure.
+
+Words cannot say so: re-worded tellings share few of them, and a denial, the next amount or another coin in the same
+template shares nearly all. So the parts of the claims are compared, each resolved by the tables. Readings of one event
+differ in a part or two, so a part that one of them leaves open speaks neither for nor against; what both state must agree.
+A claim without a subject or without a predicate of the closed lists is never one story with another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final, Literal
+
+from agents.evidence.compiled import Compiled, compiled
+from agents.text.matching import fold_han, has_cjk
+from schemas.config import Tables
+from schemas.signals import NO_ASSET, ClaimAmount, Draft, Modality, StatedClaim, Story
+
+WITHIN: Final = {"coins": 0.02, "market": 0.35}
+"""Relative difference up to which two amounts are one figure: coins are counted, and what a market lost depends on when."""
+WITHIN_ELSE: Final = 0.10
+"""Of every other figure: reports round, and first counts grow."""
+RECURS_WITHIN: Final = timedelta(hours=16)
+"""What recurs daily, or may (flows, transfers, halts), is told within so long; what comes later is the next one."""
+_SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
+_ONE_PREDICATE = (
+    ("lists", "opens_trading"), ("delists", "halts_trading"), ("sues", "charges"), ("fines", "settles"),
+    ("approves", "permits", "licenses", "passes", "enacts"), ("partners", "integrates", "accepts_payment"),
+    ("raises", "invests"), ("halts_withdrawals", "halts_redemption"), ("launches", "upgrades"),
+    ("airdrops", "opens_claims"), ("says", "endorses"), ("warns", "scams"), ("goes_public", "files"),
+)  # fmt: skip
+"""Predicates that readings of one event choose between."""
+_PREDICATE = {word: words[0] for words in _ONE_PREDICATE for word in words}
+_RECURS = frozenset(
+    {"buys", "sells", "transfers", "withdraws", "mints", "burns", "unlocks", "liquidated", "reports_figure", "halts"}
+    | {"resumes", "inflow", "outflow"}
+)
+_TO_MANY = frozenset(
+    {"lists", "lists futures", "roadmap", "delists", "partners", "acquires", "transfers", "withdraws", "says", "warns"}
+    | {"appoints", "reports_figure"}
+)
+"""What one subject may do to several in two days, as every regulator does: tellings need more in common than the subject."""
+_OF_ONE_ASSET = frozenset(
+    {
+        "lists",
+        "lists futures",
+        "roadmap",
+        "delists",
+        "transfers",
+        "withdraws",
+        "buys",
+        "sells",
+        "mints",
+        "burns",
+        "unlocks",
+        "holds",
+    }
+    | {"inflow", "outflow", "depegs", "recovers_peg", "airdrops", "approves", "rejects", "delays", "fines", "files"}
+)
+"""Where another asset is another event. Elsewhere readings take the victim's own coin, or what was lost, or bitcoin."""
+_FLOWS = (("inflow", re.compile(r"inflow|流入")), ("outflow", re.compile(r"outflow|流出")))
+_FUTURES = re.compile(r"perp(?:etual)?s?\b|futures|永续|合约")
+_ROADMAP = re.compile(r"roadmap|路线图")
+_MARKET = re.compile(
+    r"\b(?:markets?|traders?|bulls?|bears?|longs?|shorts?|positions?|derivatives|futures|leveraged)\b|全网|市场|多头|空头|多单|空单|合约"
+)
+_WHALE = re.compile(r"\b(?:whales?|address|wallet|trader)\b|巨鲸|地址|钱包|0x[0-9a-f]{3}")
+_ADDRESS = re.compile(r"0x[0-9a-f]{3,}|\b(?:bc1|1|3)[a-z0-9]{4,}\b")
+_WORD = re.compile(r"[^\W_]+(?:\.[a-z]{2,4})?")
+_MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
+_PART = r"(?:[A-Z][A-Za-z0-9.&'-]*|[a-z]*[A-Z0-9][A-Za-z0-9.&-]*)"
+_NAME = re.compile(rf"(?<![A-Za-z0-9]){_PART}(?: {_PART})*(?![A-Za-z0-9])")
+_PLAIN = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "of",
+        "and",
+        "for",
+        "on",
+        "in",
+        "to",
+        "by",
+        "with",
+        "from",
+        "s",
+        "its",
+        "us",
+        "u.s",
+        "usa",
+        "american",
+        "inc",
+        "incorporated",
+        "corp",
+        "corporation",
+        "co",
+        "company",
+        "lp",
+        "ltd",
+        "limited",
+        "llc",
+        "plc",
+        "labs",
+        "lab",
+        "exchange",
+        "protocol",
+        "foundation",
+        "network",
+        "platform",
+        "dao",
+        "community",
+        "team",
+        "group",
+        "holdings",
+        "finance",
+        "capital",
+        "spot",
+        "series",
+        "round",
+        "token",
+        "tokens",
+        "coin",
+        "coins",
+        "crypto",
+        "cryptocurrency",
+        "stablecoin",
+        "bill",
+        "act",
+        "first",
+        "second",
+        "etf",
+        "etfs",
+        "ipo",
+        "nft",
+        "nfts",
+        "defi",
+        "ceo",
+        "cto",
+        "founder",
+        "asset",
+        "assets",
+        "digital",
+        "virtual",
+        "fund",
+        "trust",
+        "bank",
+        "q1",
+        "q2",
+        "q3",
+        "q4",
+    ]
+)
+"""Words that tell no two names apart."""
+_PLACES = re.compile(
+    r"(?:the )?(?:(?P<us>u\.?s\.?a?\.?|united states|america|美国)|(?P<cn>china|mainland china|中国|中国内地)|(?P<hk>hong kong|hk|香港)"
+    r"|(?P<kr>south korea|korea|韩国)|(?P<uk>u\.?k\.?|britain|united kingdom|英国)|(?P<eu>eu|european union|欧盟)|(?P<jp>japan|日本))"
+    r"(?: government|政府|官方)?"
+)
+_PLAIN_HAN = re.compile(r"交易所|公司|基金会|协议|平台|集团|项目方|社区|团队|实验室|现货|代币|网络|轮")
+_UNITS = (
+    ("%", re.compile(r"%|percent|百分")), ("bp", re.compile(r"\bbps?\b|basis|基点")), ("hkd", re.compile(r"hkd|港[元币]")),
+    ("usd", re.compile(r"usd|dollar|美[元金]|镁|^(?:us)?\$$")), ("jpy", re.compile(r"jpy|yen|日[元圆]|円")),
+    ("krw", re.compile(r"krw|won|韩[元圆]")), ("eur", re.compile(r"eur|€|欧元")), ("gbp", re.compile(r"gbp|pound|英镑|£")),
+    ("cny", re.compile(r"cny|rmb|yuan|人民币|^元$")), ("other", re.compile(r"票|year|month|年|月|天|家|人|名|次|倍|ms|小时")),
+)  # fmt: skip
+
+
+def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
+    """Return what other tellings of the claim are found by; None for a claim too vague to be found."""
+    known = compiled(tables)
+    predicate, subject = _predicate_of(claim), _subject_of(draft, claim, known)
+    if not subject or predicate == "other":
+        return None
+    coins = {a.ticker for a in known.directory.assets_in(f"{claim.asset} | {claim.object}")}
+    assets = coins | {_ticker(claim.asset, known), draft.asset, *_marked(f"{claim.asset} {claim.object}")}
+    tickers = {a.lower() for a in assets - {"", NO_ASSET}}
+    names = {_name(n, known) for n in (draft.entity or "", claim.venue)} | _names_in(claim.object, known)
+    if subject not in _NOBODY:
+        names |= {_name(claim.subject, known), *_issuers(subject, known)}
+    names |= set(_ADDRESS.findall(f"{claim.subject} {claim.object}".lower()))
+    # A little known coin is called by its ticker or by its name: INIT, Initia.
+    names = {n for n in names if n and not any(len(t) > 2 and n.startswith(t) for t in tickers)}
+    decision = draft.event_type == "regulation"
+    expected = decision and claim.modality in {"planned", "rumoured"}
+    return Story(
+        subject=subject,
+        predicate=predicate,
+        side="expected" if expected else _SIDES.get(claim.modality, "claimed"),
+        listed=bool(known.entities.exactly(subject)) or _is_coin(subject, known),
+        to_many=predicate in _TO_MANY or decision,
+        names=tuple(sorted(names - {subject})),
+        assets=tuple(sorted(tickers)),
+        words=tuple(sorted(_words_in(claim.object))),
+        venue=_name(claim.venue, known),
+        amount=None if claim.amount is None else claim.amount.value,
+        unit="" if claim.amount is None else _unit(claim.amount),
+    )
+
+
+def key_of(story: Story) -> str:
+    """Return what is equal in all tellings of a story: an index looks among those of one key."""
+    return f"{story.predicate}\0{story.side}"
+
+
+def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
+    """Return whether two items of one key tell the same event. ``apart``: between their own times.
+
+    ``unclear``: nothing that both state differs, but they have too little in common.
+    """
+    of_one = _meet((one.subject,), (other.subject,))
+    shared = of_one or _share_subject(one, other)
+    if (one.predicate in _RECURS and abs(apart) > RECURS_WITHIN) or (one.listed and other.listed and not shared):
+        return "other"
+    of_asset = one.predicate in _OF_ONE_ASSET
+    if of_asset and one.assets and other.assets and not _meet(one.assets, other.assets):
+        return "other"
+    mine, theirs = (*one.names, one.subject), (*other.names, other.subject)
+    if one.names and other.names and not _meet(one.names, theirs) and not _meet(other.names, mine):
+        return "other"
+    if one.venue and other.venue and not _agree(one.venue, other.venue):
+        return "other"
+    if (figures := _same_amount(one, other)) is False:
+        return "other"
+    to_many = one.to_many and other.to_many
+    # Of two bridges each may lose the same; that an agency and its country report the same is one report.
+    enough = shared and not (to_many and of_one)
+    return "same" if enough or (figures and to_many) or _linked(one, other, of_one=of_one) else "unclear"
+
+
+def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
+    """Whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
+    found = [compared(story, other, apart) for other, apart in tellings]
+    return found.count("same") > 2 * found.count("other")
+
+
+def _predicate_of(claim: StatedClaim) -> str:
+    about = fold_han(claim.object).lower()
+    if claim.predicate in {"buys", "sells", "reports_figure", "other"}:
+        for name, words in _FLOWS:
+            if words.search(about):
+                return name
+    predicate = _PREDICATE.get(claim.predicate, claim.predicate)
+    if predicate == "lists":  # an exchange's spot market, its futures, and what it may list some day
+        return "lists futures" if _FUTURES.search(about) else "roadmap" if _ROADMAP.search(about) else predicate
+    return predicate
+
+
+def _subject_of(draft: Draft, claim: StatedClaim, known: Compiled) -> str:
+    written = fold_han(claim.subject).lower()
+    if claim.predicate == "liquidated" and (not written or _MARKET.search(written)):
+        return "market"
+    if draft.event_type in {"whale", "liquidation"} and _WHALE.search(written):
+        return "whale"
+    subject, entity = _name(claim.subject, known), _name(draft.entity or "", known)
+    # “The central bank”, “the Senate”: whom triage took that for.
+    if (
+        entity
+        and known.entities.exactly(entity)
+        and not known.entities.exactly(subject)
+        and not _is_coin(subject, known)
+    ):
+        return entity
+    return subject or entity
+
+
+_NOBODY = frozenset({"market", "whale"})
+"""Subjects that are nobody in particular."""
+
+
+def _issuers(subject: str, known: Compiled) -> set[str]:
+    if not _is_coin(subject, known):
+        return set()
+    return {e.name.lower() for e in known.directory.issuers_of(known.ticker_of(subject))}
+
+
+def _share_subject(one: Story, other: Story) -> bool:
+    mine, theirs = (one.subject, *one.names, *one.assets), (other.subject, *other.names, *other.assets)
+    return _meet((one.subject,), theirs) or _meet((other.subject,), mine)
+
+
+def _linked(one: Story, other: Story, *, of_one: bool) -> bool:
+    """Whether they have something in common beside their subject: another name, a coin, or a word of their objects."""
+    if not of_one:
+        return _meet(one.names, other.names)
+    if _meet(one.names, (*other.names, *other.assets)) or _meet(one.assets, (*other.names, *other.assets)):
+        return True
+    return not set(one.words).isdisjoint(other.words)
+
+
+def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    return any(_agree(a, b) for a in some for b in others)
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
+    short, long = sorted((one, other), key=len)
+    return short == long or long.startswith(f"{short} ") or long.endswith(f" {short}")
+
+
+def _same_amount(one: Story, other: Story) -> bool | None:
+    """Whether both give one figure; None where they give none that can be compared."""
+    if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
+        return None
+    within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)
+    return abs(one.amount - other.amount) <= within * max(abs(one.amount), abs(other.amount))
+
+
+def _unit(amount: ClaimAmount) -> str:
+    """Return the kind of a figure: a currency, a share, coins, or anything else."""
+    unit = fold_han(amount.unit).lower()
+    return next((name for name, words in _UNITS if words.search(unit)), "coins" if unit else "other")
+
+
+def _name(name: str, known: Compiled) -> str:
+    """Return one spelling of a name in lower case: the coin's ticker, else the entity's, else its own words."""
+    plain = fold_han(name).strip()
+    if (place := _PLACES.fullmatch(plain.lower())) is not None:
+        return place.lastgroup or ""
+    words = [w for w in _WORD.findall(_PLAIN_HAN.sub(" ", plain).lower()) if w not in _PLAIN]
+    for spelled in (plain, plain.removeprefix("美"), " ".join(words)):
+        if _is_coin(spelled, known):
+            return known.ticker_of(spelled).lower()
+        if found := known.entities.exactly(spelled):
+            return found[0].name.lower()
+    # “SEC chair Atkins” acts for the SEC, “spot Bitcoin ETFs” are those of BTC.
+    if len(named := known.entities.mentioned(plain)) == 1:
+        return named[0].name.lower()
+    return " ".join(_ticker(w, known).lower() or _singular(w) for w in words) or plain.lower()
+
+
+def _is_coin(name: str, known: Compiled) -> bool:
+    return bool(name) and known.ticker_of(name) in known.asset_names
+
+
+def _ticker(name: str, known: Compiled) -> str:
+    ticker = known.ticker_of(name) if name else ""
+    return ticker if ticker in known.asset_names or ticker == fold_han(name).strip().lstrip("$") else ""
+
+
+def _marked(text: str) -> set[str]:
+    return {a or b for a, b in _MARKED.findall(fold_han(text))}
+
+
+def _names_in(text: str, known: Compiled) -> set[str]:
+    """Return the names in the object of a claim: coins and entities of the tables, else what is capitalised or numbered."""
+    folded = fold_han(text)
+    coins = known.directory.assets_in(folded)
+    covered = {w.lower() for a in coins for n in (a.ticker, *a.names) for w in n.split()}
+    found = {a.ticker.lower() for a in coins}
+    for entity in known.entities.mentioned(folded):
+        spelled = {n.lower() for n in (entity.name, *entity.aliases)}
+        # “Cardano” in an object is the coin, and its foundation's name as well.
+        found |= set() if spelled & covered else {entity.name.lower()}
+        covered |= {w for n in spelled for w in n.split()}
+    for name in _NAME.findall(folded):
+        words = [w for w in _WORD.findall(name.lower()) if w not in _PLAIN | covered | known.common_words]
+        found |= {" ".join(map(_singular, words))} if words and not all(w.isdigit() for w in words) else set()
+    return found
+
+
+def _words_in(text: str) -> set[str]:
+    """Return the words of an object that may be common to two tellings: Latin ones, and pairs of Chinese characters."""
+    found: set[str] = set()
+    for word in _WORD.findall(fold_han(text).lower()):
+        if has_cjk(word):
+            found |= {word[i : i + 2] for i in range(len(word) - 1)}
+        elif len(word) > 2 and word not in _PLAIN:
+            found.add(_singular(word))
+    return found
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 else word

@@ -1,0 +1,68 @@
+"""The labelled tellings of stories, ``tests/data/stories_*.jsonl``: what the rule of stories is tuned by and measured on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from agents.evidence.claim import PREDICATES
+from schemas.signals import EventType, StatedClaim
+
+_DATA = Path(__file__).parents[2] / "data"
+
+
+class _ToldDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    event_type: EventType
+    asset: str
+    entity: str | None
+    summary: str
+
+
+class _Telling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    story: str
+    like: str | None
+    source: str
+    url: str
+    language: Literal["en", "zh"]
+    at: datetime
+    official: bool
+    text: str
+    draft: _ToldDraft
+    claim: StatedClaim
+
+
+def _stories(name: str) -> dict[str, list[_Telling]]:
+    stories: dict[str, list[_Telling]] = {}
+    for line in (_DATA / name).read_bytes().splitlines():
+        assert msgspec.json.decode(line)["claim"].keys() == set(StatedClaim.__struct_fields__), line
+        telling = msgspec.json.decode(line, type=_Telling)
+        stories.setdefault(telling.story, []).append(telling)
+    return stories
+
+
+def test_every_telling_is_labelled_and_every_story_told_by_several_publishers_in_both_languages() -> None:
+    tuning, held_out = _stories("stories_tuning.jsonl"), _stories("stories_held_out.jsonl")
+    assert (len(tuning), len(held_out) >= 75, tuning.keys() & held_out.keys()) == (25, True, set())
+    for stories in (tuning, held_out):
+        near = {of for tellings in stories.values() if (of := tellings[0].like)}
+        in_groups = near | {story for story, tellings in stories.items() if tellings[0].like}
+        assert near <= stories.keys() and 3 * len(in_groups) >= len(stories)
+        for story, tellings in stories.items():
+            assert 3 <= len(tellings) <= 12, story
+            assert len({one.source + one.language for one in tellings}) == len(tellings), story
+            assert {one.language for one in tellings} == {"en", "zh"}, story
+            assert {one.like for one in tellings} == {tellings[0].like} != {story}, story
+            assert [one.at for one in tellings] == sorted(one.at for one in tellings), story
+            for one in tellings:
+                assert one.claim.predicate in (*PREDICATES[one.draft.event_type], "other"), one
+                assert one.text and one.draft.summary and len(one.draft.summary) <= 200 and one.draft.asset, one
+                assert urlsplit(one.url).scheme == "https" and urlsplit(one.url).hostname and one.at.tzinfo, one
+    every = [one for stories in (tuning, held_out) for tellings in stories.values() for one in tellings]
+    texts = Counter("".join(char for char in one.text.casefold() if char.isalnum()) for one in every)
+    assert {text for text, times in texts.items() if times > 1} == set()
+    assert len({one.url for one in every}) == len(every)

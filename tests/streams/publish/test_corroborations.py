@@ -1,0 +1,83 @@
+"""Publish and a story's other tellings: they raise the first one's signal, once, and the audit finds every such revision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from schemas import events as ev
+from schemas.signals import SignalEvidence
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
+from streams.publish.revisions import revised_by
+from tests.newsproof.signal_samples import FIRST, signal
+from tests.schemas.write_golden import NOW
+from tests.streams.publish.test_publisher import signals_reach
+from tests.streams.publish.test_retractions import Written, denial, revisions, verdicts
+from tests.streams.world import World
+
+PAGE = SignalEvidence(
+    url="https://desk.example/hack", hash="h", stance="supports", reference_number=1, independent=True
+)
+UNCONFIRMED: dict[str, Any] = {
+    "verdict": "unconfirmed", "action": "observe", "confidence": 0.45, "preliminary_confidence": 0.6, "evidence": (),
+    "supporting_sources": 0, "independent_sources": 0, "risk_flags": ("offline", "data_incomplete"),
+}  # fmt: skip
+
+
+def telling(signal_id: str, case: str, **changes: Any) -> ev.StoryCorroborated:
+    plain = ev.StoryCorroborated(
+        signal_id=signal_id, of_case=case, verdict="likely", amount=-0.075, action="buy", direction="long",
+        supporting_sources=2, independent_sources=2, reason="另有 2 个来源报道了同一事件", evidence=(PAGE,),
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+async def test_other_owners_raise_the_first_ones_signal_once_and_a_retraction_still_ends_it(world: World) -> None:
+    first = Written(world, 1)
+    await (await first.open()).go(ev.SignalSynthesized(signal=first.signal(**UNCONFIRMED), path="deep"))
+    told = telling(first.signal_id, first.case_id)
+    for number in (2, 3):
+        await (await Written(world, number).open()).go(
+            told, ev.CaseDropped(reason="same_story", detail="", duplicate_of=first.case_id)
+        )
+    async with world.publishing():
+        await signals_reach(world, 2)
+        await (await (await Written(world, 4).open()).go(denial(first))).end()
+        await signals_reach(world, 4)
+    assert await revisions(world, first) == ["final", "final", "retracted"]
+    assert [verdict for verdict, _ in await verdicts(world, first)] == ["unconfirmed", "likely", "refuted"]
+    report = await audit(KafkaLog(world.address), world.topics)
+    assert (report.signals, report.forged, report.overstated, report.clean) == (2, (), (), True)
+
+
+def test_the_revision_says_what_changed_and_why() -> None:
+    last = replace(signal("s"), direction="long", asset="ETH", notes="n", language="zh", **UNCONFIRMED)
+    new = revised_by(last, telling(last.signal_id, last.case_id), NOW)
+    assert new is not None
+    assert (new.stage, new.verdict, new.action, new.confidence) == ("final", "likely", "buy", 0.525)
+    assert (new.supporting_sources, new.links, new.risk_flags) == (2, (PAGE.url,), ("offline",))
+    assert new.notes == "另有 2 个来源报道了同一事件. n" and new.decided_at == NOW
+    assert (new.adjustments[-1].rule, new.adjustments[-1].amount) == ("corroborated", 0.075)
+    other = revised_by(last, telling("", "", direction="short", action="sell"), NOW)
+    assert other is not None and other.action == "observe", "an order in the other direction is none"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"verdict": "refuted"}, {"verdict": "disputed"}, {"verdict": "stale"}, {"verdict": "likely"}, {"verdict": None},
+     {"stage": "retracted"}, dict(FIRST)],
+    ids=str,
+)  # fmt: skip
+def test_nothing_else_is_raised_and_nothing_is_taken_back(changes: dict[str, Any]) -> None:
+    last = replace(signal("s"), **(UNCONFIRMED | changes))
+    assert revised_by(last, telling("", ""), NOW) is None
+
+
+def test_an_event_that_says_less_or_more_than_tellings_can_raises_nothing() -> None:
+    last = replace(signal("s"), **UNCONFIRMED)
+    assert revised_by(last, telling("", "", verdict="refuted"), NOW) is None
+    bold = revised_by(last, telling("", "", amount=5.0), NOW)
+    assert bold is not None and bold.confidence == 0.85, "the verdict's cap holds whatever the event says"
