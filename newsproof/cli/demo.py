@@ -7,11 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from infra.kafka.topics import committed_by
 from infra.offline.newsroom.newsroom import Newsroom
 from infra.offline.sample_news import sample_labels, sample_news
 from infra.settings import Settings
@@ -42,8 +43,6 @@ from streams.audit.audit import AuditReport, audit
 from streams.journal.case_reading import read_signals
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
-
-T = TypeVar("T")
 
 END_WITHIN_S = 600.0
 TABLES_WITHIN_S = 60.0
@@ -148,12 +147,11 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
             cases = {news.case_id for news in items}
             ends = await follower.until(lambda seen: len(cases - seen.finished), progress.show)
             await sending
-    signals = await all_signals(settings, topics, ends.revisions)
     known = sample_labels()
     labels = {news.case_id: known[str(news.external_id)] for news in items}
-    figures = against_labels(labels, signals, ends.searched)
     async with clickhouse_of(settings) as tables:
-        await filled(tables, ends.events, len(signals))
+        signals = await stored(settings, topics, ends, tables)
+        figures = against_labels(labels, signals, ends.searched)
         report = await audit(KafkaLog(address), topics)
         if not as_json:
             await print_report(items, signals, report, tables, figures, reader_language(None))
@@ -229,44 +227,38 @@ class Follower:
             raise TransientError(
                 f"{left(seen)} cases have not ended within {END_WITHIN_S:g} s: look into the worker's log"
             ) from exc
+        seen.marks = {tp: mark for tp, fold in self._parts.items() if (mark := fold.accepted.watermark)}
         return seen
 
 
-async def all_signals(settings: Settings, topics: Topics, count: int) -> list[Signal]:
-    """Return the published signals once there are ``count``.
+async def stored(settings: Settings, topics: Topics, ends: Ends, tables: ClickHouse) -> list[Signal]:
+    """Return all published signals, once publisher and sink are through with the journal as far as ``ends`` goes.
 
     Raises:
-        TransientError: there are not within ``TABLES_WITHIN_S``.
+        TransientError: they are not within ``TABLES_WITHIN_S`` each.
     """
+    address, group = address_of(settings), topics.group("publisher")
     signals: list[Signal] = []
 
-    async def published() -> int:
-        signals[:] = [signal for signal, _ in await read_signals(KafkaLog(address_of(settings)), topics)]
-        return len(signals)
+    async def is_published() -> bool:
+        passed = await committed_by(address, group)
+        return all(tp in passed and passed[tp].offset >= mark for tp, mark in ends.marks.items())
 
-    await _until(published, count, "not every signal was published in time; look into the worker's log")
+    async def is_stored() -> bool:
+        signals[:] = [signal for signal, _ in await read_signals(KafkaLog(address), topics)]
+        found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
+        return len(signals) >= ends.signals and found.rows[0] == (ends.events, len(signals))
+
+    await _until(is_published, "not every signal was published in time; look into the worker's log")
+    await _until(is_stored, "the sink did not fill the tables in time")
     return signals
 
 
-async def filled(tables: ClickHouse, events: int, signals: int) -> None:
-    """Return once the tables hold so many events and signals.
-
-    Raises:
-        TransientError: they do not within ``TABLES_WITHIN_S``.
-    """
-    await _until(lambda: _counts(tables), (events, signals), "the sink did not fill the tables in time")
-
-
-async def _counts(tables: Any) -> tuple[int, int]:
-    found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
-    return found.rows[0]  # type: ignore[no-any-return]
-
-
-async def _until(look: Callable[[], Awaitable[T]], wanted: T, otherwise: str) -> None:
-    """Poll ``look`` until it returns ``wanted``; raise TransientError after ``TABLES_WITHIN_S``."""
+async def _until(look: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    """Poll ``look`` until it is true; raise TransientError after ``TABLES_WITHIN_S``."""
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
-            while await look() != wanted:  # noqa: ASYNC110 - another process's progress: there is nothing to wait on
+            while not await look():  # noqa: ASYNC110 - another process's progress: there is nothing to wait on
                 await asyncio.sleep(0.1)
     except TimeoutError as exc:
         raise TransientError(f"{otherwise} (within {TABLES_WITHIN_S:g} s)") from exc

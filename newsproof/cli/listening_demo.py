@@ -10,13 +10,13 @@ from pydantic import SecretStr
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import offsets_of, read_range
-from infra.offline.newsroom.newsroom import PLAYED_S, Newsroom
+from infra.offline.newsroom.newsroom import PLAYED_S, STORY_S, Newsroom
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import say_result
 from newsproof.app.processes.supervisor import Pipeline
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.cli.demo import Follower, all_signals, command_of, demo_settings, filled, framed
+from newsproof.cli.demo import Follower, command_of, demo_settings, framed, stored
 from newsproof.cli.log.reading import reader_language
 from newsproof.cli.progress import DemoProgress, Ends
 from newsproof.report.demo import print_audit, print_signals
@@ -33,7 +33,8 @@ LOOKED_ON_S = 3.0
 """How long it goes on in any case: a second case of the last items would be opened by now."""
 ON_DATES = (
     "Items are dated as they are told, so each case is judged as of now; and each search dates the bundled pages anew, as far from its "
-    "case as they lie from the event of the sample that it is about. So a text of the sample finds what it finds in the plain demo."
+    "case as they lie from the event of the sample that it is about. So a text of the sample finds what it finds in the plain demo. "
+    f"Five years go by in a minute, so what is told within {STORY_S:g} s may be one story: STORY_WINDOW_HOURS={STORY_S / 3600:.4f}."
 )
 
 
@@ -50,6 +51,7 @@ async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> in
             update={
                 "newsproof_mode": "offline",
                 "offline_pages_dated_by_event": True,
+                "story_window_hours": STORY_S / 3600,
                 "listener_sources": None,
                 "listener_webhook_host": "127.0.0.1",
                 "listener_webhook_port": port,
@@ -68,9 +70,8 @@ async def _run(running: Pipeline, newsroom: Newsroom, began: float, as_json: boo
     settings = running.settings
     address, topics = address_of(settings), topics_of(settings)
     ends = await _played(settings, topics, newsroom)
-    signals = await all_signals(settings, topics, ends.revisions)
     async with clickhouse_of(settings) as tables:
-        await filled(tables, ends.events, len(signals))
+        signals = await stored(settings, topics, ends, tables)
     report = await audit(KafkaLog(address), topics)
     published = await _news(settings, topics)
     summary = summary_of(newsroom.shown, published, ends.cases, time.monotonic() - began)

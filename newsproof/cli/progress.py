@@ -15,7 +15,6 @@ from schemas.events import (
     TERMINAL_NAMES,
     CaseDropped,
     EventReceived,
-    RetractionFound,
     SearchCompleted,
     SignalSynthesized,
 )
@@ -26,23 +25,17 @@ LINE_EVERY_S = 3.0
 
 
 class Ends(msgspec.Struct):
-    """What the journal holds so far. ``withdrawn``: cases whose signal another case denies or corrects.
+    """What the journal holds so far. ``finished``: cases that have ended; ``searched``: those for which a provider answered.
 
-    ``searched``: cases for which a provider answered a search. ``finished``: cases that have ended.
+    ``marks``: partition → the offset that a publisher commits who has published all of it.
     """
 
     events: int = 0
     signals: int = 0
     cases: dict[str, Opened] = {}
     finished: set[str] = set()
-    signalled: set[str] = set()
-    withdrawn: set[str] = set()
     searched: set[str] = set()
-
-    @property
-    def revisions(self) -> int:
-        """Signal revisions that publish writes: one per signal, and another one if the signal is withdrawn."""
-        return self.signals + len(self.withdrawn & self.signalled)
+    marks: dict[Any, int] = {}
 
     def add(self, name: str, case_id: str, value: bytes) -> None:
         """Count one accepted event. ``name``: its wire name."""
@@ -53,9 +46,6 @@ class Ends(msgspec.Struct):
             self.cases[case_id] = Opened(news["source"], news.get("external_id", ""), text_hash(news["text"]))
         elif kind is SignalSynthesized:
             self.signals += 1
-            self.signalled.add(case_id)
-        elif kind is RetractionFound:
-            self.withdrawn.add(orjson.loads(value)["of_case"])
         elif kind is SearchCompleted:
             if any(one.get("failure") is None for one in orjson.loads(value)["outcomes"]):
                 self.searched.add(case_id)

@@ -1,7 +1,8 @@
 """The newsroom: ten sources, and a dead one, that tell the sample's events one after another, as they would come out.
 
 The script is ``sample/newsroom.jsonl``: who tells which event, in the event's own words or in others. Items are dated when they
-are told. h30 comes after h42, for a denial withdraws what was told in the 14 days before it, and in their time these two lay apart.
+are told. Its order is not that of history: in a minute nothing lies days apart, so events that could be taken for one story are
+further apart than ``STORY_S``, and h30 comes after h42, a denial that withdraws what was told in the 14 days before it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from schemas.ids import text_hash
 
 PLAYED_S = 50.0
 """How long the script takes, once the listener looks."""
+STORY_S = 15.0
+"""Within so long all tellings of an event come, and no other event that is like it."""
 LOOK_EVERY_S = 1
 LOOKED_WITHIN_S = 60.0
 SENT_WITHIN_S = 30.0
