@@ -31,11 +31,11 @@ SHOWN_FOR_S = 30.0
 """How long after the last line of its script the newsroom waits for a case of every item: 20 looks at each source and more."""
 LOOKED_ON_S = 3.0
 """How long it goes on in any case: a second case of the last items would be opened by now."""
-ON_DATES = (
-    "Items are dated as they are told, so each case is judged as of now; and each search dates the bundled pages anew, as far from its "
-    "case as they lie from the event of the sample that it is about. So a text of the sample finds what it finds in the plain demo. "
-    f"Five years go by in a minute, so what is told within {STORY_S:g} s may be one story: STORY_WINDOW_HOURS={STORY_S / 3600:.4f}."
-)
+ON_DATES = f"""\
+A newsroom on this machine tells the sample's events in {PLAYED_S:g} s, and the listener listens to it.
+Each item is dated as it is told, so its case is judged as of now. Each search dates the bundled pages anew: as far from its case as
+they lie from the event of the sample that it is about. So a text of the sample finds what it finds in the plain demo.
+Five years go by in a minute, so one story lasts {STORY_S:g} s: STORY_WINDOW_HOURS={STORY_S / 3600:.4f}."""
 
 
 async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> int:
@@ -58,7 +58,7 @@ async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> in
                 "listener_webhook_secret": SecretStr(newsroom.secret),
             }
         )
-        say(f"A newsroom on this machine tells the sample's events for {PLAYED_S:g} s. {ON_DATES}")
+        say(ON_DATES)
 
         async def run(running: Pipeline, as_json: bool) -> tuple[ListenSummary, bool]:
             return await _run(running, newsroom, began, as_json)

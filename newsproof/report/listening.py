@@ -9,6 +9,7 @@ import msgspec
 
 from infra.offline.newsroom.newsroom import OUTLETS, Shown
 from newsproof.app.invocation import say_result, table
+from newsproof.report.demo import shortened
 from schemas.news import News
 from schemas.signals import Signal
 from streams.listening.memory import SourceCursor
@@ -93,7 +94,7 @@ def print_what_came(
     rows = []
     for name, (kind, _) in OUTLETS.items():
         cursor = cursors.get(name, SourceCursor(source=name))
-        how = f"{cursor.state}: {cursor.why}" if cursor.why else cursor.state
+        how = shortened(f"{cursor.state}: {cursor.why}" if cursor.why else cursor.state, 56)
         rows.append((name, kind, items[name], told[name] - items[name], cursor.counts.get("repeat", 0), how))
     columns = ("source", "kind", "items", "edits", "shown again", "how it did")
     table(columns, rows, title="What came in", right=columns[2:5])
