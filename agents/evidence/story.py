@@ -16,6 +16,7 @@ from typing import Final, Literal
 from agents.evidence.compiled import Compiled, compiled
 from agents.text.matching import fold_han, has_cjk
 from schemas.config import Tables
+from schemas.evidence import DOLLAR_PEGGED
 from schemas.signals import NO_ASSET, ClaimAmount, Draft, Modality, StatedClaim, Story
 
 WITHIN: Final = {"coins": 0.02, "market": 0.35}
@@ -60,7 +61,16 @@ _OF_ONE_ASSET = frozenset(
     | {"inflow", "outflow", "depegs", "recovers_peg", "airdrops", "approves", "rejects", "delays", "fines", "files"}
 )
 """Where another asset is another event. Elsewhere readings take the victim's own coin, or what was lost, or bitcoin."""
+_ONE_WAY = frozenset(
+    {"transfers", "withdraws", "buys", "sells", "inflow", "outflow", "account_taken_over", "sentences"}
+)
+"""Where the other party's doing the same is another event."""
+_BY_AGENCY = frozenset(
+    {"approves", "rejects", "delays", "fines", "sues", "bans", "sanctions", "investigates", "dismisses", "proposes"}
+    | {"reports_figure", "warns"}
+)
 _FLOWS = (("inflow", re.compile(r"inflow|流入")), ("outflow", re.compile(r"outflow|流出")))
+_OF_FUNDS = {"buys": "inflow", "sells": "outflow", "withdraws": "outflow"}
 _FUTURES = re.compile(r"perp(?:etual)?s?\b|futures|永续|合约")
 _ROADMAP = re.compile(r"roadmap|路线图")
 _MARKET = re.compile(
@@ -177,12 +187,14 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
     coins = {a.ticker for a in known.directory.assets_in(f"{claim.asset} | {claim.object}")}
     assets = coins | {_ticker(claim.asset, known), draft.asset, *_marked(f"{claim.asset} {claim.object}")}
     tickers = {a.lower() for a in assets - {"", NO_ASSET}}
-    names = {_name(n, known) for n in (draft.entity or "", claim.venue)} | _names_in(claim.object, known)
+    names = set[str]() if predicate.endswith("_rate") else _names_in(claim.object, known)
     if subject not in _NOBODY:
-        names |= {_name(claim.subject, known), *_issuers(subject, known)}
+        names |= {_name(claim.subject, known), _name(draft.entity or "", known), *_issuers(subject, known)}
     names |= set(_ADDRESS.findall(f"{claim.subject} {claim.object}".lower()))
     # A little known coin is called by its ticker or by its name: INIT, Initia.
     names = {n for n in names if n and not any(len(t) > 2 and n.startswith(t) for t in tickers)}
+    # A rate is told as a step or as a level.
+    figure = None if predicate.endswith("_rate") else claim.amount
     decision = draft.event_type == "regulation"
     expected = decision and claim.modality in {"planned", "rumoured"}
     return Story(
@@ -195,8 +207,8 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
         assets=tuple(sorted(tickers)),
         words=tuple(sorted(_words_in(claim.object))),
         venue=_name(claim.venue, known),
-        amount=None if claim.amount is None else claim.amount.value,
-        unit="" if claim.amount is None else _unit(claim.amount),
+        amount=None if figure is None else figure.value,
+        unit="" if figure is None else _unit(figure, draft.asset),
     )
 
 
@@ -210,12 +222,14 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 
     ``unclear``: nothing that both state differs, but they have too little in common.
     """
-    of_one = _meet((one.subject,), (other.subject,))
-    shared = of_one or _share_subject(one, other)
-    if (one.predicate in _RECURS and abs(apart) > RECURS_WITHIN) or (one.listed and other.listed and not shared):
+    of_one = _agree(one.subject, other.subject)
+    shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
+    if one.predicate in _RECURS and abs(apart) > RECURS_WITHIN:
         return "other"
-    of_asset = one.predicate in _OF_ONE_ASSET
-    if of_asset and one.assets and other.assets and not _meet(one.assets, other.assets):
+    # “The commission”, “the senate”: a decision may be an authority's that the tables do not know by that name.
+    if not shared and not (one.predicate in _BY_AGENCY and not (one.listed and other.listed)):
+        return "other"
+    if one.predicate in _OF_ONE_ASSET and one.assets and other.assets and not _meet(one.assets, other.assets):
         return "other"
     mine, theirs = (*one.names, one.subject), (*other.names, other.subject)
     if one.names and other.names and not _meet(one.names, theirs) and not _meet(other.names, mine):
@@ -224,10 +238,10 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
         return "other"
     if (figures := _same_amount(one, other)) is False:
         return "other"
-    to_many = one.to_many and other.to_many
-    # Of two bridges each may lose the same; that an agency and its country report the same is one report.
-    enough = shared and not (to_many and of_one)
-    return "same" if enough or (figures and to_many) or _linked(one, other, of_one=of_one) else "unclear"
+    if not shared:
+        return "same" if _meet(one.names, other.names) else "unclear"
+    enough = figures or not of_one or not (one.to_many and other.to_many)
+    return "same" if enough or _linked(one, other) else "unclear"
 
 
 def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
@@ -238,6 +252,8 @@ def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
 
 def _predicate_of(claim: StatedClaim) -> str:
     about = fold_han(claim.object).lower()
+    if "etf" in claim.subject.lower() and claim.predicate in _OF_FUNDS:
+        return _OF_FUNDS[claim.predicate]
     if claim.predicate in {"buys", "sells", "reports_figure", "other"}:
         for name, words in _FLOWS:
             if words.search(about):
@@ -276,15 +292,14 @@ def _issuers(subject: str, known: Compiled) -> set[str]:
     return {e.name.lower() for e in known.directory.issuers_of(known.ticker_of(subject))}
 
 
-def _share_subject(one: Story, other: Story) -> bool:
-    mine, theirs = (one.subject, *one.names, *one.assets), (other.subject, *other.names, *other.assets)
+def _other_role(one: Story, other: Story) -> bool:
+    """Whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
+    mine, theirs = (*one.names, *one.assets, one.venue), (*other.names, *other.assets, other.venue)
     return _meet((one.subject,), theirs) or _meet((other.subject,), mine)
 
 
-def _linked(one: Story, other: Story, *, of_one: bool) -> bool:
+def _linked(one: Story, other: Story) -> bool:
     """Whether they have something in common beside their subject: another name, a coin, or a word of their objects."""
-    if not of_one:
-        return _meet(one.names, other.names)
     if _meet(one.names, (*other.names, *other.assets)) or _meet(one.assets, (*other.names, *other.assets)):
         return True
     return not set(one.words).isdisjoint(other.words)
@@ -308,10 +323,11 @@ def _same_amount(one: Story, other: Story) -> bool | None:
     return abs(one.amount - other.amount) <= within * max(abs(one.amount), abs(other.amount))
 
 
-def _unit(amount: ClaimAmount) -> str:
+def _unit(amount: ClaimAmount, asset: str) -> str:
     """Return the kind of a figure: a currency, a share, coins, or anything else."""
     unit = fold_han(amount.unit).lower()
-    return next((name for name, words in _UNITS if words.search(unit)), "coins" if unit else "other")
+    kind = next((name for name, words in _UNITS if words.search(unit)), "coins" if unit else "other")
+    return "usd" if kind == "coins" and asset in DOLLAR_PEGGED else kind
 
 
 def _name(name: str, known: Compiled) -> str:
@@ -325,7 +341,9 @@ def _name(name: str, known: Compiled) -> str:
             return known.ticker_of(spelled).lower()
         if found := known.entities.exactly(spelled):
             return found[0].name.lower()
-    # “SEC chair Atkins” acts for the SEC, “spot Bitcoin ETFs” are those of BTC.
+    # “SEC chair Atkins” acts for the SEC, “以太坊现货 ETF” are those of ETH.
+    if "etf" in plain.lower() and len(coins := known.directory.assets_in(plain)) == 1:
+        return coins[0].ticker.lower()
     if len(named := known.entities.mentioned(plain)) == 1:
         return named[0].name.lower()
     return " ".join(_ticker(w, known).lower() or _singular(w) for w in words) or plain.lower()

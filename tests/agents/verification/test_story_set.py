@@ -47,8 +47,11 @@ def _stories(name: str) -> dict[str, list[_Telling]]:
 
 def test_every_telling_is_labelled_and_every_story_told_by_several_publishers_in_both_languages() -> None:
     tuning, held_out = _stories("stories_tuning.jsonl"), _stories("stories_held_out.jsonl")
-    assert (len(tuning), len(held_out) >= 75, tuning.keys() & held_out.keys()) == (25, True, set())
-    for stories in (tuning, held_out):
+    second = _stories("stories_second_held_out.jsonl")
+    sets = (tuning, held_out, second)
+    assert (len(tuning), len(held_out) >= 75, len(second) >= 80) == (25, True, True)
+    assert len({story for stories in sets for story in stories}) == sum(map(len, sets))
+    for stories in sets:
         near = {of for tellings in stories.values() if (of := tellings[0].like)}
         in_groups = near | {story for story, tellings in stories.items() if tellings[0].like}
         assert near <= stories.keys() and 3 * len(in_groups) >= len(stories)
@@ -62,7 +65,7 @@ def test_every_telling_is_labelled_and_every_story_told_by_several_publishers_in
                 assert one.claim.predicate in (*PREDICATES[one.draft.event_type], "other"), one
                 assert one.text and one.draft.summary and len(one.draft.summary) <= 200 and one.draft.asset, one
                 assert urlsplit(one.url).scheme == "https" and urlsplit(one.url).hostname and one.at.tzinfo, one
-    every = [one for stories in (tuning, held_out) for tellings in stories.values() for one in tellings]
+    every = [one for stories in sets for tellings in stories.values() for one in tellings]
     texts = Counter("".join(char for char in one.text.casefold() if char.isalnum()) for one in every)
     assert {text for text, times in texts.items() if times > 1} == set()
     assert len({one.url for one in every}) == len(every)

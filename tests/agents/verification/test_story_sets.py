@@ -1,4 +1,5 @@
-"""Stories on labelled tellings: docs/verification.md publishes the figures of the set that the rules were not written for."""
+"""Stories on labelled tellings. docs/verification.md publishes what each set gave when the rules had not been written for it,
+and by how much that missed the bars; here nothing may get worse."""
 
 from __future__ import annotations
 
@@ -11,9 +12,14 @@ from lab.bench.stories import measured, tellings_of
 DATA = Path(__file__).parents[2] / "data"
 
 
-@pytest.mark.parametrize("name", ["stories_tuning"])
-async def test_nearly_all_re_tellings_are_paid_once_and_no_two_stories_are_merged(name: str) -> None:
-    found = await measured(tellings_of(DATA / f"{name}.jsonl"))
+@pytest.mark.parametrize(
+    ("name", "paid_once", "merged"),
+    [("tuning", 0.97, 0.0), ("held_out", 0.88, 0.009), ("second_held_out", 0.82, 0.014)],
+)
+async def test_no_more_re_tellings_are_paid_again_and_no_more_stories_merged(
+    name: str, paid_once: float, merged: float
+) -> None:
+    found = await measured(tellings_of(DATA / f"stories_{name}.jsonl"))
     again = [(t.story, t.claim.subject, t.claim.predicate, t.claim.object) for t in found.paid_again]
-    assert found.paid_once >= 0.9, again
-    assert found.merged <= 0.01, found.joined
+    assert found.paid_once >= paid_once, again
+    assert found.merged <= merged, found.joined
