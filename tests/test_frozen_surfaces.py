@@ -77,6 +77,7 @@ from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
 from newsproof.report.data import Report
+from newsproof.report.listening import ListenSummary
 from newsproof.web.api import live as live_api
 from newsproof.web.api import news as news_api
 from newsproof.web.api import prices as prices_api
@@ -383,6 +384,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),
         ("config", SettingView),
+        ("demo --listen", ListenSummary),
         ("doctor", Check),
         ("doctor --live", Tried),
         ("eval", Evaluation),

@@ -24,7 +24,7 @@ WITHIN: Final = {"coins": 0.02, "market": 0.35}
 WITHIN_ELSE: Final = 0.10
 """Of every other figure: reports round, and first counts grow."""
 RECURS_WITHIN: Final = timedelta(hours=16)
-"""What recurs daily, or may (flows, transfers, halts), is told within so long; what comes later is the next one."""
+"""What recurs daily, or may (flows, halts, an authority's decisions), is told within so long; what comes later is the next one."""
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
 _ONE_PREDICATE = (
     ("lists", "opens_trading"), ("delists", "halts_trading"), ("sues", "charges"), ("fines", "settles"),
@@ -224,7 +224,7 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
     """
     of_one = _agree(one.subject, other.subject)
     shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
-    if one.predicate in _RECURS and abs(apart) > RECURS_WITHIN:
+    if (one.predicate in _RECURS or one.to_many) and abs(apart) > RECURS_WITHIN:
         return "other"
     # “The commission”, “the senate”: a decision may be an authority's that the tables do not know by that name.
     if not shared and not (one.predicate in _BY_AGENCY and not (one.listed and other.listed)):

@@ -48,12 +48,23 @@ def key_of(secret: str) -> bytes:
     return key
 
 
+def signing_headers(key: bytes, name: str, at: datetime, body: bytes) -> dict[str, str]:
+    """Return the headers of a webhook, as a sender signs it. ``name``: its ``webhook-id``."""
+    stamp = str(int(at.timestamp()))
+    signature = f"v1,{_signature(key, name, stamp, body).decode()}"
+    return {"webhook-id": name, "webhook-timestamp": stamp, "webhook-signature": signature}
+
+
+def _signature(key: bytes, name: str, at: str, body: bytes) -> bytes:
+    return base64.b64encode(hmac.digest(key, f"{name}.{at}.".encode() + body, hashlib.sha256))
+
+
 def why_not(key: bytes, headers: Mapping[str, str], body: bytes, now: datetime) -> str | None:
     """Return why a webhook is not to be believed; None: it is."""
     name, at, signed = (headers.get(f"webhook-{one}", "") for one in ("id", "timestamp", "signature"))
     if not (name and at.isascii() and at.isdigit() and len(at) < 16 and signed):
         return "webhook-id, webhook-timestamp (seconds since 1970) and webhook-signature are needed"
-    expected = base64.b64encode(hmac.digest(key, f"{name}.{at}.".encode() + body, hashlib.sha256))
+    expected = _signature(key, name, at, body)
     given = [one.partition(",")[2].encode() for one in signed.split() if one.startswith("v1,")]
     if not any(hmac.compare_digest(expected, one) for one in given):
         return "no signature of webhook-signature is ours"

@@ -44,9 +44,12 @@ class OfflineSearch(Free):
     provider = "offline"
     mode: ProviderMode = "offline"
 
-    def __init__(self, corpus_dir: Path | None = None, *, latency_s: float = 0.0) -> None:
+    def __init__(
+        self, corpus_dir: Path | None = None, *, latency_s: float = 0.0, documents: tuple[Document, ...] | None = None
+    ) -> None:
+        """``documents`` are searched instead of those of the folder."""
         self._latency_s = latency_s
-        self.documents = load_corpus(corpus_dir)
+        self.documents = load_corpus(corpus_dir) if documents is None else documents
         self._index = Bm25()
         for document in self.documents:
             self._index.add(f"{(document.title + ' ') * TITLE_WEIGHT}{document.content}")

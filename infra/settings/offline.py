@@ -15,6 +15,11 @@ class OfflineSettings(BaseSettings):
         ge=0,
         description="Added to every offline model and search reply; with SCRIPTED_MODEL_URL the median of a search",
     )
+    offline_pages_dated_by_event: bool = Field(
+        False,
+        description="Offline mode dates the pages of each search anew: as far from the case as they lie from the event of "
+        "the sample that the search is about. `demo --listen` sets it, whose items are dated now",
+    )
     scripted_model_url: str | None = Field(
         None,
         description="Simulated mode asks this scripted model server (`newsproof model-server` prints its address) and the "

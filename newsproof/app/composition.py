@@ -232,11 +232,13 @@ def ports_of(
         )
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
+        from infra.offline.newsroom.search import PlayedSearch
         from infra.offline.pages import OfflinePages
         from infra.offline.search import OfflineSearch
 
         model = OfflineModel(latency_s=settings.offline_latency_seconds)
-        search = OfflineSearch(latency_s=settings.offline_latency_seconds)
+        made = PlayedSearch if settings.offline_pages_dated_by_event else OfflineSearch
+        search = made(latency_s=settings.offline_latency_seconds)
         pages = OfflinePages(search.documents, latency_s=settings.offline_latency_seconds)
         return Ports(
             models={"light": model, "heavy": model},

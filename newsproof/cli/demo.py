@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import msgspec
-import orjson
 
+from infra.clickhouse.client import ClickHouse
+from infra.kafka.topics import committed_by
+from infra.offline.newsroom.newsroom import Newsroom
 from infra.offline.sample_news import sample_labels, sample_news
 from infra.settings import Settings
 from newsproof.app import exits
@@ -33,13 +37,12 @@ from newsproof.report.demo import LabelFigures, against_labels, print_report
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
 from schemas.news import News
+from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport, audit
 from streams.journal.case_reading import read_signals
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
-
-T = TypeVar("T")
 
 END_WITHIN_S = 600.0
 TABLES_WITHIN_S = 60.0
@@ -66,25 +69,56 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
     Raises:
         NewsproofError: a server or a child process does not start.
     """
-    at = _settings(settings, live=live)
+    return await framed(demo_settings(settings, live=live), _run, keep=keep, as_json=as_json)
+
+
+async def framed(
+    at: Settings,
+    run: Callable[[Pipeline, bool], Coroutine[Any, Any, tuple[Any, bool]]],
+    *,
+    keep: bool,
+    as_json: bool,
+    newsroom: Newsroom | None = None,
+) -> int:
+    """Start the pipeline in an empty directory, and with ``newsroom`` a listener to its sources; ``run`` on it, and end it.
+
+    ``run`` gets the pipeline and ``as_json``, and returns the summary, which JSON is printed of, and whether all is well.
+    """
     refuse_unusable(at)
     refuse_unusable_directory(at)
     say(f"Newsproof demo: {mode_in_words(at)}.")
     say("Every gated case takes the deep path: PHASE1_ROLLOUT_PERCENTAGE=1.0, DEEP_ANALYSIS_TOOLS_ENABLED=true.")
     empty(at.newsproof_data_dir)
     began = time.monotonic()
-    async with pipeline(at) as running:
-        say(f"Servers run after {time.monotonic() - began:.1f} s (Kafka, ClickHouse; data in {at.newsproof_data_dir}).")
-        summary, report = await watched(running, _run(running, as_json=as_json))
-        if as_json:
-            json_line(summary)
-        if keep:
-            say(f"Still running, until Ctrl-C. `{_command(at)} signals --follow` and the other commands find it.")
-            await running.watch()
-    return exits.OK if report.clean else exits.FINDING
+    with listed(newsroom, at.newsproof_data_dir) as sources:
+        async with pipeline(at, sources=sources) as running:
+            say(
+                f"Servers run after {time.monotonic() - began:.1f} s (Kafka, ClickHouse; data in {at.newsproof_data_dir})."
+            )
+            summary, is_well = await watched(running, run(running, as_json))
+            if as_json:
+                json_line(summary)
+            if keep:
+                say(f"Still running, until Ctrl-C. `{command_of(at)} signals --follow` and the other commands find it.")
+                await running.watch()
+    return exits.OK if is_well else exits.FINDING
 
 
-def _settings(settings: Settings, *, live: bool) -> Settings:
+@contextmanager
+def listed(newsroom: Newsroom | None, directory: Path) -> Iterator[Sequence[str]]:
+    """Write the newsroom's rows where the commands of this data directory read them, while it lasts; yield its sources."""
+    if newsroom is None:
+        yield ()
+        return
+    file = directory / "sources.toml"
+    file.write_text(newsroom.rows, "utf-8")
+    try:
+        yield newsroom.sources
+    finally:
+        file.unlink()
+
+
+def demo_settings(settings: Settings, *, live: bool) -> Settings:
     """Force the demo's own servers and directory, and offline mode unless asked, because live costs money."""
     chosen = settings.newsproof_mode if settings.newsproof_mode != "auto" else "offline"
     return settings.model_copy(
@@ -102,29 +136,29 @@ def _settings(settings: Settings, *, live: bool) -> Settings:
     )
 
 
-async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditReport]:
+async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
     settings = running.settings
     address, topics = address_of(settings), topics_of(settings)
     items = sample_news()
     began = time.monotonic()
     with DemoProgress(len(items)) as progress:
-        async with _Follower(settings, topics) as follower:
+        async with Follower(settings, topics) as follower:
             sending = asyncio.create_task(_publish(settings, topics, items))
-            ends = await follower.until_ended({news.case_id for news in items}, progress.show)
+            cases = {news.case_id for news in items}
+            ends = await follower.until(lambda seen: len(cases - seen.finished), progress.show)
             await sending
-    signals = await _all_signals(settings, topics, ends.revisions)
     known = sample_labels()
     labels = {news.case_id: known[str(news.external_id)] for news in items}
-    figures = against_labels(labels, signals, ends.searched)
     async with clickhouse_of(settings) as tables:
-        await _until(lambda: _counts(tables), (ends.events, len(signals)), "the sink did not fill the tables in time")
+        signals = await stored(settings, topics, ends, tables)
+        figures = against_labels(labels, signals, ends.searched)
         report = await audit(KafkaLog(address), topics)
         if not as_json:
             await print_report(items, signals, report, tables, figures, reader_language(None))
     seconds = time.monotonic() - began
     if not as_json:
         _where_to_look(settings, seconds)
-    return _summary(len(items), report, figures, seconds), report
+    return _summary(len(items), report, figures, seconds), report.clean
 
 
 def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds: float) -> DemoSummary:
@@ -155,7 +189,7 @@ async def _publish(settings: Settings, topics: Topics, items: list[News]) -> Non
         await producer.stop()
 
 
-class _Follower:
+class Follower:
     """Reads the journal from its start as it grows."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
@@ -163,7 +197,7 @@ class _Follower:
         self._partitions = settings.topic_partitions
         self._consumer = address_of(settings).consumer(fetch_max_wait_ms=100)
 
-    async def __aenter__(self) -> _Follower:
+    async def __aenter__(self) -> Follower:
         from aiokafka import TopicPartition
 
         await self._consumer.start()
@@ -175,85 +209,69 @@ class _Follower:
     async def __aexit__(self, *_exc: object) -> None:
         await self._consumer.stop()
 
-    async def until_ended(self, cases: set[str], show: Callable[[Ends], None]) -> Ends:
-        """Return when all of the cases have ended.
+    async def until(self, left: Callable[[Ends], int], show: Callable[[Ends], None]) -> Ends:
+        """Return when none of the cases is ``left`` to end.
 
         Raises:
-            TransientError: they have not ended within ``END_WITHIN_S``.
+            TransientError: some are after ``END_WITHIN_S``.
         """
-        from schemas.events import (
-            OPENING_NAME,
-            TERMINAL_NAMES,
-            WIRE_NAMES,
-            RetractionFound,
-            SearchCompleted,
-            SignalSynthesized,
-        )
-
-        left, seen = set(cases), Ends()
+        seen = Ends()
         try:
             async with asyncio.timeout(END_WITHIN_S):
-                while left:
+                while left(seen):
                     for tp, records in (await self._consumer.getmany(timeout_ms=200)).items():
                         for env, record in self._parts[tp].accept(records):
-                            seen.events += 1
-                            seen.opened += env.type == OPENING_NAME
-                            if env.type == WIRE_NAMES[SignalSynthesized]:
-                                seen.signals += 1
-                                seen.signalled.add(env.case_id)
-                            elif env.type == WIRE_NAMES[RetractionFound]:
-                                seen.withdrawn.add(orjson.loads(record.value)["of_case"])
-                            elif env.type == WIRE_NAMES[SearchCompleted] and _was_answered(record.value):
-                                seen.searched.add(env.case_id)
-                            if env.type in TERMINAL_NAMES:
-                                seen.ended += 1
-                                left.discard(env.case_id)
+                            seen.add(env.type, env.case_id, record.value)
                     show(seen)
         except TimeoutError as exc:
             raise TransientError(
-                f"{len(left)} cases have not ended within {END_WITHIN_S:g} s: look into the worker's log"
+                f"{left(seen)} cases have not ended within {END_WITHIN_S:g} s: look into the worker's log"
             ) from exc
+        seen.marks = {tp: mark for tp, fold in self._parts.items() if (mark := fold.accepted.watermark)}
         return seen
 
 
-def _was_answered(search: bytes) -> bool:
-    return any(one.get("failure") is None for one in orjson.loads(search)["outcomes"])
+async def stored(settings: Settings, topics: Topics, ends: Ends, tables: ClickHouse) -> list[Signal]:
+    """Return all published signals, once publisher and sink are through with the journal as far as ``ends`` goes.
 
+    Raises:
+        TransientError: they are not within ``TABLES_WITHIN_S`` each.
+    """
+    address, group = address_of(settings), topics.group("publisher")
+    signals: list[Signal] = []
 
-async def _all_signals(settings: Settings, topics: Topics, count: int) -> list[Any]:
-    signals: list[Any] = []
+    async def is_published() -> bool:
+        passed = await committed_by(address, group)
+        return all(tp in passed and passed[tp].offset >= mark for tp, mark in ends.marks.items())
 
-    async def published() -> int:
-        signals[:] = [signal for signal, _ in await read_signals(KafkaLog(address_of(settings)), topics)]
-        return len(signals)
+    async def is_stored() -> bool:
+        signals[:] = [signal for signal, _ in await read_signals(KafkaLog(address), topics)]
+        found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
+        return len(signals) >= ends.signals and found.rows[0] == (ends.events, len(signals))
 
-    await _until(published, count, "not every signal was published in time; look into the worker's log")
+    await _until(is_published, "not every signal was published in time; look into the worker's log")
+    await _until(is_stored, "the sink did not fill the tables in time")
     return signals
 
 
-async def _counts(tables: Any) -> tuple[int, int]:
-    found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
-    return found.rows[0]  # type: ignore[no-any-return]
-
-
-async def _until(look: Callable[[], Awaitable[T]], wanted: T, otherwise: str) -> None:
-    """Poll ``look`` until it returns ``wanted``; raise TransientError after ``TABLES_WITHIN_S``."""
+async def _until(look: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    """Poll ``look`` until it is true; raise TransientError after ``TABLES_WITHIN_S``."""
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
-            while await look() != wanted:  # noqa: ASYNC110 - another process's progress: there is nothing to wait on
+            while not await look():  # noqa: ASYNC110 - another process's progress: there is nothing to wait on
                 await asyncio.sleep(0.1)
     except TimeoutError as exc:
         raise TransientError(f"{otherwise} (within {TABLES_WITHIN_S:g} s)") from exc
 
 
-def _command(settings: Settings) -> str:
+def command_of(settings: Settings) -> str:
     """Return the command that reads the demo's log: in the default directory it finds it by itself."""
     directory = settings.newsproof_data_dir
     return command_name() if directory == _DEFAULT / DEMO else command_name(directory)
 
 
 def _where_to_look(settings: Settings, seconds: float) -> None:
-    command = _command(settings)
+    command = command_of(settings)
     say_result(f"\n{seconds:.1f} s from the first publish to the last table. Where to look next:")
     for arguments, shows in (
         ("case h09", "one item's whole story (h01 … h42)"),

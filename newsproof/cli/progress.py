@@ -7,30 +7,54 @@ import time
 from typing import Any
 
 import msgspec
+import orjson
 
+from newsproof.report.listening import Opened
+from schemas.events import (
+    BY_WIRE_NAME,
+    TERMINAL_NAMES,
+    CaseDropped,
+    EventReceived,
+    SearchCompleted,
+    SignalSynthesized,
+)
+from schemas.ids import text_hash
 from schemas.printable import counted
 
 LINE_EVERY_S = 3.0
 
 
 class Ends(msgspec.Struct):
-    """Counts over the journal so far. ``withdrawn``: cases whose signal another case denies or corrects.
+    """What the journal holds so far. ``finished``: cases that have ended; ``searched``: those for which a provider answered.
 
-    ``searched``: cases for which a provider answered a search.
+    ``marks``: partition → the offset that a publisher commits who has published all of it.
     """
 
     events: int = 0
     signals: int = 0
-    ended: int = 0
-    opened: int = 0
-    signalled: set[str] = set()
-    withdrawn: set[str] = set()
+    cases: dict[str, Opened] = {}
+    finished: set[str] = set()
     searched: set[str] = set()
+    marks: dict[Any, int] = {}
 
-    @property
-    def revisions(self) -> int:
-        """Signal revisions that publish writes: one per signal, and another one if the signal is withdrawn."""
-        return self.signals + len(self.withdrawn & self.signalled)
+    def add(self, name: str, case_id: str, value: bytes) -> None:
+        """Count one accepted event. ``name``: its wire name."""
+        self.events += 1
+        kind = BY_WIRE_NAME.get(name)
+        if kind is EventReceived:
+            news = orjson.loads(value)["news"]
+            self.cases[case_id] = Opened(news["source"], news.get("external_id", ""), text_hash(news["text"]))
+        elif kind is SignalSynthesized:
+            self.signals += 1
+        elif kind is SearchCompleted:
+            if any(one.get("failure") is None for one in orjson.loads(value)["outcomes"]):
+                self.searched.add(case_id)
+        elif kind is CaseDropped:
+            dropped = orjson.loads(value)
+            self.cases[case_id].reason = dropped["reason"]
+            self.cases[case_id].told_before = dropped.get("duplicate_of") or ""
+        if name in TERMINAL_NAMES:
+            self.finished.add(case_id)
 
 
 class DemoProgress:
@@ -67,11 +91,9 @@ class DemoProgress:
             self._bar.stop()
 
     def show(self, seen: Ends) -> None:
-        text = (
-            f"{counted(seen.opened, 'case')} opened, {counted(seen.events, 'event')}, {counted(seen.signals, 'signal')}"
-        )
+        text = f"{counted(len(seen.cases), 'case')} opened, {counted(seen.events, 'event')}, {counted(seen.signals, 'signal')}"
         if self._bar is not None:
-            self._bar.update(self._task, completed=seen.ended, description=text)
-        elif seen.ended >= self._total or time.monotonic() - self._said_at > LINE_EVERY_S:
+            self._bar.update(self._task, completed=len(seen.finished), description=text)
+        elif len(seen.finished) >= self._total or time.monotonic() - self._said_at > LINE_EVERY_S:
             self._said_at = time.monotonic()
-            print(f"{text}, {seen.ended} of {self._total} ended", file=sys.stderr, flush=True)
+            print(f"{text}, {len(seen.finished)} of {self._total} ended", file=sys.stderr, flush=True)

@@ -29,6 +29,7 @@ from schemas.events import (
     CaseFailed,
     CaseTriaged,
     EventReceived,
+    RetractionFound,
     SignalSynthesized,
     StoryChecked,
     StoryCorroborated,
@@ -42,21 +43,29 @@ from streams.journal.fold import parse_record
 
 MOST = 12
 """Maximum number of tellings in one answer: an answer is a record of the journal."""
+REPEATED_WITHIN = timedelta(hours=2)
+"""A claim that was found refuted, disputed or stale is a repetition within so long; told again later, it may be true by now."""
+AHEAD = timedelta(minutes=10)
+"""How much later, by its own time, an earlier telling may be: sources' clocks differ, and nobody repeats what is told later."""
 MAX_HELD = 100_000
 """Maximum number of tellings held, the newest: about 2 KB each."""
-_OPENING = OPENING_NAME.encode()
+DOUBTED = frozenset({"refuted", "disputed", "stale"})
+_OPENING, _RETRACTED = OPENING_NAME.encode(), WIRE_NAMES[RetractionFound].encode()
 _TELLS = {WIRE_NAMES[t].encode()
           for t in (CaseTriaged, StoryChecked, StoryCorroborated, CaseDropped, CaseFailed, CaseDegraded, SignalSynthesized)}  # fmt: skip
 
 
 class _Told(Claim):
-    """A telling whose story is looked for. ``root``: the first one's case, where the log shows that it is not the first."""
+    """A telling whose story is looked for. ``root``: the first one's case, where the log shows that it is not the first.
 
-    __slots__ = ("as_of", "root", "story", "telling")
+    ``doubted``: its signal's verdict speaks against the claim.
+    """
+
+    __slots__ = ("as_of", "doubted", "root", "story", "telling")
 
     def __init__(self, telling: Telling, story: Story, as_of: datetime, place: tuple[int, int]) -> None:
         super().__init__(telling.case_id, place)
-        self.telling, self.story, self.as_of, self.root = telling, story, as_of, ""
+        self.telling, self.story, self.as_of, self.root, self.doubted = telling, story, as_of, "", False
 
 
 class StoryIndex(Free, Port):
@@ -119,7 +128,7 @@ class StoryIndex(Free, Port):
         of_first: dict[str, list[_Told]] = {}
         for told in self._of_key.get(key_of(own.story), ()):
             first = told.root if told.root in self._told else told.case_id
-            if told is not own and first != own.case_id and abs(_apart(own, told)) <= timedelta(hours=hours):
+            if told is not own and first != own.case_id and -AHEAD <= _apart(own, told) <= self._reach(first, hours):
                 of_first.setdefault(first, []).append(told)
         return {
             first: all_
@@ -127,13 +136,17 @@ class StoryIndex(Free, Port):
             if first in self._told and tells(own.story, [(t.story, _apart(own, t)) for t in all_])
         }
 
+    def _reach(self, first: str, hours: float) -> timedelta:
+        doubted = first in self._told and self._told[first].doubted
+        return REPEATED_WITHIN if doubted else timedelta(hours=hours)
+
     # What is read
 
     def on_record(self, record: Any) -> None:
         """Process one journal record, in log order; ignore foreign ones."""
         headers = dict(record.headers)
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
-        if kind != _OPENING and not (kind in _TELLS and case in self._opened):
+        if kind not in (_OPENING, _RETRACTED) and not (kind in _TELLS and case in self._opened):
             return
         try:
             env = parse_record(record, self._partitions)
@@ -153,11 +166,17 @@ class StoryIndex(Free, Port):
             case CaseTriaged(story=story) if story is not None and case not in self._told:
                 telling, as_of = self._opened[case]
                 self._add(_Told(telling, story, as_of, place))
+            case RetractionFound(of_case=denied):  # whoever claims it anew claims something else
+                self._drop(denied)
             case StoryCorroborated(of_case=first):
                 self._settle(case, first=first)
             case CaseDropped(reason="same_story", duplicate_of=root):
                 self._settle(case, first=root or "")
-            case StoryChecked() | CaseDegraded() | SignalSynthesized():
+            case SignalSynthesized(signal=signal):
+                self._settle(case, first=None)
+                if case in self._told:
+                    self._told[case].doubted = signal.verdict in DOUBTED
+            case StoryChecked() | CaseDegraded():
                 self._settle(case, first=None)
             case CaseDropped() | CaseFailed():  # no signal tells the story
                 self._drop(case)

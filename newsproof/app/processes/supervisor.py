@@ -132,6 +132,7 @@ async def pipeline(
     workers: int = 1,
     page: socket.socket | None = None,
     research: bool = False,
+    sources: Sequence[str] = (),
     say: Say = say_on_stderr,
     phase: Say = lambda _text: None,
 ) -> AsyncIterator[Pipeline]:
@@ -150,7 +151,7 @@ async def pipeline(
     async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
         phase("topics and tables are there")
-        services = _services(at, workers, page, research=research or page is not None)
+        services = _services(at, workers, page, research=research or page is not None, sources=sources)
         others = [one for one in services if one.name != "sink"]
         try:
             for service in services:
@@ -212,7 +213,9 @@ async def prepare_tables(settings: Settings) -> None:
         await migrate(client)
 
 
-def _services(settings: Settings, workers: int, page: socket.socket | None, *, research: bool) -> list[Service]:
+def _services(
+    settings: Settings, workers: int, page: socket.socket | None, *, research: bool, sources: Sequence[str] = ()
+) -> list[Service]:
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
@@ -230,8 +233,9 @@ def _services(settings: Settings, workers: int, page: socket.socket | None, *, r
         made.append(("research", "research-worker", _port(settings, workers + 1)))
     if page is not None:
         made.append(("web", f"web --listening {page.fileno()}", {"METRICS_PORT": "", "WEB_TOKEN": token}))
-    if page is not None and settings.listen:
-        made.append(("listener", "listen", _port(settings, workers + 2)))
+    if sources or (page is not None and settings.listen):
+        listen = " --source ".join(("listen", *sources))
+        made.append(("listener", listen, _port(settings, workers + 2)))
     made.append(("sink", "sink", _port(settings, workers)))
     return [
         Service(

@@ -49,7 +49,7 @@ def listen(
     """Listen to the sources that are on, and publish what is new, until Ctrl-C.
 
     One process listens at a time; another one stands by. What is remembered of items is in the log, so each becomes news once,
-    however often this ends. Every retelling of a story pays its own analysis: look at `sources`, and mute what you do not need.
+    however often this ends. Re-tellings of a story pay a triage each: look at `sources`, and mute what you do not need.
 
     Exit status 1 when a source did not answer (--once, --dry-run, --check).
     """

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from newsproof.app.invocation import of, run
+from schemas.errors import ConfigError
 
 ENDING = "Ending in order; Ctrl-C again ends at once."
 TakeOver = Annotated[
@@ -48,14 +49,29 @@ def demo(
     live: Annotated[
         bool, typer.Option("--live", help="Real models and search (costs money) instead of offline ones.")
     ] = False,
+    listen: Annotated[
+        bool,
+        typer.Option(
+            "--listen", help="Let the news come in by itself, from a newsroom on this machine, in about a minute."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
 ) -> None:
     """Send 42 real news items through the whole pipeline on embedded servers, and report."""
     from newsproof.cli.demo import demo as run_demo
+    from newsproof.cli.listening_demo import listening_demo
 
-    invocation = of(ctx)
-    status = run(run_demo(invocation.settings(), keep=keep, live=live, as_json=as_json), ending=ENDING)
-    raise typer.Exit(status)
+    if live and listen:
+        raise ConfigError(
+            "--listen plays news of the past as of today, which only offline mode can judge: leave out --live"
+        )
+    settings = of(ctx).settings()
+    chosen = (
+        listening_demo(settings, keep=keep, as_json=as_json)
+        if listen
+        else run_demo(settings, keep=keep, live=live, as_json=as_json)
+    )
+    raise typer.Exit(run(chosen, ending=ENDING))
 
 
 def worker(

@@ -1,20 +1,21 @@
-"""What sources of news send, in their true wire shapes with invented content, and sites that send it on loopback."""
+"""What sources of news send, in their true wire shapes with invented content, and sites that send it on loopback.
+
+The shapes that the product's own newsroom has are those of :mod:`infra.offline.newsroom.wire`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
-
-import msgspec
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.source import Source
+from infra.offline.newsroom import wire
+from infra.offline.newsroom.server import Answer, SourceServer
+from infra.offline.newsroom.wire import milliseconds, rss
 from schemas.news import News, decode_news
 from schemas.topics import Topics
-from tests.infra.fakes.server import Behaviour, Received, Say
-from tests.infra.fakes.site import Site
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 STORY = (
@@ -23,107 +24,35 @@ STORY = (
 )
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """One item as a fake source tells it; empty and None: it does not say."""
+class Told(wire.Told, frozen=True, kw_only=True):
+    """An item with a text and a date unless a test says otherwise."""
 
-    id: str = ""
-    title: str = ""
     text: str = STORY
-    link: str = ""
     at: datetime | None = NOON
 
 
-def rss(*items: Told, built: str = "") -> bytes:
-    """Return a feed as WordPress writes it. ``built`` is its lastBuildDate."""
-    written = "".join(
-        f"<item><title><![CDATA[{one.title}]]></title>"
-        + (f"<link>{one.link}</link>" if one.link else "")
-        + (f'<guid isPermaLink="false">{one.id}</guid>' if one.id else "")
-        + (f"<pubDate>{format_datetime(one.at)}</pubDate>" if one.at else "")
-        + f"<description><![CDATA[<p>{one.text}</p>]]></description></item>"
-        for one in items
-    )
-    head = f"<title>Fake</title><lastBuildDate>{built}</lastBuildDate>"
-    return f'<?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel>{head}{written}</channel></rss>'.encode()
-
-
-def atom(*items: Told) -> bytes:
-    """Return a feed as GitHub writes it of releases: entries have no publication date, only an update."""
-    written = "".join(
-        f"<entry><id>tag:github.com,2008:{one.id}</id><title>{one.title}</title>"
-        f'<link rel="alternate" href="{one.link}"/><updated>{one.at.isoformat() if one.at else ""}</updated>'
-        f'<content type="html">&lt;p&gt;{one.text}&lt;/p&gt;</content></entry>'
-        for one in items
-    )
-    return f'<feed xmlns="http://www.w3.org/2005/Atom"><id>x</id><title>Release notes</title>{written}</feed>'.encode()
-
-
-def telegram(*items: Told) -> bytes:
-    """Return the public preview of a channel."""
-    written = "".join(
-        f'<div class="tgme_widget_message_wrap"><div class="tgme_widget_message" data-post="{one.id}">'
-        f'<div class="tgme_widget_message_text" dir="auto">{one.title}<br/><br/>{one.text}</div>'
-        f'<a class="tgme_widget_message_date"><time datetime="{one.at.isoformat() if one.at else ""}">12:00</time></a></div></div>'
-        for one in items
-    )
-    return f'<!DOCTYPE html><html><body><main class="tgme_main">{written}</main></body></html>'.encode()
-
-
-def _ms(one: Told) -> int | None:
-    return None if one.at is None else int(one.at.timestamp() * 1000)
-
-
 def okx(*items: Told) -> Any:
-    details = [{"annType": "x", "title": one.title, "url": one.link, "pTime": str(_ms(one))} for one in items]
+    details = [{"annType": "x", "title": one.title, "url": one.link, "pTime": str(milliseconds(one))} for one in items]
     return {"code": "0", "msg": "", "data": [{"details": details, "totalPage": "1"}]}
-
-
-def bybit(*items: Told) -> Any:
-    listed = [
-        {
-            "title": one.title,
-            "description": one.text,
-            "type": {"key": "new_crypto"},
-            "url": one.link,
-            "publishTime": _ms(one),
-        }
-        for one in items
-    ]
-    return {"retCode": 0, "retMsg": "OK", "result": {"total": 1, "list": listed}}
 
 
 def deribit(*items: Told) -> Any:
     result = [
-        {"id": int(one.id), "title": one.title, "body": f"<p>{one.text}</p>", "publication_timestamp": _ms(one)}
+        {
+            "id": int(one.id),
+            "title": one.title,
+            "body": f"<p>{one.text}</p>",
+            "publication_timestamp": milliseconds(one),
+        }
         for one in items
     ]
     return {"jsonrpc": "2.0", "result": result, "usIn": 1, "usOut": 2}
 
 
-def statuspage(*items: Told) -> Any:
-    return {
-        "page": {"id": "x"},
-        "incidents": [
-            {
-                "id": one.id,
-                "name": one.title,
-                "shortlink": one.link,
-                "incident_updates": [
-                    {
-                        "id": "u1",
-                        "status": "investigating",
-                        "body": one.text,
-                        "display_at": one.at and one.at.isoformat(),
-                    }
-                ],
-            }
-            for one in items
-        ],
-    }
-
-
 def binance(*items: Told) -> Any:
-    articles = [{"id": int(one.id), "code": "c" * 8, "title": one.title, "releaseDate": _ms(one)} for one in items]
+    articles = [
+        {"id": int(one.id), "code": "c" * 8, "title": one.title, "releaseDate": milliseconds(one)} for one in items
+    ]
     return {"code": "000000", "data": {"catalogs": [{"catalogId": 48, "articles": articles}]}, "success": True}
 
 
@@ -136,7 +65,12 @@ def upbit(*items: Told) -> Any:
 
 def blockbeats(*items: Told) -> Any:
     data = [
-        {"id": int(one.id), "title": one.title, "content": one.text, "create_time": str((_ms(one) or 0) // 1000)}
+        {
+            "id": int(one.id),
+            "title": one.title,
+            "content": one.text,
+            "create_time": str((milliseconds(one) or 0) // 1000),
+        }
         for one in items
     ]
     return {"status": 0, "message": "", "data": {"page": 1, "data": data}}
@@ -153,14 +87,14 @@ def cryptopanic(*items: Told) -> Any:
 
 def treeofalpha(*items: Told) -> Any:
     return [
-        {"_id": one.id, "source": "Blogs", "title": f"{one.title}\n{one.text}", "url": one.link, "time": _ms(one), "symbols": []}
+        {"_id": one.id, "source": "Blogs", "title": f"{one.title}\n{one.text}", "url": one.link, "time": milliseconds(one), "symbols": []}
         for one in items
     ]  # fmt: skip
 
 
 def phoenix(one: Told) -> Any:
     return {
-        "_id": one.id, "source": "Blogs", "sourceName": "Wire", "title": one.title, "body": one.text, "url": one.link, "time": _ms(one),
+        "_id": one.id, "source": "Blogs", "sourceName": "Wire", "title": one.title, "body": one.text, "url": one.link, "time": milliseconds(one),
     }  # fmt: skip
 
 
@@ -179,29 +113,18 @@ def edgar(*items: Told) -> bytes:
     ).encode()
 
 
-def bwenews(one: Told) -> Any:
-    return {
-        "source_name": "Binance EN", "news_title": one.title, "coins_included": ["ZK"], "url": one.link,
-        "timestamp": (_ms(one) or 0) // 1000,
-    }  # fmt: skip
-
-
-class Newsroom(Site):
-    """Feeds by path, whose items a test changes. Each answers with an ETag, and 304 where that comes back."""
+class Newsroom(SourceServer):
+    """Feeds by path, whose items a test changes, and ``answers`` of other paths."""
 
     def __init__(self, **feeds: list[Told]) -> None:
-        super().__init__({})
+        super().__init__(self._told)
         self.feeds: Mapping[str, list[Told]] = feeds
+        self.answers: Mapping[str, Answer] = {}
 
-    def _chosen(self, request: Received) -> Behaviour:
-        name = request.path.strip("/")
-        if name not in self.feeds:
-            return super()._chosen(request)
-        body = rss(*self.feeds[name])
-        tag = f'"{hash(body):x}"'
-        if request.headers.get("if-none-match") == tag:
-            return Say(b"", status=304)
-        return Say(body, headers={"content-type": "application/rss+xml", "etag": tag})
+    def _told(self, path: str) -> Answer | None:
+        if path not in self.feeds:
+            return self.answers.get(path)
+        return Answer(body=rss(*self.feeds[path]), content_type="application/rss+xml")
 
     def source(self, name: str, **more: Any) -> Source:
         """Return the row of a feed of this site."""

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from infra.listeners.webhook import application, key_of, news_of_hook, why_not
+from infra.listeners.webhook import application, key_of, news_of_hook, signing_headers, why_not
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
 from tests.infra.fakes.webhooks import SECRET, signed
@@ -52,7 +52,7 @@ async def test_a_signed_webhook_becomes_news_of_its_path_received_now(hook: Call
     news = decode_news(value, now=datetime.now(UTC))
     assert (status, news.source, news.external_id, news.text) == (202, "mine", "7", STORY["text"])
     assert news.received_at is not None and (datetime.now(UTC) - news.received_at).total_seconds() < 60
-    _, (_, again) = await hook(body, signed(body))
+    _, (_, again) = await hook(body, signing_headers(key_of(SECRET), "msg_1", datetime.now(UTC), body))
     assert decode_news(again, now=datetime.now(UTC)).case_id == news.case_id, (
         "a webhook that is sent again opens no second case"
     )

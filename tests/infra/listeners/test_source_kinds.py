@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from msgspec.structs import replace
 
 from agents.tables import load_tables
 from infra.listeners.parsing import ItemsAsked, items_of
 from infra.listeners.source import Source, sources_of
-from tests.infra.fakes import sources as wire
+from infra.offline.newsroom import wire
+from tests.infra.fakes import sources as fakes
 from tests.infra.fakes.sources import NOON, STORY, Told
 
 SHIPPED = sources_of(None)
@@ -24,10 +24,10 @@ ITEMS = [
     Told(id="102", title="某交易所上线 ZK 永续合约", link="https://x.example/b", at=NOON - timedelta(minutes=5)),
 ]
 SHAPES: dict[str, Callable[..., Any]] = {
-    "coindesk": wire.rss, "odaily-flash": wire.rss, "bitcoin-releases": wire.atom, "okx-announcements": wire.okx,
-    "bybit-announcements": wire.bybit, "deribit-announcements": wire.deribit, "kraken-status": wire.statuspage,
-    "binance-listings": wire.binance, "upbit-notices": wire.upbit, "blockbeats-flash": wire.blockbeats,
-    "telegram-binance": wire.telegram, "cryptopanic": wire.cryptopanic, "treeofalpha-poll": wire.treeofalpha,
+    "coindesk": wire.rss, "odaily-flash": wire.rss, "bitcoin-releases": wire.atom, "okx-announcements": fakes.okx,
+    "bybit-announcements": wire.bybit, "deribit-announcements": fakes.deribit, "kraken-status": wire.statuspage,
+    "binance-listings": fakes.binance, "upbit-notices": fakes.upbit, "blockbeats-flash": fakes.blockbeats,
+    "telegram-binance": wire.telegram, "cryptopanic": fakes.cryptopanic, "treeofalpha-poll": fakes.treeofalpha,
 }  # fmt: skip
 WITHOUT_TEXT = {"okx-announcements", "binance-listings", "upbit-notices"}
 
@@ -44,18 +44,14 @@ def read(source: Source, content: bytes) -> Any:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_gives_the_same_items_and_the_same_again(shape: str) -> None:
-    items = [
-        replace(one, title=one.title.replace("&", "&amp;")) if SHAPES[shape] in (wire.atom, wire.telegram) else one
-        for one in ITEMS
-    ]
-    found = read(SHIPPED[shape], body(shape, *items))
+    found = read(SHIPPED[shape], body(shape, *ITEMS))
     assert found.problem == "" and len(found.items) == 2
     for told, item in zip(ITEMS, found.items, strict=True):
         assert told.title in item.text and (shape in WITHOUT_TEXT or STORY.strip() in item.text)
         assert item.published == told.at
         assert "utm_" not in item.link + item.external_id
     assert len({item.external_id for item in found.items}) == 2
-    again = read(SHIPPED[shape], body(shape, *reversed(items)))
+    again = read(SHIPPED[shape], body(shape, *reversed(ITEMS)))
     assert sorted(again.items, key=str) == sorted(found.items, key=str)
 
 
@@ -85,7 +81,7 @@ def test_a_message_of_a_socket_is_an_item_and_one_without_words_is_none() -> Non
     assert [(one.title, one.published) for one in found.items] == [(ITEMS[0].title, NOON)]
     assert read(source, b'{"event": "subscribed"}').items == ()
     assert read(source, b"pong").problem == "another shape"
-    (phoenix,) = read(SHIPPED["phoenix"], orjson.dumps(wire.phoenix(ITEMS[0]))).items
+    (phoenix,) = read(SHIPPED["phoenix"], orjson.dumps(fakes.phoenix(ITEMS[0]))).items
     assert (phoenix.external_id, phoenix.title, phoenix.published) == ("101", ITEMS[0].title, NOON)
     assert STORY.strip() in phoenix.text
     assert read(SHIPPED["phoenix"], b'{"type": "summary-ai", "_id": "101", "summaryAI": "x"}').items == ()
@@ -99,8 +95,8 @@ def test_of_the_8_ks_those_of_companies_of_this_field_alone_are_news() -> None:
         ),
         Told(id="2", title="8-K - ACME 1679788 CORP (0000999999) (Filer)", link="https://www.sec.gov/x/2-index.htm"),
     ]
-    assert [one.link for one in read(source, wire.edgar(*told)).items] == ["https://www.sec.gov/x/1-index.htm"]
-    others = read(source, wire.edgar(told[1]))
+    assert [one.link for one in read(source, fakes.edgar(*told)).items] == ["https://www.sec.gov/x/1-index.htm"]
+    others = read(source, fakes.edgar(told[1]))
     assert others.items == () and others.problem == "", "nothing for us is no failure"
     known = {f"{cik:010d}" for entity in load_tables(demo=False).entities for cik in entity.ciks}
     assert set(re.findall(r"\d{10}", source.keep[0])) == known, (

@@ -17,6 +17,7 @@ import orjson
 import psutil
 import pytest
 
+from infra.offline.newsroom.newsroom import script
 from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app import exits
@@ -176,16 +177,20 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "after"),
+    ("number", "after", "options"),
     [
-        (signal.SIGINT, "Every gated case"),
-        (signal.SIGINT, "Servers run"),
-        (signal.SIGTERM, "cases opened"),
+        (signal.SIGINT, "Every gated case", []),
+        (signal.SIGINT, "Servers run", []),
+        (signal.SIGTERM, "cases opened", []),
+        pytest.param(signal.SIGINT, "cases opened", ["--listen"], marks=pytest.mark.long),
     ],
 )
-def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals, after: str) -> None:
+def test_an_interrupted_demo_leaves_no_process(
+    tmp_path: Path, number: signal.Signals, after: str, options: list[str]
+) -> None:
+    command = [*COMMAND, "demo", *options]
     running = subprocess.Popen(
-        [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert running.stderr is not None
     while after not in (line := running.stderr.readline()):
@@ -232,4 +237,24 @@ def test_keep_leaves_it_up_for_other_commands_until_ctrl_c(tmp_path: Path) -> No
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
     assert running.wait(timeout=60) == exits.INTERRUPTED
+    assert processes_in(tmp_path) == []
+
+
+@pytest.mark.long
+def test_news_that_comes_in_by_itself_is_lost_nowhere_and_judged_once(tmp_path: Path) -> None:
+    done = newsproof("demo", "--listen", "--json", cwd=tmp_path, timeout_s=200)
+    assert done.returncode == exits.OK, done.stderr
+    (line,) = done.stdout.splitlines()
+    summary = json.loads(line)
+    told = sum(line.change != "rendering" for line in script())
+    expected = {"kinds": 7, "sources": 10, "items": told - 2, "cases": told, "edits": 2, "lost": 0, "second_cases": 0}
+    assert summary == expected | {"stories": summary["stories"], "seconds": summary["seconds"]}
+    assert 0 < summary["stories"] < told and summary["seconds"] < 150
+    cases = [json.loads(line) for line in newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines()]
+    ends: dict[str, set[str]] = {}
+    for case in cases:
+        ends.setdefault(case["text"], set()).add(case["end"])
+    confirmed = {one.text for one in sample_news() if any("(confirmed" in end for end in ends[one.text])}
+    assert len(confirmed) >= 25, "the bundled pages have moved to today with the news"
+    assert not (tmp_path / ".data" / "demo" / "sources.toml").exists()
     assert processes_in(tmp_path) == []

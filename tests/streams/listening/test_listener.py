@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from infra.kafka.topics import KafkaAddress
 from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Source
+from infra.offline.newsroom.server import Answer, SourceServer
+from infra.offline.newsroom.wire import rss
 from schemas.news import News
 from schemas.topics import Topics
 from streams.listening import listener as listener_module
 from streams.listening.listener import Health, Listener, Options
 from streams.listening.memory import ItemLog, remembered_in
-from tests.infra.fakes.server import Say
-from tests.infra.fakes.sources import Newsroom, Told, news_in, recent, rss
+from tests.infra.fakes.sources import Newsroom, Told, news_in, recent
 
 
 class World:
@@ -100,17 +101,15 @@ async def test_ids_that_change_and_an_archive_open_nothing_and_a_flood_comes_in_
 
 @pytest.mark.security
 async def test_what_a_site_refuses_breaks_or_never_ends_is_said_and_troubles_no_other(world: World) -> None:
-    challenge = Say(b"<!doctype html><title>Just a moment...</title>", headers={"content-type": "text/html"})
+    challenge = b"<!doctype html><title>Just a moment...</title>"
     async with Newsroom(good=[recent(1)]) as room:
-        room._routes = {
-            "/403": [Say(status=403)],
-            "/429": [Say(status=429, headers={"retry-after": "120"})],
-            "/page": [challenge],
-        }
-        room._routes |= {
-            "/503": [Say(status=503)],
-            "/big": [Say(b" " * 9_000_000)],
-            "/cut": [Say(rss(recent(2))[:150])],
+        room.answers = {
+            "403": Answer(body=b"", status=403),
+            "429": Answer(body=b"", status=429, headers={"retry-after": "120"}),
+            "503": Answer(body=b"", status=503),
+            "page": Answer(body=challenge, content_type="text/html"),
+            "big": Answer(body=b" " * 9_000_000),
+            "cut": Answer(body=rss(recent(2))[:150]),
         }
         names = ("403", "429", "503", "page", "big", "cut", "good")
         health = await world.look(*(room.source(name) for name in names))
@@ -170,26 +169,20 @@ async def test_ended_at_any_write_and_with_texts_rendered_anew_meanwhile_no_item
     assert len(cases) == 300 and set(cases.values()) == {1}
 
 
-class Stream:
+class Stream(SourceServer):
     """A WebSocket source: sends what is queued to whoever is connected; None drops the connection. ``history`` is its REST side."""
 
     def __init__(self) -> None:
+        super().__init__(lambda _path: Answer(body=orjson.dumps(self.history)), {"ws": self._ws})
         self.queued: asyncio.Queue[bytes | str | None] = asyncio.Queue()
         self.history: list[dict[str, Any]] = []
         self.pongs: list[str] = []
 
-    async def ws(self, request: web.Request) -> web.WebSocketResponse:
-        ws = web.WebSocketResponse()
-        await ws.prepare(request)
+    async def _ws(self, ws: web.WebSocketResponse) -> None:
         while (message := await self.queued.get()) is not None:
             await (ws.send_str(message) if isinstance(message, str) else ws.send_bytes(message))
             if message == "ping":
                 self.pongs.append(await ws.receive_str())
-        await ws.close()
-        return ws
-
-    async def rest(self, _request: web.Request) -> web.Response:
-        return web.json_response(self.history)
 
 
 async def test_one_look_at_a_socket_takes_its_first_message_or_says_that_none_came(
@@ -232,13 +225,6 @@ async def test_a_socket_is_heard_answers_pings_and_after_a_drop_what_was_missed_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener_module, "SOCKET_PAUSES_S", (0.01, 60.0))
-    stream = Stream()
-    app = web.Application()
-    app.add_routes([web.get("/ws", stream.ws), web.get("/rest", stream.rest)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    port = runner.addresses[0][1]
 
     def told(number: int) -> dict[str, Any]:
         return {
@@ -247,23 +233,23 @@ async def test_a_socket_is_heard_answers_pings_and_after_a_drop_what_was_missed_
             "time": int(datetime.now(UTC).timestamp() * 1000),
         }
 
-    source = Source(
-        id="stream", kind="socket", url=f"ws://127.0.0.1:{port}/ws", private=True, item_id="_id", title="title", published="time",
-        ping="ping", pong="pong", refill=f"http://127.0.0.1:{port}/rest", refill_items="[]", robots=False,
-    )  # fmt: skip
-    listener = Listener(world.address, world.topics, lambda: [source], world.fetcher, Options(jitter=0))
-    running = asyncio.create_task(listener.run())
     one, two, three = (told(n) for n in range(1, 4))
-    for message in ("ping", orjson.dumps(one), "no json", b'{"hello": 1}', None):
-        stream.queued.put_nowait(message)
-    stream.history = [one, two]
-    stream.queued.put_nowait(orjson.dumps(three).decode())
-    async with asyncio.timeout(60):
-        while len(found := await world.news()) < 3:  # noqa: ASYNC110 - the log tells no event
-            await asyncio.sleep(0.05)
-    listener.stop()
-    stream.queued.put_nowait(None)
-    await running
-    await runner.cleanup()
+    async with Stream() as stream:
+        source = Source(
+            id="stream", kind="socket", url=f"{stream.url.replace('http', 'ws')}/ws", private=True, item_id="_id", title="title",
+            published="time", ping="ping", pong="pong", refill=f"{stream.url}/rest", refill_items="[]", robots=False,
+        )  # fmt: skip
+        listener = Listener(world.address, world.topics, lambda: [source], world.fetcher, Options(jitter=0))
+        running = asyncio.create_task(listener.run())
+        for message in ("ping", orjson.dumps(one), "no json", b'{"hello": 1}', None):
+            stream.queued.put_nowait(message)
+        stream.history = [one, two]
+        stream.queued.put_nowait(orjson.dumps(three).decode())
+        async with asyncio.timeout(60):
+            while len(found := await world.news()) < 3:  # noqa: ASYNC110 - the log tells no event
+                await asyncio.sleep(0.05)
+        listener.stop()
+        stream.queued.put_nowait(None)
+        await running
     assert sorted(one.external_id or "" for one in found) == ["1", "2", "3"] and stream.pongs == ["pong"]
     assert listener.health["stream"].counts["new"] == 3 and listener.health["stream"].counts["refused"] == 1

@@ -1,0 +1,120 @@
+"""``newsproof demo --listen``: the sample's events come in by themselves, from a newsroom on this machine through the listener."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+
+from pydantic import SecretStr
+
+from infra.embedded.child import free_ports
+from infra.kafka.topics import offsets_of, read_range
+from infra.offline.newsroom.newsroom import PLAYED_S, STORY_S, Newsroom
+from infra.settings import Settings
+from newsproof.app.composition import address_of, clickhouse_of, topics_of
+from newsproof.app.invocation import say_result
+from newsproof.app.processes.supervisor import Pipeline
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.demo import Follower, command_of, demo_settings, framed, stored
+from newsproof.cli.log.reading import reader_language
+from newsproof.cli.progress import DemoProgress, Ends
+from newsproof.report.demo import print_audit, print_signals
+from newsproof.report.listening import ListenSummary, in_no_case, print_what_came, summary_of
+from schemas.news import News, decode_news
+from schemas.topics import Topics
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
+from streams.listening.memory import Cursors
+
+SHOWN_FOR_S = 30.0
+"""How long after the last line of its script the newsroom waits for a case of every item: 20 looks at each source and more."""
+LOOKED_ON_S = 3.0
+"""How long it goes on in any case: a second case of the last items would be opened by now."""
+ON_DATES = f"""\
+A newsroom on this machine tells the sample's events in {PLAYED_S:g} s, and the listener listens to it.
+Each item is dated as it is told, so its case is judged as of now. Each search dates the bundled pages anew: as far from its case as
+they lie from the event of the sample that it is about. So a text of the sample finds what it finds in the plain demo.
+Five years go by in a minute, so one story lasts {STORY_S:g} s: STORY_WINDOW_HOURS={STORY_S / 3600:.4f}."""
+
+
+async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> int:
+    """Run it; return the exit status: 0, or 1 when an item was lost, had a second case, or the audit is not clean.
+
+    Raises:
+        NewsproofError: a server or a child process does not start.
+    """
+    began = time.monotonic()
+    async with Newsroom() as newsroom:
+        (port,) = free_ports(1)
+        at = demo_settings(settings, live=False).model_copy(
+            update={
+                "newsproof_mode": "offline",
+                "offline_pages_dated_by_event": True,
+                "story_window_hours": STORY_S / 3600,
+                "listener_sources": None,
+                "listener_webhook_host": "127.0.0.1",
+                "listener_webhook_port": port,
+                "listener_webhook_secret": SecretStr(newsroom.secret),
+            }
+        )
+        say(ON_DATES)
+
+        async def run(running: Pipeline, as_json: bool) -> tuple[ListenSummary, bool]:
+            return await _run(running, newsroom, began, as_json)
+
+        return await framed(at, run, keep=keep, as_json=as_json, newsroom=newsroom)
+
+
+async def _run(running: Pipeline, newsroom: Newsroom, began: float, as_json: bool) -> tuple[ListenSummary, bool]:
+    settings = running.settings
+    address, topics = address_of(settings), topics_of(settings)
+    ends = await _played(settings, topics, newsroom)
+    async with clickhouse_of(settings) as tables:
+        signals = await stored(settings, topics, ends, tables)
+    report = await audit(KafkaLog(address), topics)
+    published = await _news(settings, topics)
+    summary = summary_of(newsroom.shown, published, ends.cases, time.monotonic() - began)
+    if not as_json:
+        told = {(one.source, one.text_hash): one.of for one in newsroom.shown}
+        names = {case_id: f"{told.get(one.text, one.external_id)} {one.source}" for case_id, one in ends.cases.items()}
+        print_signals(signals, names, language=reader_language(None))
+        cursors = await Cursors(address, topics).read()
+        print_what_came(summary, published, cursors, ends.cases, signals)
+        print_audit(report)
+        say_result(
+            f"\n{summary.seconds:.1f} s in all. `{command_of(settings)} cases` lists the cases, `… sources` the sources."
+        )
+    return summary, report.clean and not summary.lost and not summary.second_cases
+
+
+async def _played(settings: Settings, topics: Topics, newsroom: Newsroom) -> Ends:
+    """Let the newsroom play; return what the journal holds when all of its items had time to be judged."""
+    loop = asyncio.get_running_loop()
+    playing = asyncio.create_task(newsroom.play(f"http://127.0.0.1:{settings.listener_webhook_port}"))
+    ended_at = 0.0
+
+    def left(seen: Ends) -> int:
+        nonlocal ended_at
+        if not playing.done():
+            return newsroom.tellings - len(seen.finished) + 1
+        playing.result()
+        ended_at = ended_at or loop.time()
+        ago = loop.time() - ended_at
+        missing = len(in_no_case(newsroom.shown, seen.cases.values())) if ago < SHOWN_FOR_S else 0
+        return missing + len(seen.cases) - len(seen.finished) + (ago < LOOKED_ON_S)
+
+    with DemoProgress(newsroom.tellings) as progress:
+        try:
+            async with Follower(settings, topics) as follower:
+                return await follower.until(left, progress.show)
+        finally:
+            playing.cancel()
+
+
+async def _news(settings: Settings, topics: Topics) -> list[News]:
+    address, now = address_of(settings), datetime.now(UTC)
+    found: list[News] = []
+    async for _, records in read_range(address, await offsets_of(address, topics.news)):
+        found += [decode_news(one.value, now=now) for one in records]
+    return found
