@@ -48,8 +48,9 @@ def _stories(name: str) -> dict[str, list[_Telling]]:
 def test_every_telling_is_labelled_and_every_story_told_by_several_publishers_in_both_languages() -> None:
     tuning, held_out = _stories("stories_tuning.jsonl"), _stories("stories_held_out.jsonl")
     second = _stories("stories_second_held_out.jsonl")
-    sets = (tuning, held_out, second)
-    assert (len(tuning), len(held_out) >= 75, len(second) >= 80) == (25, True, True)
+    third = _stories("stories_third_held_out.jsonl")
+    sets = (tuning, held_out, second, third)
+    assert (len(tuning), len(held_out) >= 75, len(second) >= 80, len(third) >= 85) == (25, True, True, True)
     assert len({story for stories in sets for story in stories}) == sum(map(len, sets))
     for stories in sets:
         near = {of for tellings in stories.values() if (of := tellings[0].like)}
