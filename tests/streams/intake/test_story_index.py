@@ -41,9 +41,10 @@ async def told(index: StoryIndex, case: str) -> list[str]:
     return [t.case_id for t in reply.tellings]
 
 
-async def telling(world: World, number: int, **changes: Any) -> Written:
+async def telling(world: World, number: int, at: str | None = None, **changes: Any) -> Written:
     triaged = replace(TRIAGED, route="story", then="deep", story=replace(HACK, **changes))
-    return await (await Written(world, number).open()).go(triaged)
+    dated = {} if at is None else {"published_at": at}
+    return await (await Written(world, number, **dated).open()).go(triaged)
 
 
 def same_story(first: str) -> ev.CaseDropped:
@@ -84,6 +85,30 @@ async def test_a_later_telling_gets_the_first_and_what_differs_is_a_story_of_its
         assert await told(index, grew_on.case_id) == [], "as like the last figure as it is unlike the first one"
         between = await telling(world, 4, amount=40e6)
         assert await told(index, between.case_id) == [first.case_id, grown.case_id]
+
+
+async def test_what_was_refuted_or_retracted_or_told_later_holds_back_no_claim(world: World) -> None:
+    hours = {1: 0.0, 2: 1.0, 3: 3.0, 4: 4.0, 5: -1.0}
+    at = {n: f"2026-01-02T{12 + h:02.0f}:04:05Z" for n, h in hours.items()}
+
+    async def tells_at(number: int) -> Written:
+        return await telling(world, number, at=at[number])
+
+    refuted = await (await tells_at(1)).go(
+        CHECKED, ev.SignalSynthesized(signal=signal("s", verdict="refuted"), path="deep")
+    )
+    async with index_of(world) as index:
+        assert await told(index, (await tells_at(2)).case_id) == [refuted.case_id], "a repetition"
+        assert await told(index, (await tells_at(5)).case_id) == [], "nobody repeats what is told later"
+        anew = await (await tells_at(3)).go(
+            CHECKED, ev.SignalSynthesized(signal=signal("s", verdict="likely"), path="deep")
+        )
+        assert await told(index, anew.case_id) == [], "told again hours later, it may be true by now"
+        denier = await Written(world, 50).open()
+        await denier.go(
+            ev.RetractionFound(signal_id=anew.signal_id, of_case=anew.case_id, kind="retracted", reason="denied")
+        )
+        assert await told(index, (await tells_at(4)).case_id) == []
 
 
 async def test_a_first_telling_that_failed_or_was_dropped_tells_nothing_so_the_next_one_is_the_first(
