@@ -318,7 +318,11 @@ class ConcernedReply(msgspec.Struct, frozen=True, kw_only=True, tag="concerned",
 
 
 class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One news item of a story: where it was published, the head of its text, and the case's own time (UTC)."""
+    """One news item of a story, with the head of its text.
+
+    ``url``: its address, if a source of the list brought it that is read at an address of the same owner; else None, for
+    whoever may write news must not lend it another's name. ``group``: who owns the source.
+    """
 
     case_id: str
     source: str
@@ -326,12 +330,14 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     published_at: datetime
     url: str | None = None
+    group: str = ""
 
 
 class StoryReply(msgspec.Struct, frozen=True, kw_only=True, tag="story", omit_defaults=True):
-    """The story's earlier tellings, the first one first and then the newest; empty when this case is the first."""
+    """The story's earlier tellings, the first one first and then the newest; empty when this case is the first. ``own``: its own."""
 
     tellings: tuple[Telling, ...] = ()
+    own: Telling | None = None
 
 
 class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_defaults=True):

@@ -21,14 +21,13 @@ from schemas.ids import signal_id
 from schemas.signals import ACTED_ON
 
 
-def corroboration(case: Case, tellings: Sequence[Telling]) -> StoryCorroborated | None:
+def corroboration(case: Case, tellings: Sequence[Telling], mine: Telling) -> StoryCorroborated | None:
     """Return what this telling makes of the story's first one; None where it is no new witness, or they prove nothing.
 
-    ``tellings``: the earlier ones, the first one first. Neither the first one's owner nor whoever cites it bears it out, and
+    ``tellings``: the earlier ones, the first one first; ``mine``: this case's. One without an address is no page. Neither the first one's owner nor whoever cites it bears it out, and
     who cites somebody else is one voice with them. Without a critic nothing is confirmed but by a party's own page.
     """
     first, tables = tellings[0], compiled(case.config.tables)
-    mine = _telling_of(case)
     voices: dict[str, Telling] = {}
     for telling in (*tellings[1:], mine):
         if telling.url is not None and telling.url != first.url:
@@ -63,20 +62,9 @@ def corroboration(case: Case, tellings: Sequence[Telling]) -> StoryCorroborated 
     )
 
 
-def _telling_of(case: Case) -> Telling:
-    return Telling(
-        case_id=case.case_id,
-        source=case.news.source,
-        language=case.language,
-        text=case.news.text,
-        published_at=case.news.published_at,
-        url=case.news.url,
-    )
-
-
 def _voice(telling: Telling, tables: Compiled) -> str:
     """Return whose word a telling is: the medium that it names as its source, else its page's owner."""
-    own = owner_of(telling.url, tables.directory) if telling.url else f"source:{telling.source}"
+    own = telling.group or (owner_of(telling.url, tables.directory) if telling.url else f"source:{telling.source}")
     cited = tables.directory.outlet_of(telling.text)
     return cited.domain if cited is not None else own
 

@@ -29,7 +29,8 @@ class FindTheStory:
             return StoryChecked(route=route, checked=False)
         if not reply.tellings:
             return StoryChecked(route=route)
-        return corroboration(case, reply.tellings) or _told_before(reply.tellings[0].case_id)
+        borne_out = None if reply.own is None else corroboration(case, reply.tellings, reply.own)
+        return borne_out or _told_before(reply.tellings[0].case_id)
 
 
 class CloseTelling:

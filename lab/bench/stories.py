@@ -86,7 +86,7 @@ def tellings_of(path: Path) -> list[LabelledTelling]:
 
 async def measured(tellings: list[LabelledTelling]) -> Found:
     """Find the story of each telling, in the order of their times."""
-    index, tables = StoryIndex(_Journal(), partitions=1, window_hours=HOURS), load_tables(demo=False)
+    index, tables = StoryIndex(_Journal(), dict, partitions=1, window_hours=HOURS), load_tables(demo=False)
     of_case: dict[str, str] = {}
     paid: dict[str, list[LabelledTelling]] = {}
     joined: list[tuple[str, str]] = []

@@ -314,6 +314,7 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
     Raises:
         ConfigError: as for :func:`ports_of`.
     """
+    from infra.listeners.source import own_file, sources_of
     from streams.intake.claim_index import ClaimIndex
     from streams.intake.story_index import StoryIndex
     from streams.intake.text_index import TextIndex
@@ -324,7 +325,12 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
     claims = ClaimIndex(
         address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
     )
-    stories = StoryIndex(texts, partitions=settings.topic_partitions, window_hours=settings.story_window_hours)
+    stories = StoryIndex(
+        texts,
+        lambda: sources_of(own_file(settings)),
+        partitions=settings.topic_partitions,
+        window_hours=settings.story_window_hours,
+    )
     return ports_of(settings, clickhouse, texts, claims, stories), texts
 
 

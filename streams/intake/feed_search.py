@@ -32,7 +32,7 @@ from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 from schemas.evidence import SearchResult
-from schemas.news import decode_news
+from schemas.news import News, decode_news
 from schemas.topics import Topics
 from streams.journal.clock import append_ms, appended_at, utc_now
 from streams.journal.log import Cursor, Log, starts_since
@@ -202,7 +202,7 @@ class FeedSearch(Free, Port):
 
     def _found(self, query: str, effect: Search) -> Iterator[SearchResult]:
         sources = self._sources()
-        group = _group(sources, effect.source)
+        group = group_of(sources, effect.source)
         ranked = sorted(self._index.rank(fold_han(query)), key=lambda one: (-one[1], -one[0]))
         seen: set[str] = set()
         for number, score in ranked:
@@ -211,7 +211,7 @@ class FeedSearch(Free, Port):
                 item.known_at < effect.as_of
                 and (effect.since is None or item.published_at >= effect.since)
                 and is_within(item.url, effect.include_domains)
-                and _group(sources, item.source) != group
+                and group_of(sources, item.source) != group
                 and (address := canonical_url(item.url)) not in seen
             ):
                 continue
@@ -233,21 +233,23 @@ def _item_of(record: Any, sources: Mapping[str, Source], directory: Directory) -
         news = decode_news(record.value, now=appended_at(record))
     except ContractError:
         return None
-    source = sources.get(news.source)
-    if (
-        source is None
-        or news.origins
-        or not host_of_link(news.url)
-        or not _is_same_owner(source, str(news.url), directory)
-    ):
+    if (url := own_page(news, sources, directory)) is None:
         return None
     return Item(
         source=news.source,
-        url=str(news.url),
+        url=url,
         text=news.text.strip()[:HEAD],
         published_at=news.published_at,
         known_at=max(news.as_of, news.published_at),
     )
+
+
+def own_page(news: News, sources: Mapping[str, Source], directory: Directory) -> str | None:
+    """Return the address of the news if it is a page of its source: of a listed one, which is read at the same owner's address."""
+    source = sources.get(news.source)
+    if source is None or news.origins or not host_of_link(news.url):
+        return None
+    return news.url if _is_same_owner(source, str(news.url), directory) else None
 
 
 def _is_same_owner(source: Source, url: str, directory: Directory) -> bool:
@@ -257,6 +259,6 @@ def _is_same_owner(source: Source, url: str, directory: Directory) -> bool:
     ) == directory.account_of(url)
 
 
-def _group(sources: Mapping[str, Source], name: str) -> str:
+def group_of(sources: Mapping[str, Source], name: str) -> str:
     """Return who owns a source: a group of the list, else the source alone."""
     return (sources[name].group if name in sources else "") or f"source {name}"

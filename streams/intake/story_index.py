@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import structlog
 from aiokafka.errors import KafkaError
 
+from agents.evidence.compiled import compiled
 from agents.evidence.story import key_of, tells
+from agents.tables import load_tables
+from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
 from schemas import envelope as wire
 from schemas.calls import ProviderMode
 from schemas.effects import FindStory, StoryReply, Telling
-from schemas.errors import ContractError, TransientError
+from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import (
     OPENING_NAME,
     WIRE_NAMES,
@@ -36,10 +42,13 @@ from schemas.events import (
 )
 from schemas.signals import Story
 from streams.intake.claim_index import HEAD, READ_WITHIN_S, Journal
+from streams.intake.feed_search import own_page
 from streams.intake.first_of_text import Claim, Verdict, decided
 from streams.intake.text_index import RIVALS_WITHIN_S
 from streams.journal.clock import append_ms
 from streams.journal.fold import parse_record
+
+log = structlog.get_logger(__name__)
 
 MOST = 12
 """Maximum number of tellings in one answer: an answer is a record of the journal."""
@@ -47,6 +56,7 @@ REPEATED_WITHIN = timedelta(hours=2)
 """A claim that was found refuted, disputed or stale is a repetition within so long; told again later, it may be true by now."""
 AHEAD = timedelta(minutes=10)
 """How much later, by its own time, an earlier telling may be: sources' clocks differ, and nobody repeats what is told later."""
+LISTED_FOR_S = 10.0
 MAX_HELD = 100_000
 """Maximum number of tellings held, the newest: about 2 KB each."""
 DOUBTED = frozenset({"refuted", "disputed", "stale"})
@@ -74,8 +84,18 @@ class StoryIndex(Free, Port):
     provider = "journal"
     mode: ProviderMode = "live"
 
-    def __init__(self, journal: Journal, *, partitions: int, window_hours: float) -> None:
-        self._journal, self._partitions = journal, partitions
+    def __init__(
+        self,
+        journal: Journal,
+        sources: Callable[[], Mapping[str, Source]],
+        *,
+        partitions: int,
+        window_hours: float,
+    ) -> None:
+        """``sources``: id → source of the list, asked every few seconds: it reads a file."""
+        self._journal, self._partitions, self._sources = journal, partitions, sources
+        self._directory = compiled(load_tables(demo=False)).directory
+        self._listed: tuple[float, Mapping[str, Source]] = (-LISTED_FOR_S, {})
         self._window_ms = window_hours * 3_600_000
         self._opened: dict[str, tuple[Telling, datetime]] = {}
         self._told: dict[str, _Told] = {}
@@ -118,7 +138,7 @@ class StoryIndex(Free, Port):
             return StoryReply()
         told = self._stories(own, hours).get(first.case_id, [])
         newest = sorted((t for t in told if t is not first), key=lambda t: (t.as_of, t.case_id), reverse=True)
-        return StoryReply(tellings=(first.telling, *(t.telling for t in newest[: MOST - 1])))
+        return StoryReply(tellings=(first.telling, *(t.telling for t in newest[: MOST - 1])), own=own.telling)
 
     def _verdict(self, own: _Told, hours: float, only: frozenset[str] | None = None) -> Verdict:
         return decided(own, [self._told[first] for first in self._stories(own, hours)], only)
@@ -161,7 +181,7 @@ class StoryIndex(Free, Port):
             case EventReceived():
                 self._forget(at_ms - self._window_ms)
                 if case not in self._opened:
-                    self._opened[case] = (_telling(case, event), event.news.as_of)
+                    self._opened[case] = (self._telling(case, event), event.news.as_of)
                     self._by_age.append((at_ms, case))
             case CaseTriaged(story=story) if story is not None and case not in self._told:
                 telling, as_of = self._opened[case]
@@ -183,6 +203,28 @@ class StoryIndex(Free, Port):
             case _:
                 pass
 
+    def _telling(self, case: str, event: EventReceived) -> Telling:
+        news, sources = event.news, self._list()
+        return Telling(
+            case_id=case,
+            source=news.source,
+            language=event.language,
+            text=news.text[:HEAD],
+            published_at=news.published_at,
+            url=own_page(news, sources, self._directory),
+            group=sources[news.source].group if news.source in sources else "",
+        )
+
+    def _list(self) -> Mapping[str, Source]:
+        read_at, listed = self._listed
+        if (now := time.monotonic()) - read_at >= LISTED_FOR_S:
+            try:
+                listed = self._sources()
+            except ConfigError as exc:
+                log.warning("the list of sources is not read: tellings count by the one of before", why=str(exc))
+            self._listed = (now, listed)
+        return listed
+
     def _add(self, told: _Told) -> None:
         self._told[told.case_id] = told
         self._of_key.setdefault(key_of(told.story), []).append(told)
@@ -202,18 +244,6 @@ class StoryIndex(Free, Port):
     def _forget(self, before_ms: float) -> None:
         while self._by_age and (self._by_age[0][0] < before_ms or len(self._by_age) >= MAX_HELD):
             self._drop(self._by_age.popleft()[1])
-
-
-def _telling(case: str, event: EventReceived) -> Telling:
-    news = event.news
-    return Telling(
-        case_id=case,
-        source=news.source,
-        language=event.language,
-        text=news.text[:HEAD],
-        published_at=news.published_at,
-        url=news.url,
-    )
 
 
 def _apart(one: _Told, other: _Told) -> timedelta:

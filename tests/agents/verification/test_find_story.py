@@ -66,7 +66,9 @@ def told(stories: Snapshot) -> Any:
     """Returns what a triaged case says of a story with these earlier tellings."""
 
     def of(events: Any, *tellings: Telling) -> Any:
-        return given(*events, config=stories).told(StoryReply(tellings=tellings)).event
+        news = events[0].news
+        own = telling(news.case_id, news.url, news.text)
+        return given(*events, config=stories).told(StoryReply(tellings=tellings, own=own)).event
 
     return of
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from infra.listeners.source import Source
 from schemas import events as ev
 from schemas.effects import FindStory, StoryReply
 from schemas.signals import Story
@@ -20,13 +21,14 @@ from tests.streams.publish.test_retractions import Written
 from tests.streams.records import TRIAGED
 from tests.streams.world import World
 
+LISTED = {"desk": Source(id="desk", kind="feed", url="https://desk.example/rss", group="papers")}
 HACK = Story(subject="halden bridge", predicate="hacked", side="claimed", amount=38e6, unit="usd")
 
 
 @asynccontextmanager
 async def index_of(world: World) -> AsyncIterator[StoryIndex]:
     texts = TextIndex(world.address, world.topics)
-    stories = StoryIndex(texts, partitions=world.partitions, window_hours=48.0)
+    stories = StoryIndex(texts, lambda: LISTED, partitions=world.partitions, window_hours=48.0)
     await texts.start()
     try:
         yield stories
@@ -41,10 +43,9 @@ async def told(index: StoryIndex, case: str) -> list[str]:
     return [t.case_id for t in reply.tellings]
 
 
-async def telling(world: World, number: int, at: str | None = None, **changes: Any) -> Written:
+async def telling(world: World, number: int, news: dict[str, str] | None = None, **changes: Any) -> Written:
     triaged = replace(TRIAGED, route="story", then="deep", story=replace(HACK, **changes))
-    dated = {} if at is None else {"published_at": at}
-    return await (await Written(world, number, **dated).open()).go(triaged)
+    return await (await Written(world, number, **(news or {})).open()).go(triaged)
 
 
 def same_story(first: str) -> ev.CaseDropped:
@@ -87,12 +88,28 @@ async def test_a_later_telling_gets_the_first_and_what_differs_is_a_story_of_its
         assert await told(index, between.case_id) == [first.case_id, grown.case_id]
 
 
+async def test_nobody_lends_a_telling_the_address_of_another(world: World) -> None:
+    """Two items with the addresses of known papers would make any claim likely, and one with the SEC's confirmed."""
+    desk = {"source": "desk", "url": "https://desk.example/hack"}
+    forged = [
+        {"source": "stranger", "url": "https://desk.example/hack"},
+        {"source": "desk", "url": "https://www.sec.gov/x"},
+    ]
+    first = await (await telling(world, 1, desk)).go(CHECKED)
+    others = [await telling(world, n, news) for n, news in enumerate(forged, start=2)]
+    async with index_of(world) as index:
+        replies = [(await index.perform(FindStory(case_id=o.case_id, hours=48.0))).reply for o in others]
+    assert [(r.tellings[0].case_id, r.tellings[0].url, r.tellings[0].group, r.own.url) for r in replies] == [
+        (first.case_id, desk["url"], "papers", None)
+    ] * 2
+
+
 async def test_what_was_refuted_or_retracted_or_told_later_holds_back_no_claim(world: World) -> None:
     hours = {1: 0.0, 2: 1.0, 3: 3.0, 4: 4.0, 5: -1.0}
     at = {n: f"2026-01-02T{12 + h:02.0f}:04:05Z" for n, h in hours.items()}
 
     async def tells_at(number: int) -> Written:
-        return await telling(world, number, at=at[number])
+        return await telling(world, number, {"published_at": at[number]})
 
     refuted = await (await tells_at(1)).go(
         CHECKED, ev.SignalSynthesized(signal=signal("s", verdict="refuted"), path="deep")
