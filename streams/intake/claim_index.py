@@ -26,7 +26,15 @@ from schemas import envelope as wire
 from schemas.calls import ProviderMode
 from schemas.effects import ConcernedReply, EarlierClaim, FindConcerned
 from schemas.errors import ContractError, TransientError
-from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged, EventReceived, SignalSynthesized
+from schemas.events import (
+    OPENING_NAME,
+    TERMINAL_NAMES,
+    WIRE_NAMES,
+    CaseDropped,
+    CaseTriaged,
+    EventReceived,
+    SignalSynthesized,
+)
 from schemas.topics import Topics
 from streams.journal.clock import append_ms
 from streams.journal.fold import parse_record
@@ -45,6 +53,7 @@ TRIAGED_WITHIN_S = 20.0
 """A triage takes a model a second or two; a failed one is retried within this time."""
 _LOOK_AGAIN_S = 0.25
 _OPENING, _TRIAGED = OPENING_NAME.encode(), WIRE_NAMES[CaseTriaged].encode()
+_DROPPED = WIRE_NAMES[CaseDropped].encode()
 _TELLS = frozenset(name.encode() for name in TERMINAL_NAMES) | {_TRIAGED}
 
 
@@ -135,6 +144,8 @@ class ClaimIndex(Free, Port):
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
         if kind == _OPENING:
             self._open(record, case)
+        elif kind == _DROPPED and (known := self._opened.pop(case, None)) is not None:
+            known.triaged = True  # nobody need wait for it, and it has no signal to be denied
         elif kind in _TELLS and (known := self._opened.get(case)) is not None and not known.triaged:
             self._triage(record, known, ends=kind != _TRIAGED)
 

@@ -74,6 +74,8 @@ async def test_claims_about_the_asset_that_name_the_party_are_found_in_every_par
     await written(world, 23, "Walmart in the future", LTC, published_at="2026-01-01T00:00:01Z")
     await written(world, 24, "Walmart of long ago", LTC, published_at="2025-12-01T00:00:00Z")
     await written(world, 25, "Walmart spam", ev.CaseDropped(reason="spam", detail="d"))
+    retelling = ev.CaseDropped(reason="same_story", detail="d", duplicate_of=chinese[0])
+    await written(world, 27, "Walmart and Litecoin, told again", LTC, retelling)
     own, _ = await written(world, 26, "Walmart denies it", LTC)
     async with index_of(world) as index:
         reply = await claims(index, asking(own))
