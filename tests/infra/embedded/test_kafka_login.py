@@ -124,7 +124,9 @@ async def test_whoever_knows_the_password_creates_topics_through_either_port(kaf
     for name, port in (("mine-by-the-broker", broker), ("mine-by-the-controller", controller_port(kafka))):
         async with connected(port, **login) as connection:
             assert await create_topic(connection, name) == 0
-    assert {"mine-by-the-broker", "mine-by-the-controller"} <= await topics_of(kafka)
+    async with asyncio.timeout(20):  # the controller answers before the broker has heard of it
+        while not {"mine-by-the-broker", "mine-by-the-controller"} <= await topics_of(kafka):
+            pass
 
 
 async def test_a_wrong_password_is_refused_and_the_error_says_where_the_right_one_is(

@@ -28,7 +28,7 @@ from infra.ports import Answer, Ports
 from infra.settings import Settings
 from lab.bench.graph import plain_registry
 from newsproof.app.processes.health import STUCK_S, HealthServer, sink_unready, worker_unready
-from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
+from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
 from schemas.budget import LimitsSet
 from schemas.effects import CallModel
 from schemas.errors import PermanentError
@@ -41,6 +41,7 @@ from streams.wake import Wake
 from streams.worker import Worker
 from tests.streams.graphs import degrading
 from tests.streams.world import World
+from tests.test_frozen_surfaces import listener
 
 PROJECT = Path(__file__).parents[3]
 GRAFANA = PROJECT / "infra" / "grafana"
@@ -266,10 +267,11 @@ async def test_every_metric_of_the_dashboard_is_exposed_and_the_other_way_round(
         async with (
             served(WorkerMetrics(worker, publisher, budget), dict) as of_worker,
             served(SinkMetrics(sink), dict) as of_sink,
+            served(ListenerMetrics(listener()), dict) as of_listener,
         ):
             running = asyncio.create_task(sink.run())
             await sink.caught_up()
-            exposed = await families(of_worker) | await families(of_sink) | {"up"}
+            exposed = await families(of_worker) | await families(of_sink) | await families(of_listener) | {"up"}
             sink.stop()
             await running
     await budget.stop()

@@ -204,7 +204,12 @@ def test_an_interrupted_demo_leaves_no_process(
 
 def test_a_second_demo_beside_a_running_one_is_refused_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
     running = subprocess.Popen(
-        [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "demo"],
+        cwd=tmp_path,
+        env=environment(OFFLINE_LATENCY_SECONDS="5"),  # it goes on while the second one is refused
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert running.stderr is not None
     while "Servers run" not in running.stderr.readline():
