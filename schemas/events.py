@@ -96,6 +96,7 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
 
     ``edits`` is the first case of the same source and external id with another text; ``news_*`` say where it came from.
     ``retries`` is the failed case that this one is another attempt at.
+    ``authenticated``: the listener's mark on the news was valid, so the listed source it names did publish it.
     """
 
     news: News
@@ -106,6 +107,7 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
     news_partition: int = -1
     news_offset: int = -1
     retries: str | None = None
+    authenticated: bool = False
 
 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):

@@ -35,6 +35,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it, ``flags`` is read
     (:func:`flags_of`), and by the reputation of sources ``group`` and ``previous_look_at``. ``origins``: addresses of the
     pages that the item was made of, as a watch makes one; neither they nor other pages of their owners bear it out.
+    ``mark``: HMAC-SHA256 (hex) by which the listener authenticates its own records; nobody else can write it.
 
     What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
     """
@@ -50,6 +51,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     media: tuple[Any, ...] = ()
     keywords_hit: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    mark: str | None = None
     extra: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
 
