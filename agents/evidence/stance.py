@@ -157,6 +157,12 @@ class Grammar:
         """Whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
+    def speaks_of_act(self, claim: ClaimSense, text: str) -> bool:
+        """Whether a text (folded, in lower case) uses a verb of the claim, a synonym, or one that rules it out."""
+        groups = {*claim.groups, *claim.negated, *claim.says}
+        ruled_out = any(g in groups and p.search(text) for g, p in self._antonyms.items())
+        return self.speaks_of(claim, text) or self.says(claim, text) or ruled_out
+
     def says(self, claim: ClaimSense, text: str) -> bool:
         """Whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
         said = self._not_said.sub(" ; ", text)

@@ -132,8 +132,8 @@ def _verdict(
     official: list[Witness],
     reading: Reading,
 ) -> tuple[Verdict, tuple[float, float]]:
-    # Beside a critic, a denial that the word rules alone read disputes; without one, an official page bears it out.
-    borne = [w for w in denies if w.quoted or (reading.by_words and w.official)]
+    # A denial that the word rules alone read disputes, whoever speaks: nobody has read the page.
+    borne = [w for w in denies if w.quoted]
     word = _last_word(official, [w for w in borne if w.speaker is not None])
     others = [w for w in denies if w.speaker is None or w not in borne]
     if reading.denies_or_corrects and (said := _last(official)) is not None:
@@ -167,6 +167,8 @@ def _raised(
     if not barred and reading.measured == "confirms":
         return "confirmed", (0.10, 0.15)
     if not barred and not reading.unread and not reading.quotes_failed and dated and (official or enough):
+        if reading.by_words:  # an official page says so, and nobody has read it
+            return "confirmed", (0.0, 0.0)
         if official and enough:
             return "confirmed", (0.15, 0.20)
         return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))
