@@ -124,7 +124,9 @@ class Grammar:
             bare = self._predicates[group].sub(" ", bare)
         out.topic = self._scope.target(bare, names)
         out.topic_words = _words_of(out.topic)
-        out.own_negation = negation_of_words(out.target)
+        negation = negation_of_words(out.target)
+        # A claim that says “will not appeal” is not denied by a page that says the same.
+        out.own_negation = None if negation is not None and negation.search(text) else negation
         out.postpones = self._scope.postpones(text)
         out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None

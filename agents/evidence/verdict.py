@@ -8,7 +8,7 @@ The first verdict that fits applies, in the order of :func:`judged`. ``confirmed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Literal
 
 import msgspec
@@ -202,11 +202,18 @@ def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "
         return "denies" if denied else "supports"
     last, last_denied = (_last(said), _last(denied))
     # An undated page may be newer than any other; one that says the same as the newest word changes nothing.
-    if last_denied is not None and all(w.published is not None and w.published < last_denied for w in said):
+    if last_denied is not None and all(_is_before(w.published, last_denied) for w in said):
         return "denies"
-    if last is not None and all(w.published is not None and w.published < last for w in denied):
+    if last is not None and all(_is_before(w.published, last) for w in denied):
         return "supports"
     return "open"
+
+
+def _is_before(one: datetime | None, other: datetime) -> bool:
+    """Whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
+    if one is None:
+        return False
+    return one + timedelta(days=1) <= other if one.time() == time.min else one < other
 
 
 def _last(of: list[Witness]) -> datetime | None:

@@ -15,6 +15,7 @@ import msgspec
 
 from agents.core.case import Case
 from agents.evidence.amounts import Amounts, share
+from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import tickers_in
 from agents.evidence.stated import telling_of
@@ -33,8 +34,6 @@ _OF_ITSELF = frozenset(
     {"hack", "halt", "bankrupt", "depeg", "resign", "arrest", "liquidate", "raid", "freeze", "layoff", "ban"}
 )
 """Predicates that are specific with their subject alone. Others need their object compared: approved or listed what?"""
-STORY_TIME = timedelta(hours=48)
-"""How old a claim may be that the rules alone take for the denied one; a critic may choose an older one."""
 Kind = Literal["retracted", "superseded"]
 
 
