@@ -74,11 +74,15 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outlet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A medium as texts cite it → its registrable domain. A ``wire`` passes on what its customers pay it to."""
+    """A medium as texts cite it → its registrable domain. A ``wire`` passes on what its customers pay it to.
+
+    ``accounts``: its own on platforms, written as those of an :class:`Entity`.
+    """
 
     name: str
     domain: str
     aliases: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
     wire: bool = False
 
 

@@ -35,6 +35,7 @@ class CarryRules:
         self._sentences: dict[str, tuple[str, str | None]] = {}
         self._told_so: dict[tuple[str, str, str], Told | None] = {}
         self._claimed = Amounts(fold_han(claim.text).lower()).given
+        self._names_somebody = names_subject(fold_han(claim.text))
         parties = tables.entities.parties(claim)
         self._parties = {e.name for e in parties}
         self._venues = {e.name for e in parties if e.kind == "exchange" and claim.event_type == "listing"}
@@ -47,11 +48,26 @@ class CarryRules:
         found = self._told(title, passage, speaker or "")
         # “Rumours that withdrawals have been halted are false”, on a page that states the hack: which of the two it denies
         # takes a reader.
+        if denies and not self._speaks_of_claim(f"{title} {passage}"):
+            return "unrelated"
         if denies:
             return "hedges" if "stated" in found and "negated" not in found else "denies"
         if self._is_of_other_ticker(tickers_in(f"{title} {passage}")):
             return "unrelated"
         return "supports" if "stated" in found else "hedges" if "hedged" in found else "unrelated"
+
+    def _speaks_of_claim(self, text: str) -> bool:
+        """Whether a text names what the claim is about and speaks of its act or its object: only then can words alone deny it."""
+        folded = fold_han(text)
+        if self._names_somebody and not self._names_subject(folded):
+            return False
+        grammar, low = self._tables.grammar, folded.lower()
+        terms = self._tables.event_terms.get(self._claim.event_type, ())
+        return (
+            grammar.speaks_of_act(self._sense, low)
+            or grammar.shares_topic(self._sense, low)
+            or any(t.lower() in low for t in terms)
+        )
 
     def _told(self, title: str, passage: str, speaker: str) -> list[Told]:
         """Return how each sentence that says the claim's verb of the claim's subject puts it, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -43,6 +43,10 @@ PREDICATES: Final[dict[EventType, tuple[str, ...]]] = {
 """Event type → what may be claimed of its subject. Everything else is ``other``."""
 PREDICATE_WORDS: Final = "; ".join(f"{kind}: {', '.join(words)}" for kind, words in PREDICATES.items())
 """The same on one line, for prompts."""
+
+
+STORY_TIME = timedelta(hours=48)
+"""How long an event is reported: what was denied or corrected before that was another one."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

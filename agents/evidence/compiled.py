@@ -56,6 +56,8 @@ class Compiled:
 
     def is_user_content(self, url: str) -> bool:
         """Whether anybody can publish at this address, even on an official domain."""
+        if self.directory.outlet_of_account(url) is not None:
+            return False
         host = host_of(url)
         labels = host.split(".")
         if labels[0] in self._user_labels or any(".".join(labels[n:]) in self._user_hosts for n in range(len(labels))):

@@ -8,9 +8,11 @@ from agents.tables.directory import Directory
 
 
 def owner_of(url: str, directory: Directory) -> str:
-    """Return the owner's key: ``coindesk.com``, ``x.com/circle``, ``sec.gov/1679788``."""
+    """Return the owner's key: ``coindesk.com``, ``x.com/circle``, ``sec.gov/1679788``. A medium's account is the medium."""
     if (number := directory.cik_of(url)) is not None:
         return f"sec.gov/{number}"
+    if (outlet := directory.outlet_of_account(url)) is not None:
+        return outlet.domain
     return directory.account_of(url) or registrable_domain(host_of(url))
 
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from agents.evidence.carry import CarryRules
-from agents.evidence.claim import Claim
+from agents.evidence.claim import STORY_TIME, Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
@@ -20,7 +20,8 @@ from schemas.evidence import Credibility, Page, SearchReference, SearchResult, S
 FRESH_BEFORE = timedelta(days=3)
 """Maximum age at which a page that says the opposite is a denial. An older one tells how things were before."""
 _URL_DATE = re.compile(r"(?<![0-9])(20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
-_TAKEOVER = timedelta(hours=48)
+POST_TIME = timedelta(hours=12)
+"""How long a disowned post is the one that the news repeats. The SEC's own approval came 24 hours after the forged one."""
 _TAKEN_OVER = re.compile(
     r"\baccounts?\b[^.!?]{0,40}\b(?:compromised|hacked|breached|hijacked|taken over)|(?:compromised|hacked|hijacked) account"
     r"|账[号户][^。!?]{0,12}(?:被盗|被黑|遭黑|入侵|盗用|劫持)"
@@ -146,7 +147,9 @@ class Judge:
             and page.host.isascii()
             and not self._tables.is_user_content(result.url)
         )
-        page.credibility = self._tables.credibility.of(page.host, page.official_host)
+        outlet = self._tables.directory.outlet_of_account(result.url)
+        host = page.host if outlet is None else outlet.domain
+        page.credibility = self._tables.credibility.of(host, page.official_host)
         page.trust = _TRUST[page.credibility]
         page.own_page = self._is_claimants_own(page)
         self._attribute(page, material)
@@ -155,10 +158,24 @@ class Judge:
             return page
         page.related = self._is_related(page)
         fresh = page.age is None or page.age <= FRESH_BEFORE
-        denies = page.related and self._tables.grammar.denies(self._sense, page.heading, page.body, fresh=fresh)
+        denies = (
+            page.related
+            and not self._is_before_story(page)
+            and self._tables.grammar.denies(self._sense, page.heading, page.body, fresh=fresh)
+        )
         passage = page.passage or result.snippet
         page.stance = self._carry.stance(result.title, passage, speaker=page.speaker, denies=denies)
         return page
+
+    def _is_before_story(self, page: JudgedPage) -> bool:
+        """Whether a page is too old to deny this event: what it denies was another one.
+
+        A page that calls an account's post false speaks of that post: of one that the next day confirms it says nothing.
+        """
+        if page.age is None:
+            return False
+        disowns = not self._sense.account_hack and _TAKEN_OVER.search(page.text.casefold()) is not None
+        return page.age > (POST_TIME if disowns else STORY_TIME)
 
     def _attribute(self, page: JudgedPage, material: Material) -> None:
         url, directory = page.result.url, self._tables.directory
@@ -194,7 +211,9 @@ class Judge:
     def _reports_takeover(self, report: JudgedPage, page: JudgedPage, names: list[str]) -> bool:
         if report.trust < _TRUST["medium"] or (self._tables.is_user_content(report.result.url) and not report.official):
             return False
-        near = report.published is None or page.published is None or abs(report.published - page.published) <= _TAKEOVER
+        near = (
+            report.published is None or page.published is None or abs(report.published - page.published) <= STORY_TIME
+        )
         low = report.text.casefold()
         return near and _TAKEN_OVER.search(low) is not None and any(n in low for n in names)
 

@@ -124,7 +124,9 @@ class Grammar:
             bare = self._predicates[group].sub(" ", bare)
         out.topic = self._scope.target(bare, names)
         out.topic_words = _words_of(out.topic)
-        out.own_negation = negation_of_words(out.target)
+        negation = negation_of_words(out.target)
+        # A claim that says “will not appeal” is not denied by a page that says the same.
+        out.own_negation = None if negation is not None and negation.search(text) else negation
         out.postpones = self._scope.postpones(text)
         out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None
@@ -156,6 +158,12 @@ class Grammar:
     def speaks_of(self, claim: ClaimSense, text: str) -> bool:
         """Whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
+
+    def speaks_of_act(self, claim: ClaimSense, text: str) -> bool:
+        """Whether a text (folded, in lower case) uses a verb of the claim, a synonym, or one that rules it out."""
+        groups = {*claim.groups, *claim.negated, *claim.says}
+        ruled_out = any(g in groups and p.search(text) for g, p in self._antonyms.items())
+        return self.speaks_of(claim, text) or self.says(claim, text) or ruled_out
 
     def says(self, claim: ClaimSense, text: str) -> bool:
         """Whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""

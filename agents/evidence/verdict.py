@@ -8,7 +8,7 @@ The first verdict that fits applies, in the order of :func:`judged`. ``confirmed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Literal
 
 import msgspec
@@ -132,8 +132,8 @@ def _verdict(
     official: list[Witness],
     reading: Reading,
 ) -> tuple[Verdict, tuple[float, float]]:
-    # Beside a critic, a denial that the word rules alone read disputes; without one, an official page bears it out.
-    borne = [w for w in denies if w.quoted or (reading.by_words and w.official)]
+    # A denial that the word rules alone read disputes, whoever speaks: nobody has read the page.
+    borne = [w for w in denies if w.quoted]
     word = _last_word(official, [w for w in borne if w.speaker is not None])
     others = [w for w in denies if w.speaker is None or w not in borne]
     if reading.denies_or_corrects and (said := _last(official)) is not None:
@@ -167,6 +167,8 @@ def _raised(
     if not barred and reading.measured == "confirms":
         return "confirmed", (0.10, 0.15)
     if not barred and not reading.unread and not reading.quotes_failed and dated and (official or enough):
+        if reading.by_words:  # an official page says so, and nobody has read it
+            return "confirmed", (0.0, 0.0)
         if official and enough:
             return "confirmed", (0.15, 0.20)
         return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))
@@ -200,11 +202,18 @@ def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "
         return "denies" if denied else "supports"
     last, last_denied = (_last(said), _last(denied))
     # An undated page may be newer than any other; one that says the same as the newest word changes nothing.
-    if last_denied is not None and all(w.published is not None and w.published < last_denied for w in said):
+    if last_denied is not None and all(_is_before(w.published, last_denied) for w in said):
         return "denies"
-    if last is not None and all(w.published is not None and w.published < last for w in denied):
+    if last is not None and all(_is_before(w.published, last) for w in denied):
         return "supports"
     return "open"
+
+
+def _is_before(one: datetime | None, other: datetime) -> bool:
+    """Whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
+    if one is None:
+        return False
+    return one + timedelta(days=1) <= other if one.time() == time.min else one < other
 
 
 def _last(of: list[Witness]) -> datetime | None:

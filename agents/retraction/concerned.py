@@ -8,21 +8,23 @@ the news denies. A model may choose among the candidates; without a choice, thos
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 import msgspec
 
 from agents.core.case import Case
-from agents.evidence.amounts import share
+from agents.evidence.amounts import Amounts, share
+from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import tickers_in
 from agents.evidence.stated import telling_of
-from agents.retraction.statement import Statement
+from agents.retraction.statement import DeniedPart, Statement, speaks_of
 from agents.text.matching import fold_han
 from schemas.effects import EarlierClaim, FindConcerned
 from schemas.events import ConcernedSignal
 from schemas.ids import signal_id
+from schemas.signals import NO_ASSET
 
 MAX_CANDIDATES = 12
 """Maximum candidates shown to a critic: ``same_claim`` first, then the newest."""
@@ -36,11 +38,16 @@ Kind = Literal["retracted", "superseded"]
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier claim that may be meant. ``same_claim``: by the rules, this news denies or corrects it."""
+    """An earlier claim that may be meant. ``same_claim``: by the rules, this news denies or corrects it.
+
+    ``denied``: the predicates of it that the news denies; ``right``: the figures that the news puts in place of its own.
+    """
 
     claim: EarlierClaim
     kind: Kind
     same_claim: bool
+    denied: frozenset[str] = frozenset()
+    right: frozenset[float] = frozenset()
 
 
 def question(case: Case) -> FindConcerned | None:
@@ -69,15 +76,24 @@ def candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, .
     news, tables = _statement_of(case), compiled(case.config.tables)
     about = [c for c in claims if c.asset in asked.assets and asked.since <= c.as_of <= asked.as_of]
     found = [
-        c for claim in about if claim.case_id != case.case_id and (c := _candidate(news, claim, tables)) is not None
+        c
+        for claim in about
+        if claim.case_id != case.case_id and (c := _candidate(news, claim, tables, case.as_of)) is not None
     ]
     best = sorted(found, key=lambda c: (c.same_claim, c.claim.as_of, c.claim.case_id), reverse=True)[:MAX_CANDIDATES]
     return tuple(sorted(best, key=lambda c: (c.claim.as_of, c.claim.case_id)))
 
 
-def chosen(case: Case, given: Sequence[Candidate], numbers: Collection[int] | None) -> tuple[ConcernedSignal, ...]:
-    """Return the signals of the candidates chosen by number (from 1); without a choice, those of ``same_claim``."""
-    meant = [c for n, c in enumerate(given, start=1) if (c.same_claim if numbers is None else n in numbers)]
+def chosen(
+    case: Case, given: Sequence[Candidate], numbers: Collection[int] | None, pages: Sequence[str]
+) -> tuple[ConcernedSignal, ...]:
+    """Return the signals of the candidates chosen by number (from 1); without a choice, those of ``same_claim``.
+
+    ``pages``: the texts of the pages that support the news. What none of them speaks of is not retracted.
+    """
+    tables = compiled(case.config.tables)
+    picked = [c for n, c in enumerate(given, start=1) if (c.same_claim if numbers is None else n in numbers)]
+    meant = [c for c in picked if is_borne_out(c, pages, tables)]
     return tuple(
         ConcernedSignal(
             signal_id=signal_id(case.run_id, c.claim.case_id),
@@ -114,25 +130,35 @@ def _names(case: Case, news: Statement) -> tuple[str, ...]:
     return tuple(sorted(n for n in {*names, fold_han(case.draft.entity or "").lower()} if len(n) > 1))
 
 
-def _candidate(news: Statement, claim: EarlierClaim, tables: Compiled) -> Candidate | None:
+def _candidate(news: Statement, claim: EarlierClaim, tables: Compiled, as_of: datetime) -> Candidate | None:
     earlier = Statement(tables, claim.text, entity=claim.entity, asset=claim.asset)
     party = _party(news, earlier)
     if party == "other" or earlier.low == news.low:
         return None
     if news.correction:
-        return _corrected(news, earlier, claim) if not earlier.denial else None
-    if earlier.denial != news.refutes_denial or not _same_matter(news, earlier):
+        return _corrected(news, earlier, claim, as_of) if not earlier.denial else None
+    if earlier.denial != news.refutes_denial:
         return None
-    same = party == "same" and _likeness(news, earlier) >= ENOUGH
-    return Candidate(claim=claim, kind="retracted", same_claim=same)
+    parts = [p for p in news.parts if _same_matter(p, earlier)]
+    if not parts:
+        return None
+    part = max(parts, key=lambda p: _likeness(p, news, earlier))
+    recent = as_of - claim.as_of <= STORY_TIME
+    same = party == "same" and recent and _likeness(part, news, earlier) >= ENOUGH
+    return Candidate(claim=claim, kind="retracted", same_claim=same, denied=part.predicates & earlier.predicates)
 
 
-def _corrected(news: Statement, earlier: Statement, claim: EarlierClaim) -> Candidate | None:
-    told, wrong, right = earlier.amounts.all, news.amounts.wrong, news.amounts.given
+def _corrected(news: Statement, earlier: Statement, claim: EarlierClaim, as_of: datetime) -> Candidate | None:
+    told, wrong, right = earlier.amounts.all, news.corrected.wrong, news.corrected.given
     if not told or (news.predicates and earlier.predicates and not news.predicates & earlier.predicates):
         return None
-    same = share(told, wrong) if wrong else not share(told, right)
-    return Candidate(claim=claim, kind="superseded", same_claim=True) if same else None
+    if wrong:
+        same = share(told, wrong)
+    else:  # No wrong figure is named: only the same object, reported within the story's time, can be meant.
+        about = news.parts[0]
+        recent = as_of - claim.as_of <= STORY_TIME
+        same = recent and not share(told, right) and _likeness(about, news, earlier) >= ENOUGH
+    return Candidate(claim=claim, kind="superseded", same_claim=True, right=right) if same else None
 
 
 def _party(news: Statement, earlier: Statement) -> Literal["same", "unclear", "other"]:
@@ -152,28 +178,40 @@ def _unlisted(one: Statement) -> frozenset[str]:
     return frozenset({one.entity}) if one.entity and one.primary is None and len(one.entity) > 2 else frozenset()
 
 
-def _same_matter(news: Statement, earlier: Statement) -> bool:
-    if news.denied and earlier.predicates and not news.denied & earlier.predicates:
+def _same_matter(part: DeniedPart, earlier: Statement) -> bool:
+    if part.predicates and earlier.predicates and not part.predicates & earlier.predicates:
         return False
-    if (
-        "hack" in news.denied
-        and news.denied & earlier.predicates == {"hack"}
-        and earlier.account != news.denies_account
-    ):
+    if part.predicates & earlier.predicates == {"hack"} and earlier.account != part.account:
         return False
     told = earlier.amounts.all
-    return not news.denied_amounts or not told or share(news.denied_amounts, told)
+    return not part.amounts or not told or share(part.amounts, told)
 
 
-def _likeness(news: Statement, earlier: Statement) -> float:
-    """Return the share of the denied statement that the earlier claim contains, 0–1."""
-    shared = news.denied & earlier.predicates
-    if news.denied and not shared:
+def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
+    """Return the share of what is denied that the earlier claim contains, 0–1; 0 where only a verb is left to compare."""
+    shared = part.predicates & earlier.predicates
+    if part.predicates and not shared:
         return 0.0
     if shared & _OF_ITSELF:
         return 1.0
     if news.cjk == earlier.cjk:
-        return len(news.words & earlier.told) / len(news.words) if news.words else 1.0
+        if part.words:
+            return len(part.words & earlier.told) / len(part.words)
+        return 1.0 if _share_object(news, earlier) else 0.0
     # Across languages the verb counts as well: terms that the tables know in one language may be missing in the other.
-    said, told = len(news.concepts) + len(news.denied), len(news.concepts & earlier.concepts) + len(shared)
-    return told / said if said else 1.0
+    said, told = len(part.concepts) + len(part.predicates), len(part.concepts & earlier.concepts) + len(shared)
+    return told / said if _share_object(news, earlier) else 0.0
+
+
+def _share_object(news: Statement, earlier: Statement) -> bool:
+    """Whether both name one more party than the one that acts, or a coin that is not its own: what was done to whom."""
+    both = frozenset(news.entities) & frozenset(earlier.entities) - {news.primary, earlier.primary}
+    return bool(both) or (news.asset == earlier.asset != NO_ASSET and not news.own)
+
+
+def is_borne_out(candidate: Candidate, pages: Iterable[str], tables: Compiled) -> bool:
+    """Whether the text of a page that supports the news speaks of what this candidate claimed: only that is retracted."""
+    texts = [fold_han(text).lower() for text in pages]
+    if candidate.kind == "superseded":
+        return any(share(Amounts(text).given, candidate.right) for text in texts)
+    return not candidate.denied or any(speaks_of(tables, candidate.denied, text) for text in texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from agents.evidence.amounts import Amounts
@@ -36,8 +37,18 @@ _PLAIN = frozenset(stem(word) for word in re.findall(r"\w+", _PLAIN_WORDS))
 _BYSTANDERS = frozenset({"court", "network"})
 
 
+class DeniedPart(NamedTuple):
+    """One thing that a text denies: its predicates and amounts, whether an account did it, the words and terms of its object."""
+
+    predicates: frozenset[str]
+    amounts: frozenset[float]
+    account: bool
+    words: frozenset[str]
+    concepts: frozenset[str]
+
+
 class Statement(Telling):
-    """The parsed statement of one text. ``denied`` holds the predicates that it says did not happen."""
+    """The parsed statement of one text. ``parts``: what it denies, thing by thing; one without predicates where it denies nothing."""
 
     def __init__(self, tables: Compiled, text: str, *, entity: str | None, asset: str) -> None:
         super().__init__(tables, text)
@@ -52,12 +63,10 @@ class Statement(Telling):
         self.predicates = frozenset(_spoken(tables, (*whole.groups, *whole.negated), self.low))
         self.account = whole.account_hack
         parts = self._denied_parts(tables) if self.denial or self.refutes_denial else []
-        self.denied = frozenset(p for part in parts for p in part[1])
-        about = " ; ".join(part[0] for part in parts) if parts else self.low
-        self.denied_amounts = Amounts(about).given if parts else frozenset[float]()
-        self.denies_account = any(part[2] for part in parts)
-        self.words, self.concepts = self._words(tables, about), _concepts(tables, about)
-        self.told = self.words | frozenset(tables.grammar.sense(self._names.sub(" ; ", self.low)).target)
+        self.parts = tuple(self._part(tables, *part) for part in _compound(parts) or [(self.low, (), False)])
+        self.concepts = frozenset[str]().union(*(part.concepts for part in self.parts))
+        words = self._words(tables, " ; ".join(part[0] for part in parts) if parts else self.low)
+        self.told = words | frozenset(tables.grammar.sense(self._names.sub(" ; ", self.low)).target)
 
     @property
     def parties(self) -> frozenset[str]:
@@ -82,10 +91,38 @@ class Statement(Telling):
             found = [(self.low, groups, False)]
         return found
 
+    def _part(self, tables: Compiled, about: str, groups: tuple[str, ...], account: bool) -> DeniedPart:
+        denied = self.denial or self.refutes_denial
+        return DeniedPart(
+            predicates=frozenset(groups),
+            amounts=Amounts(about).given if denied else frozenset(),
+            account=account,
+            words=self._words(tables, about),
+            concepts=_concepts(tables, about),
+        )
+
     def _words(self, tables: Compiled, text: str) -> frozenset[str]:
         bare = self._names.sub(" ; ", text)
         topic = tables.grammar.sense(_SAID.sub(" ; ", bare)).topic
         return frozenset(w for w in topic if w not in _PLAIN and not w[:1].isdigit())
+
+
+_Denied = tuple[str, tuple[str, ...], bool]
+
+
+def _compound(parts: list[_Denied]) -> list[_Denied]:
+    """Return the denied clauses, joined unless each has predicates of its own: only then are they several denials."""
+    known = [set(groups) for _, groups, _ in parts]
+    apart = all(known) and all(not a & b for n, a in enumerate(known) for b in known[:n])
+    if apart or not parts:
+        return parts
+    text = " ; ".join(clause for clause, _, _ in parts)
+    return [(text, tuple(dict.fromkeys(g for _, gs, _ in parts for g in gs)), any(account for *_, account in parts))]
+
+
+def speaks_of(tables: Compiled, groups: Iterable[str], text: str) -> bool:
+    """Whether a text (folded, in lower case) uses a verb of one of the groups."""
+    return bool(_spoken(tables, groups, text))
 
 
 def _spoken(tables: Compiled, groups: Iterable[str], text: str) -> tuple[str, ...]:

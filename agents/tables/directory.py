@@ -35,6 +35,7 @@ class Directory:
         self._outlets = {_key(n): o for o in tables.outlets for n in (o.name, *o.aliases)}
         self._outlet_hosts = {o.domain: o for o in tables.outlets}
         self._outlet_pattern = words_regex(self._outlets)
+        self._outlet_accounts = {a: o for o in tables.outlets for a in o.accounts}
 
     def entities_of_host(self, host: str) -> tuple[Entity, ...]:
         """Return whose host it is: the entities of the longest listed domain that it lies on; several share europa.eu.
@@ -159,6 +160,10 @@ class Directory:
             if meant:
                 return self._outlets[_key(name)]
         return None
+
+    def outlet_of_account(self, url: str) -> Outlet | None:
+        """Return the medium whose own account publishes at an address of a platform."""
+        return self._outlet_accounts.get(self.account_of(url) or "")
 
     def outlet_of_host(self, host: str) -> Outlet | None:
         """Return the medium or press wire that a host belongs to; its ``wire`` tells which."""

@@ -66,13 +66,18 @@ class CritiqueEvidence:
             timeliness=said.timeliness,
         )
         judged = judged_case(case, critique=critique)
-        concerned = chosen(case, earlier, said.concerned) if is_believed(judged) else ()
+        concerned = chosen(case, earlier, said.concerned, _supporting(judged)) if is_believed(judged) else ()
         return msgspec.structs.replace(
             critique,
             unquoted=unquoted_in(judged.heard),
             concerned=concerned,
             route="retract" if concerned else "synthesize",
         )
+
+
+def _supporting(judged: Judged) -> list[str]:
+    pages = [h.reference for h in judged.heard if h.stance == "supports"]
+    return [f"{p.title}\n{p.passage or p.snippet}" for p in pages]
 
 
 def is_believed(judged: Judged) -> bool:

@@ -282,3 +282,18 @@ def test_the_claim_of_a_case_is_its_news_and_its_triage() -> None:
     assert (of.text, of.event_type, of.asset, of.as_of, of.source_url, of.language) == (
         "Kraken adds LUM", "listing", "LUM", NOW, "https://n.example/1", "en"
     )  # fmt: skip
+
+
+def test_a_mediums_own_account_is_the_medium_and_anybody_elses_is_nobody() -> None:
+    of = claim("Kraken lists LUM", "listing", "LUM", "Kraken")
+    texts = ("Kraken lists LUM for spot trading today, according to a notice of the exchange.",) * 2
+    urls = ("https://x.com/CoinDesk/status/1", "https://x.com/coindesk_lum/status/1")
+    pages = [
+        SearchResult(
+            title=f"Kraken lists LUM {n}", url=u, domain="", snippet=f"{t} ({n})", score=0.9, published_at=None
+        )
+        for n, (u, t) in enumerate(zip(urls, texts, strict=True))
+    ]
+    found = {r.owner: r.source_credibility for r in assess(of, pages, query="q", snapshot=SNAPSHOT).references}
+    assert found["coindesk.com"] in {"high", "medium"}
+    assert found.get("x.com/coindesk_lum", "low") in {"low", "unknown"}

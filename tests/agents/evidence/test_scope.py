@@ -33,7 +33,7 @@ def stance(claim: str, event_type: str, asset: str, text: str, url: str = "https
         ("Kraken lists LUM today. The exchange denied that the founder of the token had paid for it.", "supports"),
         ("Kraken lists LUM today. It denied that the step was due to pressure from market makers.", "supports"),
         ("Reports of a listing of LUM at Kraken were denied by two of its officers on Monday morning.", "denies"),
-        ("Kraken denied the report. It said nothing more about LUM on Monday, and nobody answered.", "denies"),
+        ("Kraken denied the report. It said nothing more about LUM on Monday, and nobody answered.", "unrelated"),
         ("Asked about LUM, Kraken did not rule out a listing but would not say when it might happen.", "unrelated"),
         ("Kraken 否认推迟上线 LUM 的传言, 表示交易将于今日晚间如期开放, 充值通道已经开启。", "unrelated"),
         ("Kraken 否认将上线 LUM, 称网上流传的公告截图系伪造, 提醒用户注意防范诈骗风险。", "denies"),

@@ -75,6 +75,10 @@ def test_entities_are_found_by_whole_names_in_zh_and_en(text: str, names: list[s
         ("Kraken adds token LUM", "listing", "LUM", "kraken.com", "sec.gov"),
         ("Tether freezes wallets", "regulation", "USDT", "tether.to", "ethereum.org"),
         ("Ethereum completes the Merge", "product", "ETH", "ethereum.org", "sec.gov"),
+        ("Do Kwon sentenced to 15 years in prison", "regulation", "LUNA", "justice.gov", "sfc.hk"),
+        ("SafeMoon 前 CEO 被判处 8 年监禁", "regulation", "SFM", "justice.gov", "sfc.hk"),
+        ("금융정보분석원, 업비트 영업 일부정지", "regulation", "UNKNOWN", "kofiu.go.kr", "sec.gov"),
+        ("金融庁、暗号資産の規制を見直し", "regulation", "UNKNOWN", "fsa.go.jp", "sec.gov"),
         ("Bybit lists NOVA despite an SEC warning", "listing", "NOVA", "bybit.com", "sec.gov"),
     ],
 )

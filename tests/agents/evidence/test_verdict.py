@@ -164,9 +164,10 @@ def test_a_denial_that_only_the_word_rules_read_disputes_at_most() -> None:
     assert verdict(official(1), press(2, "denies", quoted=False)) == "disputed"
 
 
-def test_without_a_critic_only_an_official_page_refutes() -> None:
+def test_without_a_critic_no_page_refutes_and_none_raises() -> None:
     assert verdict(press(1, "denies", quoted=False), by_words=True) == "disputed"
-    assert verdict(official(1, "denies", quoted=False), by_words=True) == "refuted"
+    assert verdict(official(1, "denies", quoted=False), by_words=True) == "disputed"
+    assert verdict(official(1), by_words=True, measured="contradicts") == "refuted"
 
 
 def test_what_is_undated_supports_but_does_not_alone_confirm() -> None:
@@ -223,7 +224,7 @@ def test_a_bar_leaves_likely_at_most(bar: dict[str, Any]) -> None:
 
 
 def test_what_a_critic_should_have_read_and_did_not_is_lowered_as_by_words_and_never_raised() -> None:
-    assert verdict(official(1, "denies", quoted=False), by_words=True, unread=True) == "refuted"
+    assert verdict(official(1, "denies", quoted=False), by_words=True, unread=True) == "disputed"
     assert verdict(official(1, quoted=False, **OLD), by_words=True, unread=True) == "stale"
     found = judged([official(1, quoted=False), press(2, quoted=False)], Reading(by_words=True, unread=True))
     assert (found.verdict, found.low, found.high) == ("likely", 0.0, 0.0)
@@ -257,7 +258,7 @@ def test_words_alone_confirm_by_an_official_page_and_never_by_counting() -> None
     three = [press(n, quoted=False) for n in (1, 2, 3)]
     assert verdict(*three, by_words=True) == "likely"
     found = judged([official(9, quoted=False), *three], Reading(by_words=True))
-    assert (found.verdict, found.low, found.high) == ("confirmed", 0.0, 0.05)
+    assert (found.verdict, found.low, found.high) == ("confirmed", 0.0, 0.0)
 
 
 hours = st.sampled_from([None, 1, 2, 31 * 24])
@@ -307,7 +308,9 @@ def test_nothing_is_confirmed_that_nobody_supports(found: list[Witness], reading
     judgement = judged(found, reading)
     if judgement.verdict in ACTED_ON:
         assert judgement.supporting_sources or reading.measured == "confirms"
-    assert judgement.verdict != "confirmed" or judgement.high > 0
+    assert judgement.verdict != "confirmed" or judgement.high > 0 or reading.by_words
+    if reading.by_words and reading.measured is None:
+        assert judgement.high <= 0
     assert judgement.low <= judgement.high <= 0.20
     assert judgement == judged(list(reversed(found)), reading)
 

@@ -139,7 +139,7 @@ def test_a_denial_that_only_the_word_rules_read_disputes_even_on_the_partys_own_
     page = official(1, "We lost nothing at all on Monday, and no customer money is gone.", stance="denies")
     assert judge((page, None)).verdict == "disputed"
     assert judge((page, says(page, "denies"))).verdict == "refuted"
-    assert read([page], None).verdict == "refuted"
+    assert read([page], None).verdict == "disputed"
 
 
 def test_a_denial_by_a_reported_spokesperson_is_the_partys_and_one_by_others_is_the_presss() -> None:
@@ -268,7 +268,7 @@ def test_what_a_critic_should_have_read_and_did_not_is_likely_at_most_and_raises
     assert read(pages, None).verdict == "confirmed"
     found = read(pages, None, unread=True)
     assert (found.verdict, found.low, found.high) == ("likely", 0.0, 0.0)
-    assert read([replace(p, stance="denies") for p in pages], None, unread=True).verdict == "refuted"
+    assert read([replace(p, stance="denies") for p in pages], None, unread=True).verdict == "disputed"
     assert read([], None, unread=True).verdict == "unconfirmed"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.retraction import candidates, question
+from agents.retraction import candidates, chosen, question
 from agents.specification import START, case_after, opened
 from agents.tables import load_tables
 from schemas.config import Snapshot
@@ -363,3 +363,66 @@ def test_of_many_candidates_those_of_the_same_claim_are_kept() -> None:
     found = candidates(case_of(WALMART_DENIES), many)
     assert len(found) == 12 and all(c.same_claim for c in found)
     assert [c.claim.as_of for c in found] == sorted(c.claim.as_of for c in found)
+
+
+STRATEGY = (
+    Text("Strategy buys 8,178 BTC for $836 million", "Strategy", "BTC"),
+    Text("Strategy 增持 487 枚比特币, 斥资 4,990 万美元", "Strategy", "BTC"),
+)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Strategy bought 130 BTC for $11.7 million; it revised its yearly BTC yield target",
+        "Strategy bought 130 BTC for $11.7 million and revised its yearly target to 30%",
+        "Strategy 以 1,170 万美元买入 130 枚比特币; 公司修正了年度收益率目标",
+        "Strategy bought 1,300 BTC for $117 million, up from 8,178 BTC a week before; it amended its charter",
+    ],
+)
+def test_a_true_report_that_revises_something_else_retracts_no_earlier_purchase(text: str) -> None:
+    found = candidates(case_of(Text(text, "Strategy", "BTC")), [claim(t, n) for n, t in enumerate(STRATEGY)])
+    assert [c for c in found if c.same_claim] == []
+
+
+HACKED = Text("Binance hot wallet hacked, $200M drained", "Binance", "BNB")
+HALTED = Text("Binance halts withdrawals for all users", "Binance", "BNB")
+BOTH_DENIED = Text(
+    "Binance denies that its hot wallet was hacked; reports that it halted withdrawals are false", "Binance", "BNB"
+)
+
+
+@pytest.mark.security
+def test_of_a_compound_denial_only_what_the_evidence_denies_is_retracted() -> None:
+    case = case_of(BOTH_DENIED)
+    found = candidates(case, [claim(HACKED, 1), claim(HALTED, 2)])
+    assert [c.same_claim for c in found] == [True, True]
+    said = "Binance: our hot wallet was not hacked and funds are safe."
+    assert [c.of_case for c in chosen(case, found, None, [said])] == ["case-1"]
+    assert [c.of_case for c in chosen(case, found, (1, 2), [said])] == ["case-1"]
+    assert len(chosen(case, found, None, [said, "Binance never halted withdrawals."])) == 2
+    assert chosen(case, found, None, []) == ()
+
+
+@pytest.mark.security
+def test_a_denial_of_these_days_does_not_concern_an_event_of_last_week_by_the_rules_alone() -> None:
+    denial = Text("Binance denies that its hot wallet was hacked", "Binance", "BNB")
+    old = claim(HACKED, 1, as_of=START - timedelta(days=9))
+    found = candidates(case_of(denial), [old, claim(HACKED, 2)])
+    assert [c.same_claim for c in found] == [False, True]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("text", ["OKX denies that it has acquired", "OKX 否认收购", "OKX: not acquired, that is fake"])
+def test_a_verb_alone_names_no_claim(text: str) -> None:
+    bought = Text("OKX acquires a custodian for $40 million", "OKX", "OKB")
+    found = candidates(case_of(Text(text, "OKX", "OKB")), [claim(bought, 1)])
+    assert [c.same_claim for c in found] == [False]
+
+
+def test_a_correction_is_borne_out_by_a_page_that_gives_the_right_figure() -> None:
+    case = case_of(Text("Correction: Bybit lost 401,000 ETH, not 500,000 ETH", "Bybit", "ETH"))
+    found = candidates(case, [claim(Text("Bybit hacked, 500,000 ETH moved out of a cold wallet", "Bybit", "ETH"), 1)])
+    assert [c.kind for c in chosen(case, found, None, ["Bybit: 401,000 ETH were taken"])] == ["superseded"]
+    assert chosen(case, found, None, ["Bybit: withdrawals are open"]) == ()

@@ -298,7 +298,7 @@ def test_a_case_that_gives_up_after_the_party_denied_it_suggests_no_order(
     found = replace(searched("critique"), findings=replace(findings(1), references=(page,)))
     end = StepFailed(step="critique", failure=DOWN, attempt=3, outcome="give_up")
     signal = given(opened(NEWS), triaged(), no_memory, planned(), found, end, config=deep).told().event.signal
-    assert (signal.verdict, signal.action, signal.confidence) == ("refuted", "observe", 0.2)
+    assert (signal.verdict, signal.action, signal.confidence) == ("disputed", "observe", 0.5)
 
 
 def test_a_case_that_gives_up_after_a_search_says_that_it_was_not_answered(deep, triaged, no_memory, planned, searched):
