@@ -38,6 +38,8 @@ SAME = 0.02
 """Relative difference up to which two amounts are equal, since reports round."""
 TENTH = 0.1
 """Relative difference up to which a page's figure is the claimed one."""
+ROUND = 0.15
+"""The same for a large figure of one digit: “$100M” is what a first report makes of 114."""
 ABOVE = 1.5
 """“More than 800 million” is borne out by 914 million; by what is half as much again it is another figure."""
 _AT_LEAST = re.compile(
@@ -47,7 +49,7 @@ _AT_LEAST = re.compile(
 _AT_MOST = re.compile(
     r"(?:\b(?:up to|at most|less than|under|below|no more than|a maximum of)|至多|最多|不超过?|不足|低于|不到)\s?(?:about |约)?(?:us|hk)?[$€£¥]?\s?$"
 )
-_OR_MORE = re.compile(r"\s?(?:以上|を超|[多余]|\+|or more\b|plus\b|이상)")
+_OR_MORE = re.compile(r"\s?(?:以上|を?超(?!\s?\d)|[多余]|\+|or more\b|plus\b|이상)")
 _TO = re.compile(r"\s?(-|to|至|到|and)\s?")
 _SIGNS = {"$": "usd", "€": "€", "£": "£", "¥": "¥", "₩": "krw", "₿": "btc", "₹": "₹"}
 _OTHER_DOLLAR = re.compile(r"(?<![a-z])(?:hk|nt|a|c|s|r)$")
@@ -92,6 +94,7 @@ _WORD_NUMERAL = re.compile(
     rf"(?<!half )\b({'|'.join(_WORD_DIGITS)})( hundred)?[ -](?=(?:million|billion|trillion|thousand)\b)"
 )
 _HALF = re.compile(r"\bhalf a (?=million\b|billion\b|trillion\b)")
+_FRACTION = re.compile(r"(?<![\d/.])([1-3])[/⁄]([248])(?![\d/])(?=\s?(?:%|percent|of a percent|个?百分点))")
 _KOREAN = re.compile(r"(?<=\d)\s?([만억조])")
 _KOREAN_SCALE = {"만": "万", "억": "亿", "조": "万亿"}
 _SOME_MORE = re.compile(rf"({_NUMBER})\s?[多余几]\s?({_HAN_SCALE})")
@@ -155,8 +158,9 @@ class Figure(msgspec.Struct, frozen=True):
     unit: str
 
     def agrees(self, other: Figure) -> bool:
-        """Whether the two figures can be one, up to a tenth. Their units are compared by the caller."""
-        return self.low * (1 - TENTH) <= other.high and other.low * (1 - TENTH) <= self.high
+        """Whether the two figures can be one, up to a tenth, a round one a little more. The caller compares their units."""
+        least = 1 - (ROUND if _is_round(self.value) or _is_round(other.value) else TENTH)
+        return self.low * least <= other.high and other.low * least <= self.high
 
 
 def figures(text: str) -> tuple[Figure, ...]:
@@ -180,12 +184,16 @@ def figures(text: str) -> tuple[Figure, ...]:
         if found and (join := _TO.fullmatch(plain, found[-1][1], start)) is not None:
             first, _ = found[-1]
             between = join[1] != "and" or "between" in plain[max(0, start - 2 * _REACH) : start]
-            if between and (first.unit in {"", unit} or unit == ""):
+            if between and (first.unit in {"", unit} or (unit == "" and match["scale"])):
                 found.pop()
                 figure = _range(first, figure, _scale(match["scale"]))
         found.append((figure, end))
         at = max(at, end)
     return tuple(f for f, _ in found if f.unit)
+
+
+def _is_round(value: float) -> bool:
+    return value >= _PLAIN_FROM and float(f"{value:.0e}") == value
 
 
 def differing(claimed: Sequence[Figure], told: Sequence[Figure]) -> tuple[Figure, Figure] | None:
@@ -257,6 +265,7 @@ def _digits(text: str) -> str:
     """Return the text with its numerals in digits: “three hundred million” and 三亿 as 300 million, 4000多万 as 超4000万."""
     plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], text)
     plain = _HALF.sub("0.5 ", _WORD_NUMERAL.sub(_of_words, plain))
+    plain = _FRACTION.sub(lambda m: f"{int(m[1]) / int(m[2]):g}", plain)
     plain = _KOREAN.sub(lambda m: _KOREAN_SCALE[m[1]], plain)
     return _SOME_MORE.sub(r"超\1\2", plain)
 

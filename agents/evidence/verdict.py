@@ -136,8 +136,8 @@ def _verdict(
     borne = [w for w in denies if w.quoted or (reading.by_words and w.official)]
     word = _last_word(official, [w for w in borne if w.speaker is not None])
     others = [w for w in denies if w.speaker is None or w not in borne]
-    if (reading.denies_or_corrects or not reading.by_words) and (said := _last(official)) is not None:
-        # What others reported before the party's own word is of before it: the state that it changes, or what it denies.
+    if reading.denies_or_corrects and (said := _last(official)) is not None:
+        # What was reported before a party denied it is what it denies, and denies nothing of that.
         others = [w for w in others if w.published is None or w.published >= said]
     if measured := reading.measured == "confirms":
         # A figure stands whatever the press says.
