@@ -11,7 +11,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.owners import addresses_of, owner_of, owners_of
-from agents.evidence.passages import passage_of
+from agents.evidence.passages import corrects_itself, passage_of
 from agents.evidence.stance import READ_LIMIT
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
@@ -158,7 +158,15 @@ class Judge:
         denies = page.related and self._tables.grammar.denies(self._sense, page.heading, page.body, fresh=fresh)
         passage = page.passage or result.snippet
         page.stance = self._carry.stance(result.title, passage, speaker=page.speaker, denies=denies)
+        if page.stance == "supports" and self._is_corrected(page, material):
+            page.stance = "hedges"
         return page
+
+    def _is_corrected(self, page: JudgedPage, material: Material) -> bool:
+        # Words alone do not know what a page takes back of itself. News that denies or corrects is told in such words.
+        if self._claim.modality in {"denied", "corrected"}:
+            return False
+        return corrects_itself(f"{page.result.title}\n{material.text}")
 
     def _attribute(self, page: JudgedPage, material: Material) -> None:
         url, directory = page.result.url, self._tables.directory
