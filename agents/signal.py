@@ -187,6 +187,8 @@ def evidence_of(heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
             independent=h.reference.independent,
             published_at=h.reference.published_at,
             quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
+            figure=h.figures[0] if h.figures else None,
+            claimed=h.figures[1] if h.figures else None,
         )
         for h in heard
     )

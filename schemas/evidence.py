@@ -11,6 +11,10 @@ Stance = Literal["supports", "denies", "hedges", "unrelated"]
 """What a page says of the claim. A hedge (unconfirmed, rumour) gives no support and is no denial."""
 ReadStance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
 """What a critic may read on a page. ``earlier``: the same story, told of an event more than 30 days before."""
+Slot = Literal["agrees", "differs", "silent"]
+"""One part of the claim on a page. ``silent``: the page does not speak of it."""
+PageSays = Literal["affirms", "denies", "hedges", "nothing"]
+"""What a page says of the claim's event. A hedge is a rumour, or unnamed people."""
 Credibility = Literal["high", "medium", "low", "unknown"]
 
 
@@ -66,6 +70,9 @@ class PageStance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``quote`` is verbatim from the title or the passage, None for an unrelated page. ``cites`` is whom the page itself names
     as its source. ``amount``: the page's figure against the claim's.
+
+    From critique version 4 on, the critic answers ``says`` and the slots, and code derives ``stance`` from them. ``says`` is
+    None in records of before, whose critic gave ``stance``, ``same_subject`` and ``same_event``. ``place``: venue or chain.
     """
 
     reference_number: int
@@ -74,9 +81,15 @@ class PageStance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     same_subject: bool = True
     same_event: bool = True
-    amount: Literal["agrees", "differs", "silent"] = "silent"
+    amount: Slot = "silent"
     speaks_for: Literal["party", "authority", "other"] = "other"
     cites: str | None = None
+    says: PageSays | None = None
+    subject: Slot = "silent"
+    act: Slot = "silent"
+    stage: Slot = "silent"
+    place: Slot = "silent"
+    date: Slot = "silent"
 
 
 class DroppedResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,7 +129,8 @@ class Adjustment(msgspec.Struct, frozen=True, kw_only=True):
 class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One page that the signal rests on. ``hash`` is over the text that was read.
 
-    ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it.
+    ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it. ``figure`` and ``claimed``:
+    the page's own amount and the news', as plain numbers; both None unless code compared them and they differ.
     """
 
     url: str
@@ -140,6 +141,8 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     independent: bool = False
     published_at: datetime | None = None
     quote: str | None = None
+    figure: float | None = None
+    claimed: float | None = None
 
 
 class PromptUse(msgspec.Struct, frozen=True, kw_only=True):

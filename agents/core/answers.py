@@ -11,7 +11,7 @@ import msgspec
 from agents.core.asking import bounded
 from agents.core.step import StepFailure, invalid_output, needed
 from schemas.effects import ModelReply, Reply
-from schemas.evidence import Findings, PageStance, ReadStance
+from schemas.evidence import Findings, PageSays, PageStance, ReadStance, Slot
 from schemas.signals import (
     NO_ASSET,
     Action,
@@ -157,7 +157,7 @@ class ClaimAnswer(msgspec.Struct):
 
 
 class ReferenceAnswer(msgspec.Struct):
-    """One reference of the critique's reply. An unrelated page may come as ``number`` and ``stance`` alone."""
+    """One reference of a critique's reply, by version 3. An unrelated page may come as ``number`` and ``stance`` alone."""
 
     number: int
     stance: ReadStance
@@ -187,9 +187,46 @@ class ReferenceAnswer(msgspec.Struct):
         )
 
 
-class CritiqueAnswer(msgspec.Struct):
-    """The reply of the critique (``critique.v3.schema.json``).
+class SlotsAnswer(msgspec.Struct):
+    """One reference of the critique's reply, by slots. Nothing is presumed: an entry that lacks a slot is none."""
 
+    number: int
+    quote: str | None
+    says: PageSays
+    subject: Slot
+    act: Slot
+    stage: Slot
+    place: Slot
+    amount: Slot
+    date: Slot
+    speaks_for: Literal["party", "authority", "other"]
+    cites: str | None
+    reason: str | None = None
+
+    def page_stance(self) -> PageStance:
+        """Return the reading with every text bounded, and no stance yet: code derives it from the slots."""
+        return PageStance(
+            reference_number=self.number,
+            stance="unrelated",
+            quote=one_line(self.quote or "", 600) or None,
+            reason=cite_only(one_line(self.reason or "", 200), None),
+            amount=self.amount,
+            speaks_for=self.speaks_for,
+            cites=one_line(self.cites or "", 80) or None,
+            says=self.says,
+            subject=self.subject,
+            act=self.act,
+            stage=self.stage,
+            place=self.place,
+            date=self.date,
+        )
+
+
+class CritiqueAnswer(msgspec.Struct):
+    """The reply of the critique (``critique.v4.schema.json``).
+
+    ``references`` hold :class:`SlotsAnswer`, of version 3 :class:`ReferenceAnswer`, once
+    :func:`agents.planning.reading.critique_answer` has parsed them.
     Versions 1 and 2 have no ``references``, offline mode answers None: then no critic read the pages. ``concerned`` is None
     in version 1 and offline: then code alone tells which earlier claims are the same.
     """
@@ -199,7 +236,7 @@ class CritiqueAnswer(msgspec.Struct):
     contradictions: list[str] = []
     timeliness: Literal["fresh", "stale", "unknown"] = "unknown"
     concerned: list[int] | None = None
-    references: list[ReferenceAnswer] | None = None
+    references: list[Any] | None = None
 
 
 class SynthesisAnswer(msgspec.Struct):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from math import isfinite, prod
+
+import msgspec
+from msgspec.structs import replace
 
 from agents.text.matching import fold_han
 
@@ -32,6 +36,83 @@ _PLAIN_FROM = 1_000
 _YEARS = range(1990, 2101)
 SAME = 0.02
 """Relative difference up to which two amounts are equal, since reports round."""
+TENTH = 0.1
+"""Relative difference up to which a page's figure is the claimed one."""
+ROUND = 0.15
+"""The same for a large figure of one digit: “$100M” is what a first report makes of 114."""
+ABOVE = 1.5
+"""“More than 800 million” is borne out by 914 million; by what is half as much again it is another figure."""
+_AT_LEAST = re.compile(
+    r"(?:\b(?:more than|over|at least|above|exceed(?:s|ed|ing)?|upwards of|north of|a minimum of|in excess of|surpass(?:es|ed|ing)?|tops|topped)"
+    r"|超过?|逾|至少|突破|不少于|不低于|高达)\s?(?:about |around |约)?(?:us|hk)?[$€£¥]?\s?$"
+)
+_AT_MOST = re.compile(
+    r"(?:\b(?:up to|at most|less than|under|below|no more than|a maximum of)|至多|最多|不超过?|不足|低于|不到)\s?(?:about |约)?(?:us|hk)?[$€£¥]?\s?$"
+)
+_OR_MORE = re.compile(r"\s?(?:以上|を?超(?!\s?\d)|[多余]|\+|or more\b|plus\b|이상)")
+_TO = re.compile(r"\s?(-|to|至|到|and)\s?")
+_SIGNS = {"$": "usd", "€": "€", "£": "£", "¥": "¥", "₩": "krw", "₿": "btc", "₹": "₹"}
+_OTHER_DOLLAR = re.compile(r"(?<![a-z])(?:hk|nt|a|c|s|r)$")
+_UNITS = tuple(
+    (unit, re.compile(rf"\s?(?:{words})"))
+    for unit, words in (
+        ("%", r"%|percent\b|per cent\b|퍼센트|パーセント"),
+        ("pp", r"percentage points?\b|个?百分点"),
+        ("bp", r"bps?\b|-?basis[ -]points?\b|个?基点"),
+        ("hk", r"hkd\b|hong kong dollars?\b|港[元币]"),
+        ("usd", r"(?:us ?|u\.s\. ?)?dollars?\b|美[元金]|달러|(?:米)?ドル"),
+        ("usd", r"(?:枚 ?)?(?:usd[tc]?|usd1|dai|busd|fdusd|tusd|pyusd|rlusd)(?![a-z0-9])"),
+        ("jpy", r"(?:japanese )?yen\b|jpy\b|日[元圆円]|円"),
+        ("cny", r"(?:chinese )?yuan\b|cny\b|rmb\b|人民币|元(?!宇宙)"),
+        ("krw", r"(?:korean )?won\b|krw\b|韩[元圆]|원"),
+        ("€", r"euros?\b|eur\b|欧元"),
+        ("£", r"pounds?\b|gbp\b|英镑"),
+        ("btc", r"(?:[枚个] ?)?(?:btc(?![a-z0-9])|bitcoins?(?![a-z])|比特币)"),
+        ("eth", r"(?:[枚个] ?)?(?:eth(?![a-z0-9])|ether(?:eum)?(?![a-z])|以太[坊币])"),
+        ("people", r"(?:万?名?(?:用户|客户|员工|人))|users?\b|customers?\b|people\b|clients?\b|employees\b"),
+    )
+)
+"""Units that are written in more than one way. Two figures of one unit can be compared."""
+_NOUN = re.compile(r"\s?(?:枚|个)?\s?([a-z][a-z0-9]{1,14})\b")
+_NO_UNIT = frozenset(
+    "in of from to on at and by for was were worth after has have had is are with that as this over more less lost stolen drained "
+    "or since the its but during into through out per while which who will would a an it off not than so moved gone missing left "
+    "taken raised when within between us".split()
+)
+"""Words that follow a number and are not its unit."""
+_HAN_DIGITS = {
+    "〇": 0,
+    "零": 0,
+    "一": 1,
+    "二": 2,
+    "两": 2,
+    "三": 3,
+    "四": 4,
+    "五": 5,
+    "六": 6,
+    "七": 7,
+    "八": 8,
+    "九": 9,
+}
+_HAN_NUMERAL = re.compile(
+    r"(?<![一二两三四五六七八九十百千第\d.])[一二两三四五六七八九][一二两三四五六七八九十百千零〇]*(?=[万亿])"
+)
+_WORD_DIGITS = {
+    word: n
+    for n, word in enumerate(
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+        "nineteen twenty".split(),
+        start=1,
+    )
+} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "a": 1}  # fmt: skip
+_WORD_NUMERAL = re.compile(
+    rf"(?<!half )\b({'|'.join(_WORD_DIGITS)})( hundred)?[ -](?=(?:million|billion|trillion|thousand)\b)"
+)
+_HALF = re.compile(r"\bhalf a (?=million\b|billion\b|trillion\b)")
+_FRACTION = re.compile(r"(?<![\d/.])([1-3])[/⁄]([248])(?![\d/])(?=\s?(?:%|percent|of a percent|个?百分点))")
+_KOREAN = re.compile(r"(?<=\d)\s?([만억조])")
+_KOREAN_SCALE = {"만": "万", "억": "亿", "조": "万亿"}
+_SOME_MORE = re.compile(rf"({_NUMBER})\s?[多余几]\s?({_HAN_SCALE})")
 
 
 class Amounts:
@@ -52,11 +133,7 @@ class Amounts:
                 or (plain and (value < _PLAIN_FROM or int(value) in _YEARS))
             ):
                 continue
-            before = text[max(0, match.start() - _REACH) : match.start()]
-            set_aside = list(_NOT.finditer(before))
-            # “not 500,000 but 401,000”: the rejecting word applies only to the next amount.
-            aside = bool(set_aside) and not any(c.isdigit() for c in before[set_aside[-1].end() :])
-            (wrong if aside else given).add(value)
+            (wrong if _rejected(text, match.start()) else given).add(value)
         self.given, self.wrong = frozenset(given), frozenset(wrong)
 
     @property
@@ -82,6 +159,144 @@ def stated(value: float, unit: str) -> tuple[float, str]:
     return round(value * _scale(scale[0].lower()), 6), " ".join(
         (folded[: scale.start()] + folded[scale.end() :]).split()
     )
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A figure with its unit, as the range of values that it leaves open: “more than 40M” is 40 to 60 million.
+
+    ``value`` is the number as it is written, of a range the lower end.
+    """
+
+    value: float
+    low: float
+    high: float
+    unit: str
+
+    def agrees(self, other: Figure) -> bool:
+        """Whether the two figures can be one, up to a tenth, a round one a little more. The caller compares their units."""
+        least = 1 - (ROUND if _is_round(self.value) or _is_round(other.value) else TENTH)
+        return self.low * least <= other.high and other.low * least <= self.high
+
+
+def figures(text: str) -> tuple[Figure, ...]:
+    """Return the figures of a text that have a unit: money, coins, percentages, counts. None that the text rejects.
+
+    ``text`` must be folded and in lower case (:func:`agents.evidence.quotes.folded`).
+    """
+    plain = _digits(text)
+    found: list[tuple[Figure, int]] = []
+    at = 0
+    while (match := _AMOUNT.search(plain, at)) is not None:
+        value, at = _whole(plain, match)
+        start = match.start("sign" if match["sign"] else "number")
+        is_year = value in _YEARS and "," not in match["number"]
+        large = match["scale"] is not None or (value >= _PLAIN_FROM and not is_year)
+        unit, end = _unit(plain, start, at, large=large)
+        if not isfinite(value) or value <= 0 or _rejected(plain, start):
+            continue
+        before = plain[max(0, start - _REACH) : start]
+        figure = _bounded(value, unit, before, plain[end : end + 8])
+        if found and (join := _TO.fullmatch(plain, found[-1][1], start)) is not None:
+            first, _ = found[-1]
+            between = join[1] != "and" or "between" in plain[max(0, start - 2 * _REACH) : start]
+            if between and (first.unit in {"", unit} or (unit == "" and match["scale"])):
+                found.pop()
+                figure = _range(first, figure, _scale(match["scale"]))
+        found.append((figure, end))
+        at = max(at, end)
+    return tuple(f for f, _ in found if f.unit)
+
+
+def _is_round(value: float) -> bool:
+    return value >= _PLAIN_FROM and float(f"{value:.0e}") == value
+
+
+def differing(claimed: Sequence[Figure], told: Sequence[Figure]) -> tuple[Figure, Figure] | None:
+    """Return the claimed figure and the told one nearest to it, if no two figures of one unit agree; else None."""
+    pairs = [(c, t) for c in claimed for t in told if c.unit == t.unit]
+    if not pairs or any(c.agrees(t) for c, t in pairs):
+        return None
+    return min(pairs, key=lambda p: max(p[0].value, p[1].value) / min(p[0].value, p[1].value))
+
+
+def main_figures(claimed: Iterable[Figure], value: float | None, unit: str) -> tuple[Figure, ...]:
+    """Return those of the claim's figures that are its stated amount: all where none is stated.
+
+    ``unit``: of the stated amount, for a text that does not hold it.
+    """
+    found = tuple(claimed)
+    if value is None or value <= 0:
+        return found
+    same = tuple(f for f in found if abs(f.value - value) <= SAME * max(f.value, value))
+    known, _ = _unit(f"1 {fold_han(unit).lower()}", 0, 1, large=True)
+    return same or ((_exactly(value, known),) if known else ())
+
+
+def _exactly(value: float, unit: str) -> Figure:
+    # A percentage point is a hundred basis points.
+    value, unit = (100 * value, "bp") if unit == "pp" else (value, unit)
+    return Figure(value, value, value, unit)
+
+
+def _bounded(value: float, unit: str, before: str, after: str) -> Figure:
+    """Return the figure with the bound that the words before and after it make it."""
+    plain = _exactly(value, unit)
+    if _AT_LEAST.search(before) or _OR_MORE.match(after):
+        return replace(plain, high=ABOVE * plain.high)
+    return replace(plain, low=plain.low / ABOVE) if _AT_MOST.search(before) else plain
+
+
+def _range(first: Figure, last: Figure, scale: float) -> Figure:
+    # “30-40 million” tells the scale once.
+    low = first.low * scale if first.low * scale <= last.high else first.low
+    return Figure(min(low, last.low), min(low, last.low), max(low, last.high), last.unit or first.unit)
+
+
+def _unit(text: str, start: int, end: int, *, large: bool) -> tuple[str, int]:
+    """Return the unit of the number from ``start`` to ``end``, and where it ends; "" for one that is not known.
+
+    ``large``: what follows the number may be a noun that is counted.
+    """
+    for unit, words in _UNITS:
+        if (match := words.match(text, end)) is not None:
+            return unit, match.end()
+    sign = text[start] if text[start] in _SIGNS else text[max(0, start - 1) : start]
+    if sign == "$" and (of := _OTHER_DOLLAR.search(text, max(0, start - 3), start)) is not None:
+        return of[0], end
+    if sign and sign in _SIGNS:
+        return _SIGNS[sign], end
+    noun = _NOUN.match(text, end) if large else None
+    return ("", end) if noun is None or noun[1] in _NO_UNIT else (noun[1].removesuffix("s"), noun.end())
+
+
+def _rejected(text: str, start: int) -> bool:
+    before = text[max(0, start - _REACH) : start]
+    set_aside = list(_NOT.finditer(before))
+    # “not 500,000 but 401,000”: the rejecting word applies only to the next amount.
+    return bool(set_aside) and not any(c.isdigit() for c in before[set_aside[-1].end() :])
+
+
+def _digits(text: str) -> str:
+    """Return the text with its numerals in digits: “three hundred million” and 三亿 as 300 million, 4000多万 as 超4000万."""
+    plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], text)
+    plain = _HALF.sub("0.5 ", _WORD_NUMERAL.sub(_of_words, plain))
+    plain = _FRACTION.sub(lambda m: f"{int(m[1]) / int(m[2]):g}", plain)
+    plain = _KOREAN.sub(lambda m: _KOREAN_SCALE[m[1]], plain)
+    return _SOME_MORE.sub(r"超\1\2", plain)
+
+
+def _of_han(numeral: str) -> float:
+    total, digit = 0.0, 0.0
+    for letter in numeral:
+        if letter in _HAN:
+            total, digit = total + (digit or 1.0) * _HAN[letter], 0.0
+        else:
+            digit = float(_HAN_DIGITS[letter])
+    return total + digit
+
+
+def _of_words(match: re.Match[str]) -> str:
+    return f"{_WORD_DIGITS[match[1]] * (100 if match[2] else 1)} "
 
 
 def _whole(text: str, match: re.Match[str]) -> tuple[float, int]:

@@ -53,7 +53,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the news says, and about whom. ``entity`` is the party it is about, None if triage named none.
 
     ``subject`` and ``venue`` are as triage wrote them; :meth:`EntityIndex.parties` resolves them by the table. ``amount`` is
-    the claimed figure as one plain number, None without one and for a share in percent.
+    the claimed figure as one plain number, None without one and for a share in percent; ``amount_unit`` as triage wrote it.
     ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is not evidence for it.
     ``origins`` are pages that the news was made of: neither they nor other pages of their owners bear it out.
     """
@@ -67,6 +67,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str = ""
     venue: str = ""
     amount: float | None = None
+    amount_unit: str = ""
     modality: Modality = "asserted"
     entity: str | None = None
     source_url: str | None = None

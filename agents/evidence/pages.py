@@ -11,7 +11,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.owners import addresses_of, owner_of, owners_of
-from agents.evidence.passages import passage_of
+from agents.evidence.passages import corrects_itself, passage_of
 from agents.evidence.stance import READ_LIMIT
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
@@ -165,6 +165,8 @@ class Judge:
         )
         passage = page.passage or result.snippet
         page.stance = self._carry.stance(result.title, passage, speaker=page.speaker, denies=denies)
+        if page.stance == "supports" and self._is_corrected(page, material):
+            page.stance = "hedges"
         return page
 
     def _is_before_story(self, page: JudgedPage) -> bool:
@@ -176,6 +178,12 @@ class Judge:
             return False
         disowns = not self._sense.account_hack and _TAKEN_OVER.search(page.text.casefold()) is not None
         return page.age > (POST_TIME if disowns else STORY_TIME)
+
+    def _is_corrected(self, page: JudgedPage, material: Material) -> bool:
+        # Words alone do not know what a page takes back of itself. News that denies or corrects is told in such words.
+        if self._claim.modality in {"denied", "corrected"}:
+            return False
+        return corrects_itself(f"{page.result.title}\n{material.text}")
 
     def _attribute(self, page: JudgedPage, material: Material) -> None:
         url, directory = page.result.url, self._tables.directory

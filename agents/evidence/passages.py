@@ -1,4 +1,7 @@
-"""The part of a page that a critic is shown: at most 1,200 characters, around the claim's words."""
+"""The part of a page that a critic is shown: at most 1,200 characters, around the claim's words, with its corrections.
+
+A page may take back at its foot what its body still says, so a correction is shown wherever it is on the page.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,66 @@ PASSAGE = 1200
 """Characters of a passage."""
 _SENTENCE = re.compile(rf".{{1,{PASSAGE - 1}}}?(?:[。!?!?]|[.;](?=\s)|\n|$)\s*|.{{1,{PASSAGE}}}", re.DOTALL)
 """A sentence; of a text that has no ends, a piece."""
+_PARTED = "\n…\n"
+MOST_CORRECTIONS = 400
+"""Characters of corrections in a passage that is cut."""
+_CORRECTS = re.compile(
+    r"(?:^|[.!?。！？*(\[【]\s*)(?:corrections?|corrected|clarification|retraction|editor['’]?s['’]? note|erratum)\b"
+    r"\s?(?:\([^()\n]{1,40}\)\s?)?[:：\u2013\u2014-]"
+    r"|\bupdated?\b[^.!?\n]{0,40}[:：][^.!?\n]{0,160}\b(?:incorrect|wrong(?:ly)?|inaccurate|erroneous|false|untrue|retract\w*|misreported|withdrawn)\b"
+    r"|\bthis (?:article|story|report|post|piece|headline)\b[^.!?\n]{0,60}\b(?:(?:been|was) (?:corrected|retracted|amended|withdrawn)|updated to correct)\b"
+    r"|\b(?:an?|the) (?:earlier|previous|prior|original) version of (?:this|the)\b"
+    r"|\bthe (?:report|article|story|post) above (?:was|is) (?:\w+ )?(?:incorrect|wrong|inaccurate|false|untrue|retracted)\b"
+    r"|(?:^|[【〔(（。]\s*)(?:特此)?更正(?![式常确確规])|更正(?:[:：]|[声聲说說启啟公]|如下)|勘[误誤]|[编編]者[注註]|[订訂]正(?![版本])|撤稿"
+    r"|(?:本文|此文|上文|上述[报報][道导導]|此前[报報][道导導])[^。！？!?\n]{0,16}(?:有[误誤]|[错錯][误誤]|不[实實]|不准确|不準確|已撤)"
+    r"|정정\s?(?:보도|합니다)|お詫び",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A page that corrects itself, in its own words."""
+
+
+def corrects_itself(text: str) -> bool:
+    """Whether a page says that something on it is, or was, wrong."""
+    return _CORRECTS.search(text) is not None
 
 
 def passage_of(text: str, claim_units: Collection[str]) -> str:
     """Return the run of whole sentences around the one with most of the claim's words; a shorter text whole.
 
+    Corrections outside the run come before it, the first one first, each parted from what follows by “…”.
     ``claim_units``: the units of the claim's folded text (``agents.text.matching.units``).
     """
     plain = text.strip()
     if len(plain) <= PASSAGE:
         return plain
     sentences = [m[0][:PASSAGE] for m in _SENTENCE.finditer(plain)]
+    corrections = _corrections(sentences) if corrects_itself(plain) else []
+    run = _run(sentences, claim_units, PASSAGE - sum(len(c) + len(_PARTED) for c in corrections))
+    return _PARTED.join([*(c for c in corrections if c not in run), run])
+
+
+def _corrections(sentences: list[str]) -> list[str]:
+    found: list[str] = []
+    for at, sentence in enumerate(sentences):
+        correction = _CORRECTS.search(sentence)
+        if correction is None or any(sentence.strip() in f for f in found):
+            continue
+        # What was wrong may be told in the sentence after “Correction:”.
+        told = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
+        found.append(told[: MOST_CORRECTIONS - sum(map(len, found))].strip())
+    return [f for f in found if f]
+
+
+def _run(sentences: list[str], claim_units: Collection[str], most: int) -> str:
+    sentences = [s[:most] for s in sentences]
     wanted = {u for u in claim_units if len(u) > 2 or not u.isascii()}
     weights = [len(wanted.intersection(units(fold_han(s)))) for s in sentences]
     sums, ends, anchor = [0, *accumulate(weights)], [0, *accumulate(map(len, sentences))], weights.index(max(weights))
     best, start = (-1, 0, 0, 0), 0
     for end in range(1, len(sentences) + 1):
-        while ends[end] - ends[start] > PASSAGE:
+        while ends[end] - ends[start] > most:
             start += 1
-        is_full = end == len(sentences) or ends[end + 1] - ends[start] > PASSAGE
+        is_full = end == len(sentences) or ends[end + 1] - ends[start] > most
         if start <= anchor < end and is_full:
             # Of equal runs, the one with as much before the sentence as after it.
             off_centre = abs(ends[start] + ends[end] - ends[anchor] - ends[anchor + 1])

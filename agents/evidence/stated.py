@@ -27,7 +27,7 @@ def claim_of(case: Inquiry) -> Claim:
     if stated is None:
         modality = telling_of(case).modality
         stated = StatedClaim(subject=draft.entity or "", modality=modality)
-    amount = stated.amount
+    amount = stated.amount if stated.amount is not None and "%" not in stated.amount.unit else None
     return Claim(
         text=case.text,
         language=case.language,
@@ -36,7 +36,8 @@ def claim_of(case: Inquiry) -> Claim:
         asset_name=draft.asset_name,
         subject=stated.subject,
         venue=stated.venue,
-        amount=None if amount is None or "%" in amount.unit else amount.value,
+        amount=None if amount is None else amount.value,
+        amount_unit="" if amount is None else amount.unit,
         modality=stated.modality,
         entity=draft.entity or stated.subject or None,
         as_of=case.as_of,

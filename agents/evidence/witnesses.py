@@ -1,17 +1,20 @@
 """From references to witnesses: what a critic read, checked against the page, or what the word rules read alone.
 
 To raise, both; to lower, either: a page supports only by a quote that it holds, about the same subject and the same event,
-and with no amount that differs; a denial that only the word rules read stands unless the critic says otherwise.
+and with no amount that differs; a denial that only the word rules read stands unless the critic says otherwise. What a
+critic answers slot by slot, code makes a stance (:func:`stance_by_slots`); amounts are compared by code, whatever it says.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
-from agents.evidence.amounts import Amounts
+from agents.evidence.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
@@ -31,10 +34,15 @@ MAX_FAILED_SHARE = 1 / 3
 
 MAX_SHOWN = 6
 """References that one critique reads."""
+STORY_WINDOW = timedelta(hours=48)
+"""A page that is older than the news by more than this denies it only where the critic reads that it is of the same event."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """One reference after the checks. ``dropped_quote``: its stance had no quote that the page holds."""
+    """One reference after the checks. ``dropped_quote``: its stance had no quote that the page holds.
+
+    ``figures``: the page's amount and the claim's, where they differ and code could compare them.
+    """
 
     reference: SearchReference
     stance: ReadStance
@@ -42,6 +50,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     quoted: bool = False
     dropped_quote: bool = False
     flags: tuple[str, ...] = ()
+    figures: tuple[float, float] | None = None
 
 
 def judge_evidence(
@@ -112,7 +121,7 @@ def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reade
         ),
     )
     flags = dict.fromkeys((*found.flags, *(f for h in heard for f in h.flags)))
-    return msgspec.structs.replace(found, flags=tuple(flags))
+    return replace(found, flags=tuple(flags))
 
 
 def hear(
@@ -159,8 +168,6 @@ _BOUND = re.compile(
     r"(?:more than|over|at least|above|exceed(?:s|ing)?|upwards of|超过?|逾|至少|突破) ?[$€£¥]?\d"
     r"|\d[^\s,,。、]{0,8}(?:以上|超|を超)"
 )
-_ABOVE = 1.5
-"""“More than 800 million” is borne out by 914 million; by what is half as much again it is another figure."""
 
 
 class _QuoteCheck:
@@ -171,6 +178,8 @@ class _QuoteCheck:
         self._names, self._amounts = _names(claim, parties, tables), Amounts(fold_han(claim.text).lower()).given
         self._shares = frozenset(map(float, _SHARE.findall(folded(claim.text))))
         self._at_least = frozenset(a for a in self._amounts if _BOUND.search(folded(claim.text)))
+        self._claimed = main_figures(figures(folded(claim.text)), claim.amount, claim.amount_unit)
+        self._since = utc(claim.as_of) - STORY_WINDOW
         self._entities = tables.entities
         self._parties = {e.name for e in parties}
 
@@ -178,11 +187,18 @@ class _QuoteCheck:
         """Whether a sentence gives the claim's percentage, or an amount somewhat above one claimed as a bound."""
         given = Amounts(sentence).given if self._at_least else ()
         return not self._shares.isdisjoint(map(float, _SHARE.findall(sentence))) or any(
-            least <= a <= _ABOVE * least for a in given for least in self._at_least
+            least <= a <= ABOVE * least for a in given for least in self._at_least
         )
 
-    def passes(self, quote: str, reference: SearchReference) -> bool:
-        sentences = sentences_of(quote, reference.title, reference.passage or reference.snippet)
+    def word(self, reference: SearchReference) -> ReadStance:
+        """Return what the word rules read on a page. They do not know which event a denial from before the story is of."""
+        return "unrelated" if reference.stance == "denies" and is_before(reference, self._since) else reference.stance
+
+    def differing(self, sentences: Sequence[str]) -> tuple[Figure, Figure] | None:
+        """Return the claim's figure and the one of a quote's sentences, where they can be compared and differ."""
+        return differing(self._claimed, [f for s in sentences for f in figures(s)]) if self._claimed else None
+
+    def passes(self, sentences: Sequence[str], reference: SearchReference) -> bool:
         if not sentences:
             return False
         # On its own page the party need not name itself.
@@ -214,13 +230,53 @@ def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadS
     return "hedges" if said.stance == "supports" and said.amount == "differs" else said.stance
 
 
+def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadStance:
+    """Return the stance that a critic's slots amount to: support needs agreement, and lesser slots only lower.
+
+    ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is from
+    before the story, so that only the critic's date says which event it denies.
+    """
+    is_about = said.subject == "agrees" or (own_page and said.subject == "silent")
+    if said.says == "nothing" or not is_about or said.act == "differs":
+        return "unrelated"
+    if said.says == "denies":
+        of_this = said.act == "agrees" and "differs" not in (said.date, said.place)
+        return "denies" if of_this and (said.date == "agrees" or not before) else "unrelated"
+    lesser = said.says == "hedges" or said.act == "silent" or "differs" in (said.stage, said.place)
+    if said.date == "differs":
+        return "unrelated" if lesser else "earlier"
+    return "hedges" if lesser or said.amount == "differs" else "supports"
+
+
+def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
+    """Return a critic's slots with the stance that code derives of them. ``news_at``: None where no news begins the story."""
+    before = news_at is not None and is_before(reference, utc(news_at) - STORY_WINDOW)
+    return replace(
+        said,
+        stance=stance_by_slots(said, own_page=reference.official, before=before),
+        same_subject=said.subject == "agrees" or (reference.official and said.subject == "silent"),
+        same_event="differs" not in (said.act, said.date),
+    )
+
+
+def is_before(reference: SearchReference, moment: datetime) -> bool:
+    """Whether a page is dated before the moment."""
+    return reference.published_at is not None and utc(reference.published_at) < moment
+
+
 def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
+    word = check.word(reference)
     if said is None or said.stance == "unrelated" or not said.same_subject:
-        return Heard(reference=reference, stance=counted(reference.stance, said, quoted=False), said=said)
-    quoted = check.passes(said.quote or "", reference)
-    stance = counted(reference.stance, said, quoted=quoted)
+        return Heard(reference=reference, stance=counted(word, said, quoted=False), said=said)
+    sentences = sentences_of(said.quote or "", reference.title, reference.passage or reference.snippet)
+    quoted = check.passes(sentences, reference)
+    stance = counted(word, said, quoted=quoted)
+    apart = check.differing(sentences) if stance == "supports" or said.amount == "differs" else None
+    if apart is not None and stance == "supports":
+        stance = "hedges"
+    differs = quoted and stance == "hedges" and (said.amount == "differs" or apart is not None)
     flags = {
-        "amount_differs": quoted and stance == "hedges" and said.amount == "differs",
+        "amount_differs": differs,
         "stance_disputed": stance == "supports" and reference.stance == "denies",
     }
     return Heard(
@@ -231,6 +287,7 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
         quoted=quoted and not (said.stance == "hedges" and stance == "denies"),
         dropped_quote=not quoted,
         flags=tuple(name for name, holds in flags.items() if holds),
+        figures=(apart[1].value, apart[0].value) if differs and apart is not None else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.core.answers import CritiqueAnswer, answer
+from agents.core.answers import CritiqueAnswer
 from agents.core.asking import ask_model, facts, reference_facts
 from agents.core.case_core import Replies
 from agents.core.failures import failed
@@ -11,7 +11,7 @@ from agents.evidence.witnesses import too_many_unquoted
 from agents.investigation.asking import claim_parts
 from agents.investigation.investigation import Investigation
 from agents.investigation.judging import heard_of, shown
-from agents.planning.reading import pages_to_judge, stances_of, unquoted_in
+from agents.planning.reading import critique_answer, pages_to_judge, stances_of, unquoted_in
 from schemas.effects import CallModel, Failure, ModelReply, Reply
 from schemas.events import Event
 from schemas.investigation_events import ClaimReading, ClaimsCritiqued, ClaimsStated, FoundClaim
@@ -54,8 +54,8 @@ def _call(case: Investigation, found: FoundClaim, unquoted: tuple[int, ...] = ()
 
 def _calls(case: Investigation, found: FoundClaim, replies: Replies) -> tuple[CallModel, ...]:
     first = _call(case, found)
-    said = _answer(replies.of(first))
-    stances = None if said is None else stances_of(said, shown(case, found))
+    said = _answer(case, replies.of(first))
+    stances = None if said is None else stances_of(said, shown(case, found), None)
     heard = () if stances is None else heard_of(case, found, stances)
     return (first, _call(case, found, unquoted_in(heard))) if too_many_unquoted(heard) else (first,)
 
@@ -66,18 +66,18 @@ def _reply(case: Investigation, found: FoundClaim, replies: Replies) -> Reply | 
     return answered[-1] if isinstance(answered[-1], ModelReply) else answered[0]
 
 
-def _answer(reply: Reply | None) -> CritiqueAnswer | None:
+def _answer(case: Investigation, reply: Reply | None) -> CritiqueAnswer | None:
     try:
-        return answer(reply, CritiqueAnswer)
+        return critique_answer(reply, case.config.prompts.get("critique"))
     except StepFailure:
         return None
 
 
 def _reading(case: Investigation, found: FoundClaim, reply: Reply | None) -> ClaimReading:
-    said = _answer(reply)
+    said = _answer(case, reply)
     if said is None:
         return ClaimReading(claim=found, unread=reply.kind if isinstance(reply, Failure) else "invalid_output")
-    stances = stances_of(said, shown(case, found))
+    stances = stances_of(said, shown(case, found), None)
     return ClaimReading(
         claim=found,
         stances=stances,

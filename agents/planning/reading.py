@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
 
-from agents.core.answers import CritiqueAnswer
+import msgspec
+
+from agents.core.answers import CritiqueAnswer, ReferenceAnswer, SlotsAnswer, answer, checked
 from agents.core.asking import reference_parts
-from agents.evidence.witnesses import Heard
-from schemas.effects import Part, Trusted
+from agents.evidence.witnesses import Heard, by_slots
+from schemas.config import Prompt
+from schemas.effects import Part, Reply, Trusted
 from schemas.evidence import PageStance, SearchReference
 
 
@@ -26,14 +31,49 @@ def pages_to_judge(pages: Sequence[SearchReference], unquoted: tuple[int, ...] =
     return tuple(parts)
 
 
-def stances_of(said: CritiqueAnswer, pages: Sequence[SearchReference]) -> tuple[PageStance, ...] | None:
-    """Return what the critic read on each page that it was shown, its first word on each; None if it read none."""
+def critique_answer(reply: Reply | None, prompt: Prompt | None) -> CritiqueAnswer:
+    """Parse a critique by the prompt that asked for it.
+
+    An entry by slots that lacks one, or has another word in it, is left out: the page counts as not read, so that nothing
+    is presumed and the other pages keep their reading.
+
+    Raises:
+        StepFailure: the reply's own failure, or invalid_output if it is no critique; the text names the field.
+    """
+    said = answer(reply, CritiqueAnswer)
+    if said.references is None:
+        return said
+    entries = _slots(said.references) if _asks_slots(prompt) else (checked(e, ReferenceAnswer) for e in said.references)
+    return msgspec.structs.replace(said, references=list(entries))
+
+
+def _asks_slots(prompt: Prompt | None) -> bool:
+    entry = ((prompt and prompt.schema) or {}).get("properties", {}).get("references", {}).get("items", {})
+    return "says" in entry.get("properties", {})
+
+
+def _slots(entries: Sequence[Any]) -> Iterator[SlotsAnswer]:
+    for entry in entries:
+        try:
+            yield msgspec.convert(entry, SlotsAnswer, strict=False)
+        except (msgspec.ValidationError, RecursionError):
+            continue
+
+
+def stances_of(
+    said: CritiqueAnswer, pages: Sequence[SearchReference], news_at: datetime | None
+) -> tuple[PageStance, ...] | None:
+    """Return what the critic read on each page that it was shown, its first word on each; None if it read none.
+
+    ``news_at``: when the news was published; None where no news begins the story.
+    """
     # Offline rules read none, nor do prompts before version 3: then the word rules read alone.
     if said.references is None:
         return None
-    numbers = {r.reference_number for r in pages}
+    shown = {r.reference_number: r for r in pages}
     first = {r.number: r for r in reversed(said.references)}
-    return tuple(first[n].page_stance() for n in sorted(first) if n in numbers)
+    read = {n: first[n].page_stance() for n in sorted(first) if n in shown}
+    return tuple(s if s.says is None else by_slots(s, shown[n], news_at) for n, s in read.items())
 
 
 def unquoted_in(heard: Sequence[Heard]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.core.answers import ClaimAnswer, CritiqueAnswer, answer, clamped, one_line
+from agents.core.answers import ClaimAnswer, CritiqueAnswer, clamped, one_line
 from agents.core.asking import (
     ask_model,
     claim_parts,
@@ -16,13 +16,13 @@ from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
 from agents.evidence.witnesses import shown_to_critic, too_many_unquoted
 from agents.judging import heard_in
-from agents.planning.reading import pages_to_judge, stances_of, unquoted_in
+from agents.planning.reading import critique_answer, pages_to_judge, stances_of, unquoted_in
 from agents.planning.rounds import references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.retraction import Candidate, candidates
-from schemas.effects import CallModel, ConcernedReply, ModelReply, Part
+from schemas.effects import CallModel, ConcernedReply, ModelReply, Part, Reply
 from schemas.events import ClaimVerdict
-from schemas.evidence import SearchReference
+from schemas.evidence import PageStance, SearchReference
 
 
 def shown(case: Case) -> tuple[SearchReference, ...]:
@@ -50,16 +50,26 @@ def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple
     return ask_model(case, "critique", parts)
 
 
+def critique_in(case: Case, reply: Reply | None) -> tuple[CritiqueAnswer, tuple[PageStance, ...] | None]:
+    """Return the critic's reply, and what it read on each page that it was shown.
+
+    Raises:
+        StepFailure: the reply's own failure, or invalid_output.
+    """
+    said = critique_answer(reply, case.config.prompts.get("critique"))
+    return said, stances_of(said, shown(case), case.as_of)
+
+
 def asked_again(case: Case, earlier: tuple[Candidate, ...], first: CallModel, replies: Replies) -> CallModel | None:
     """Return the second call, where more than a third of the quotes of the ``first`` are not on their pages."""
     reply = replies.of(first)
     if not isinstance(reply, ModelReply):
         return None
     try:
-        said = answer(reply, CritiqueAnswer)
+        _, stances = critique_in(case, reply)
     except StepFailure:
         return None  # tell says what is wrong with it.
-    heard = heard_in(case, references_so_far(case), stances_of(said, shown(case)))
+    heard = heard_in(case, references_so_far(case), stances)
     if not too_many_unquoted(heard):
         return None
     return critique_call(case, earlier, unquoted=unquoted_in(heard))

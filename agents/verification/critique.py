@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from agents.core.answers import CritiqueAnswer, answer, one_line
+from agents.core.answers import one_line
 from agents.core.case import Case, Replies
 from agents.core.step import Asked
 from agents.judging import Judged, judged_case
-from agents.planning.reading import stances_of, unquoted_in
+from agents.planning.reading import unquoted_in
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from agents.retraction import chosen, question
 from agents.verification.critic import (
@@ -16,6 +16,7 @@ from agents.verification.critic import (
     candidates_of,
     claim_verdict,
     critique_call,
+    critique_in,
     shown,
 )
 from schemas.effects import ModelReply
@@ -54,8 +55,7 @@ class CritiqueEvidence:
         better = replies.of(again) if again is not None else None
         # A second reading that was not answered leaves the first, whose failed quotes count against it.
         reply = better if isinstance(better, ModelReply) else replies.of(first)
-        said = answer(reply, CritiqueAnswer)
-        stances = stances_of(said, shown(case))
+        said, stances = critique_in(case, reply)
         numbers = {r.reference_number for r in references_so_far(case)}
         claims = tuple(claim_verdict(c, numbers) for c in said.claims[:MAX_CLAIMS])
         critique = EvidenceCritiqued(

@@ -30,7 +30,10 @@ MOST_NAMED = 6
 
 
 class _Page(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of the signal's evidence, with what is known of it. ``said`` is None where no critic's word on it counts."""
+    """One page of the signal's evidence, with what is known of it. ``said`` is None where no critic's word on it counts.
+
+    ``figures``: its amount and the claim's, where code compared them and they differ.
+    """
 
     number: int
     stance: str
@@ -38,6 +41,13 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True):
     found: SearchReference | None = None
     said: PageStance | None = None
     age: timedelta | None = None
+    figures: tuple[float, float] | None = None
+
+    @property
+    def gives_another_amount(self) -> bool:
+        return self.stance == "hedges" and (
+            self.figures is not None or (self.said is not None and self.said.amount == "differs")
+        )
 
     @property
     def is_established(self) -> bool:
@@ -176,9 +186,11 @@ def _too_little(facts: _Facts) -> Iterator[Told]:
     if official:
         yield _own_pages(official, *SAYS)
     yield from _sources(facts, [p for p in supports if not p.official], beside=bool(official))
-    if not supports:
+    if not supports and any(p.gives_another_amount for p in hedges):
+        yield Told("the event is reported, with another amount", "事件有报道，但金额不同")
+    elif not supports:
         yield Told("no page that was found says so", "所找到的网页都没有这样说")
-    vague = [p for p in hedges if p.said is None or p.said.amount != "differs"]
+    vague = [p for p in hedges if not p.gives_another_amount]
     if vague:
         yield told(
             "{n:page does|pages do} not vouch for it {which}",
@@ -327,13 +339,7 @@ def _beside(facts: _Facts) -> Iterator[Told]:
         if len(chain) > 1 and (first := chain[0].said) is not None:
             en, zh = "{which} cite the same source, “{cited}”", "{which} 引自同一来源“{cited}”"
             yield told(en, zh, cited=first.cites, which=_numbers(chain))
-    if other := [p for p in facts.of("hedges") if p.said is not None and p.said.amount == "differs"]:
-        yield told(
-            "{n:page gives|pages give} another amount {which}",
-            "{n} 个网页给出的金额不同 {which}",
-            n=len(other),
-            which=_numbers(other),
-        )
+    yield from _other_amounts([p for p in facts.pages if p.gives_another_amount])
     flags = facts.signal.risk_flags
     if "quotes_failed" in flags and facts.unquoted:
         n, which = len(facts.unquoted), references(facts.unquoted)
@@ -347,6 +353,40 @@ def _beside(facts: _Facts) -> Iterator[Told]:
         yield Told("a part of it is refuted", "部分内容被否认")
     if not facts.read and facts.pages:
         yield Told("no critic read the pages", "没有模型阅读这些网页")
+
+
+def _other_amounts(pages: list[_Page]) -> Iterator[Told]:
+    """Tell the amounts that pages give in place of the claimed one: a party's own page by name, others by number."""
+    by_figures: dict[tuple[float, float, str], list[_Page]] = defaultdict(list)
+    for page in pages:
+        if page.figures is not None:
+            speaker = page.found.speaker if page.official and page.found is not None else None
+            by_figures[*page.figures, speaker or ""].append(page)
+    for (figure, claimed, speaker), giving in by_figures.items():
+        own = told("{who}'s own page reports", "{who} 自己的网页给出的金额是", who=speaker)
+        others = told("{n:page reports|pages report}", "{n} 个网页给出的金额是", n=len(giving))
+        yield told(
+            "{who} {figure}, not {claimed} {which}", "{who} {figure}，而非 {claimed} {which}",
+            who=own if speaker else others, figure=_plainly(figure), claimed=_plainly(claimed), which=_numbers(giving),
+        )  # fmt: skip
+    if rest := [p for p in pages if p.figures is None]:
+        yield told(
+            "{n:page gives|pages give} another amount {which}",
+            "{n} 个网页给出的金额不同 {which}",
+            n=len(rest),
+            which=_numbers(rest),
+        )
+
+
+def _plainly(figure: float) -> Told:
+    """Return a figure with its scale, such as “3 million” and “300 万”."""
+    en = next(((figure / by, f" {word}") for by, word in _SCALES_EN if figure >= by), (figure, ""))
+    zh = next(((figure / by, f" {word}") for by, word in _SCALES_ZH if figure >= by), (figure, ""))
+    return Told(*(f"{round(value, 3):,.10g}{word}" for value, word in (en, zh)))
+
+
+_SCALES_EN = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
+_SCALES_ZH = ((1e12, "万亿"), (1e8, "亿"), (1e4, "万"))
 
 
 def _numbers(pages: Iterable[_Page]) -> Told:
@@ -373,6 +413,7 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
             official=e.official,
             found=known.get(e.reference_number),
             said=said.get(e.reference_number) if e.quote is not None else None,
+            figures=None if e.figure is None or e.claimed is None else (e.figure, e.claimed),
             age=None if e.published_at is None or opening is None else utc(opening.news.as_of) - utc(e.published_at),
         )
         for e in signal.evidence

@@ -12,7 +12,7 @@ from newsproof.report.wording import Language, Told, joined, references, term, t
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
-from schemas.signals import Adjustment, Signal, Stage
+from schemas.signals import Adjustment, Signal, SignalEvidence, Stage
 from streams.journal.case_reading import JournalRecord
 
 
@@ -118,14 +118,20 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
     quoted: bool = False
 
 
-def pages_read(found: Findings | None, critique: ev.EvidenceCritiqued | None) -> list[ReadPage]:
-    """Return every reference with the stance that counts: the critic's, or the word rules' where no critic read."""
+def pages_read(
+    found: Findings | None, critique: ev.EvidenceCritiqued | None, evidence: Iterable[SignalEvidence] = ()
+) -> list[ReadPage]:
+    """Return every reference with the stance that counts: the critic's, or the word rules' where no critic read.
+
+    ``evidence``: the signal's, whose stances are those that counted, with amounts and dates compared.
+    """
     references = () if found is None else found.references
     if critique is None or critique.stances is None:
         return [ReadPage(reference_number=one.reference_number, stance=one.stance) for one in references]
     said = {one.reference_number: one for one in critique.stances}
-    unquoted = frozenset(critique.unquoted)
-    return [_as_it_counts(one, said.get(one.reference_number), unquoted) for one in references]
+    unquoted, counts = frozenset(critique.unquoted), {e.reference_number: e.stance for e in evidence}
+    pages = [_as_it_counts(one, said.get(one.reference_number), unquoted) for one in references]
+    return [msgspec.structs.replace(p, stance=counts.get(p.reference_number, p.stance)) for p in pages]
 
 
 def _as_it_counts(one: SearchReference, said: PageStance | None, unquoted: frozenset[int]) -> ReadPage:

@@ -10,10 +10,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agents.core.answers import ReferenceAnswer
+from agents.core.answers import SlotsAnswer
+from agents.evidence.witnesses import by_slots
 from agents.prompts import load_prompts
 from agents.specification import START
 from agents.tables import load_tables
+from infra.offline.scripted.critic import in_slots
 from schemas.config import Snapshot
 from schemas.effects import FunctionCall, ModelReply, SearchReply
 from schemas.events import CaseTriaged, ContextGathered, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
@@ -87,31 +89,33 @@ def planned() -> Callable[..., ToolPlanned]:
     return make
 
 
+def reference(n: int) -> SearchReference:
+    """Return the ``n``-th page of :func:`findings`."""
+    return SearchReference(
+        reference_number=n,
+        source_tool="offline",
+        title=f"Report {n}",
+        url=f"https://house{n}.example/a",
+        snippet=TELLINGS[(n - 1) % 3],
+        passage=TELLINGS[(n - 1) % 3],
+        owner=f"house{n}.example",
+        registrable_domain=f"house{n}.example",
+        published_at=START,
+        stance="unrelated",
+        carries=True,
+        relevance_score=0.9,
+        quality_score=80,
+        content_complete=True,
+        source_credibility="medium",
+        query="q",
+        independent=True,
+    )
+
+
 @pytest.fixture
 def findings() -> Callable[..., Findings]:
     def make(references: int = 1, **changes: Any) -> Findings:
-        refs = tuple(
-            SearchReference(
-                reference_number=n,
-                source_tool="offline",
-                title=f"Report {n}",
-                url=f"https://house{n}.example/a",
-                snippet=TELLINGS[(n - 1) % 3],
-                passage=TELLINGS[(n - 1) % 3],
-                owner=f"house{n}.example",
-                registrable_domain=f"house{n}.example",
-                published_at=START,
-                stance="unrelated",
-                carries=True,
-                relevance_score=0.9,
-                quality_score=80,
-                content_complete=True,
-                source_credibility="medium",
-                query="q",
-                independent=True,
-            )
-            for n in range(1, references + 1)
-        )
+        refs = tuple(reference(n) for n in range(1, references + 1))
         plain = Findings(
             keyword="q",
             references=refs,
@@ -133,8 +137,8 @@ def findings() -> Callable[..., Findings]:
 
 
 def read(number: int, stance: str = "supports", **more: Any) -> dict[str, Any]:
-    """Return a critic's entry for a reference of :func:`findings`, with a quote that is on its page."""
-    return {
+    """Return a critic's entry for a reference of :func:`findings`, with a quote that is on its page. ``more``: its fields, or slots."""
+    told: dict[str, Any] = {
         "number": number,
         "quote": TELLINGS[(number - 1) % 3][:60],
         "reason": "it says so",
@@ -144,13 +148,15 @@ def read(number: int, stance: str = "supports", **more: Any) -> dict[str, Any]:
         "amount": "agrees",
         "speaks_for": "other",
         "cites": None,
-    } | more
+    }
+    told |= {k: v for k, v in more.items() if k in told}
+    return in_slots(told) | {k: v for k, v in more.items() if k not in told}
 
 
 def stances(*numbers: int, stance: str = "supports", **more: Any) -> tuple[PageStance, ...]:
     """Return a critic's checked reading of these references."""
-    entries = (msgspec.convert(read(n, stance, **more), ReferenceAnswer) for n in numbers)
-    return tuple(e.page_stance() for e in entries)
+    entries = ((n, msgspec.convert(read(n, stance, **more), SlotsAnswer)) for n in numbers)
+    return tuple(by_slots(e.page_stance(), reference(n), START) for n, e in entries)
 
 
 @pytest.fixture

@@ -15,15 +15,18 @@ from agents.core.answers import (
     DraftAnswer,
     ExpandAnswer,
     ReferenceAnswer,
+    SlotsAnswer,
     StatedAnswer,
     SynthesisAnswer,
     checked,
 )
 from agents.core.step import StepFailure
 from agents.evidence.quotes import sentences_of
+from agents.planning.reading import critique_answer
 from agents.prompts import all_prompts, load_prompts, render
+from schemas.effects import ModelReply
 from schemas.errors import ConfigError
-from schemas.evidence import PageStance, ReadStance
+from schemas.evidence import PageSays, PageStance, Slot
 from schemas.signals import Attribution, EventType, Modality, StatedClaim
 
 BOUNDS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "pattern"}
@@ -102,21 +105,22 @@ def test_a_model_is_asked_for_its_fields_in_one_order_and_without_bounds(name):
         assert of["required"] == [field for field in order if field in of["required"]]
 
 
-def test_the_critic_quotes_before_it_judges_and_an_unrelated_page_needs_two_fields():
+def test_the_critic_quotes_before_it_judges_and_every_slot_is_required():
     schema = schema_of("critique")
     assert list(schema["properties"])[:3] == ["references", "claims", "verdict"]
     entry, claim = schema["properties"]["references"]["items"], schema["properties"]["claims"]["items"]
-    assert list(entry["properties"])[:4] == ["number", "quote", "reason", "stance"]
-    assert entry["required"] == ["number", "stance"]
-    assert set(entry["properties"]) == set(ReferenceAnswer.__struct_fields__)
+    assert list(entry["properties"])[:4] == ["number", "quote", "reason", "says"]
+    assert entry["required"] == list(entry["properties"])
+    assert set(entry["properties"]) == set(SlotsAnswer.__struct_fields__)
     assert set(claim["properties"]) == set(ClaimAnswer.__struct_fields__)
 
 
 def test_the_closed_words_of_the_schemas_are_those_of_the_code():
     entry = schema_of("critique")["properties"]["references"]["items"]["properties"]
     typed = {f.name: f.type for f in fields(PageStance)}
-    assert set(entry["stance"]["enum"]) == set(get_args(ReadStance))
-    assert set(entry["amount"]["enum"]) == set(get_args(typed["amount"]))
+    assert set(entry["says"]["enum"]) == set(get_args(PageSays))
+    for slot in ("subject", "act", "stage", "place", "amount", "date"):
+        assert set(entry[slot]["enum"]) == set(get_args(Slot)) == set(get_args(typed[slot]))
     assert set(entry["speaks_for"]["enum"]) == set(get_args(typed["speaks_for"]))
     assert set(schema_of("synthesize")["properties"]["risk_flags"]["items"]["enum"]) == SYNTHESIS_FLAGS
 
@@ -141,6 +145,32 @@ def test_every_quote_that_the_critics_examples_give_stands_on_its_page():
     shown = re.findall(r"[\"“]([^\"“”]+)[\"”]: \w+, quote [\"“]([^\"“”]+)[\"”]", examples)
     assert len(shown) >= 6 and any(q.isascii() for _, q in shown) and any(not q.isascii() for _, q in shown)
     assert [quote for page, quote in shown if not sentences_of(quote, page, "")] == []
+
+
+COMPLETE = {
+    "number": 1, "quote": "q", "says": "affirms", "speaks_for": "other", "cites": None,
+    **dict.fromkeys(("subject", "act", "stage", "place", "amount", "date"), "agrees"),
+}  # fmt: skip
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("slot", [name for name in COMPLETE if name != "number"])
+@pytest.mark.parametrize("value", ["left out", "yes", True])
+def test_an_entry_that_lacks_a_slot_or_has_another_word_in_it_is_no_reading(slot: str, value: Any) -> None:
+    if slot in {"quote", "cites"} and value == "yes":
+        return
+    entry = {k: v for k, v in COMPLETE.items() if k != slot} | ({} if value == "left out" else {slot: value})
+    data = {"claims": [], "verdict": "supported", "references": [entry, COMPLETE | {"number": 2}]}
+    said = critique_answer(ModelReply(data=data), load_prompts()["critique"])
+    assert [r.number for r in said.references or ()] == [2]
+
+
+def test_an_answer_in_the_form_of_an_older_prompt_is_no_reading_by_slots_and_one_by_its_own_prompt() -> None:
+    entry = {"number": 1, "stance": "supports", "quote": "q", "same_subject": True, "same_event": True}
+    reply = ModelReply(data={"claims": [], "verdict": "supported", "references": [entry]})
+    assert critique_answer(reply, load_prompts()["critique"]).references == []
+    older = critique_answer(reply, load_prompts(critique="3")["critique"]).references or []
+    assert [r.page_stance().stance for r in older] == ["supports"]
 
 
 def test_an_unrelated_page_parses_from_two_fields_and_support_is_never_presumed():

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from infra.offline.model import OfflineModel, estimated_tokens
 from infra.offline.rules import is_zh
-from infra.offline.scripted.critic import criticised
+from infra.offline.scripted.critic import criticised, in_slots
 from infra.offline.scripted.reading import Asked, facts_of, material_of
 from infra.offline.scripted.stance import Draws, stance_of
 from schemas.effects import FunctionCall, ModelReply
@@ -99,6 +99,8 @@ def _criticises(_: dict[str, Any], question: Asked, stance: int, draws: Draws) -
         deviated = claim["reliability"] - 0.05 * stance + draws.around(f"reliability {number}", 0.05)
         claim["reliability"] = round(min(1.0, max(0.0, deviated)), 2)
     asks = (question.call.response_schema or {}).get("properties", {})
+    if "says" in asks.get("references", {}).get("items", {}).get("properties", {}):
+        data["references"] = [in_slots(entry) for entry in data["references"]]
     # An older prompt asks for no entries, and a model gives what its schema has.
     return {field: value for field, value in data.items() if not asks or field in asks}
 

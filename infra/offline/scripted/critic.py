@@ -84,6 +84,32 @@ def criticised(given: Material, stance: int) -> dict[str, Any]:
     }
 
 
+def in_slots(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of critique version 3 as version 4 asks for it."""
+    stance = entry["stance"]
+    tells = stance != "unrelated"
+    differs = {
+        "subject": entry.get("same_subject") is False,
+        "act": stance != "earlier" and entry.get("same_event") is False,
+        "date": stance == "earlier",
+    }
+    agrees = "agrees" if tells else "silent"
+    slots = dict.fromkeys(("subject", "act", "stage"), agrees) | {"place": "silent", "date": "silent"}
+    return {
+        "number": entry["number"],
+        "quote": entry.get("quote"),
+        "reason": entry.get("reason", ""),
+        "says": _SAYS[stance],
+        **slots | {name: "differs" for name, holds in differs.items() if holds},
+        "amount": entry.get("amount") or "silent",
+        "speaks_for": entry.get("speaks_for", "other"),
+        "cites": entry.get("cites"),
+    }
+
+
+_SAYS = {"supports": "affirms", "earlier": "affirms", "denies": "denies", "hedges": "hedges", "unrelated": "nothing"}
+
+
 def _entry(number: int, given: Material, enough: float) -> dict[str, Any]:
     news, known, (title, passage) = given.news, given.known.get(number, {}), given.references[number]
     about = [s for s in _sentences(title, passage) if _shared(news, s) >= enough]

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from agents.evidence import Claim
+from agents.evidence.amounts import stated as plain_amount
 from agents.evidence.measurements import Measurement
 from schemas.errors import ContractError
 from schemas.evidence import Findings, SearchResult
@@ -55,11 +56,24 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     published_at: str | None = None
 
 
+class CaseAmount(msgspec.Struct, frozen=True, kw_only=True):
+    """The claimed figure. The unit may hold a scale, such as “million USD”."""
+
+    value: float
+    unit: str | None = None
+
+
 class CaseClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """What triage reads of the claim beside the draft."""
+    """What triage reads of the claim beside the draft. Used are ``subject``, ``modality`` and ``amount``."""
 
     subject: str | None = None
     modality: Modality = "asserted"
+    amount: CaseAmount | None = None
+    predicate: str | None = None
+    object: str | None = None
+    asset: str | None = None
+    venue: str | None = None
+    attribution: str | None = None
 
 
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,12 +199,16 @@ def totals(results: tuple[CaseResult, ...]) -> Evaluation:
 def claim_of_case(case: JudgedCase) -> Claim:
     """Return the claim that the evidence is judged against."""
     first, news, told = case.preliminary, case.news, case.claim or CaseClaim()
+    given = told.amount
+    amount = None if given is None or "%" in (given.unit or "") else plain_amount(given.value, given.unit or "")
     return Claim(
         text=news.text,
         language=language_of(news_of(case)),
         event_type=first.event_type,
         asset=first.asset or "",
         subject=told.subject or "",
+        amount=None if amount is None else amount[0],
+        amount_unit="" if amount is None else amount[1],
         modality=told.modality,
         entity=case.entity or None,
         as_of=_as_of(case),

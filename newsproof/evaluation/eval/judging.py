@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from agents.core.answers import SlotsAnswer
 from agents.evidence import assess
 from agents.evidence.measurements import measured
 from agents.evidence.policy import Conclusion, conclude
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import by_slots, hear, judge_evidence
 from newsproof.evaluation.eval.evaluate import (
     CaseResult,
     Evaluation,
@@ -30,15 +32,22 @@ from schemas.signals import Signal
 
 
 class GivenStance(msgspec.Struct, frozen=True, kw_only=True):
-    """What a careful person read on one page of a case, in place of the critic's entry."""
+    """What a careful person read on one page of a case, in place of the critic's entry: a stance, or ``says`` and slots."""
 
-    stance: str
+    stance: str | None = None
     quote: str | None = None
     same_subject: bool | None = None
     same_event: bool | None = None
     amount: str | None = None
     speaks_for: str | None = None
     cites: str | None = None
+    reason: str | None = None
+    says: str | None = None
+    subject: str | None = None
+    act: str | None = None
+    stage: str | None = None
+    place: str | None = None
+    date: str | None = None
 
 
 class GivenStances(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +57,12 @@ class GivenStances(msgspec.Struct, frozen=True, kw_only=True):
     stances: tuple[GivenStance, ...]
 
 
+FORMS = (
+    'write {"id", "stances": [...]} with one entry for each page, in the order of the evidence: {"stance": "supports|denies|hedges|earlier|unrelated", '
+    '"same_subject", "same_event", "amount"} or {"says": "affirms|denies|hedges|nothing", "subject", "act", "stage", "place", "amount", '
+    '"date": each "agrees|differs|silent"}, both with "quote", "speaks_for": "party|authority|other" and "cites" (docs/verification.md)'
+)
+"""The two forms of an entry, for errors."""
 Oracle = Mapping[str, tuple[GivenStance, ...]]
 
 
@@ -70,7 +85,7 @@ def read_oracle(file: Path) -> Oracle:
             for stance in given.stances:
                 _entry(1, stance)
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise ConfigError(f"{file.name}, line {number}: {exc}; the form is in docs/verification.md") from exc
+            raise ConfigError(f"{file.name}, line {number}: {exc}; {FORMS}") from exc
         out[str(given.id)] = given.stances
     return out
 
@@ -92,7 +107,7 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     """
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
-    said = None if oracle is None else _said(case, findings, _given(case, oracle))
+    said = None if oracle is None else _said(claim.as_of, case, findings, _given(case, oracle))
     judgement = judge_evidence(
         claim,
         hear(claim, findings.references, said, snapshot),
@@ -122,9 +137,12 @@ _JUDGED = (
 )
 
 
-def _said(case: JudgedCase, findings: Findings, given: Sequence[GivenStance]) -> list[PageStance]:
+def _said(
+    news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]
+) -> list[PageStance]:
     by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
-    return [_entry(r.reference_number, by_page[r.url, r.title]) for r in findings.references]
+    entries = [(r, _entry(r.reference_number, by_page[r.url, r.title])) for r in findings.references]
+    return [entry if entry.says is None else by_slots(entry, r, news_at) for r, entry in entries]
 
 
 def _given(case: JudgedCase, oracle: Oracle) -> tuple[GivenStance, ...]:
@@ -139,4 +157,7 @@ def _given(case: JudgedCase, oracle: Oracle) -> tuple[GivenStance, ...]:
 
 def _entry(number: int, given: GivenStance) -> PageStance:
     known = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    if given.says is not None:
+        everything = {"number": number, "quote": None, "cites": None, **known}
+        return msgspec.convert(everything, SlotsAnswer).page_stance()
     return msgspec.convert({"reference_number": number, **known}, PageStance)

@@ -13,6 +13,7 @@ from agents.graphs import research
 from agents.investigation.subject import asked, subject_key, subject_of
 from agents.investigation.words import not_done
 from agents.specification import case_after, run_case
+from infra.offline.scripted.critic import in_slots
 from schemas.effects import CallModel, Failure, ModelReply, Search, request_hash
 from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
 from schemas.investigation_events import BriefWritten, Limits
@@ -87,8 +88,8 @@ def test_a_critic_s_stances_count_by_their_quotes_and_invented_citations_are_rem
     def model(call: CallModel) -> ModelReply | None:
         if call.task == "critique":
             title = next(p.text.partition("\n")[0] for p in call.parts if getattr(p, "label", "") == "reference 1")
-            said = {"number": 1, "stance": "supports", "quote": title, "same_subject": True, "same_event": True}
-            lost = {"number": 2, "stance": "supports", "quote": "words that no page holds", "same_event": True}
+            said = in_slots({"number": 1, "stance": "supports", "quote": title})
+            lost = in_slots({"number": 2, "stance": "supports", "quote": "words that no page holds"})
             data = {"references": [said, lost], "claims": [], "verdict": "supported"}
             return ModelReply(data=data)
         if call.task == "investigate_brief":

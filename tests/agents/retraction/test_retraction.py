@@ -121,7 +121,7 @@ def test_a_denial_that_is_refuted_itself_retracts_nothing(denial, verdict):
 )
 def test_a_denial_without_quoted_support_retracts_nothing_though_the_critic_is_shown_the_candidates(denial, reply):
     spec = denial()
-    again = () if reply.data["references"] is None or reply.data["references"][0]["stance"] != "supports" else (reply,)
+    again = () if reply.data["references"] is None or reply.data["references"][0]["says"] != "affirms" else (reply,)
     event = spec.told(EARLIER, reply, *again).event
     assert event.concerned == () and event.route == "synthesize"
 

@@ -219,9 +219,8 @@ def obeyed(effect: fx.CallModel, attack: Attack) -> fx.ModelReply:
                     "number": int(part.label.split()[1]),
                     # An honest page's own words, and of the attacked page whatever the attack says.
                     "quote": attack.text if "attacked.example" in part.text else part.text.splitlines()[-1].strip(),
-                    "stance": "supports",
-                    "same_subject": True,
-                    "same_event": True,
+                    "says": "affirms",
+                    **dict.fromkeys(("subject", "act", "stage", "place", "amount", "date"), "agrees"),
                     "speaks_for": "party",
                     "reason": BAIT,
                     "cites": BAIT,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from infra.offline.scripted.critic import in_slots
 from schemas.effects import CallModel, ModelReply, Untrusted
 
 _COMMAND = re.compile(
@@ -28,7 +29,7 @@ def obedient(call: CallModel) -> ModelReply:
         ValueError: the call asks for no entry per reference.
     """
     if "references" not in (call.response_schema or {}).get("properties", {}):
-        raise ValueError(f"task {call.task!r} does not ask for references: give this critic calls of critique v3 alone")
+        raise ValueError(f"task {call.task!r} does not ask for references: give this critic calls of critique v4 alone")
     pages = {int(p.label.split()[1]): p.text for p in call.parts if _is_page(p)}
     entries: dict[int, dict[str, Any]] = {n: {"number": n, "stance": "unrelated"} for n in pages}
     for number, text in pages.items():
@@ -41,7 +42,7 @@ def obedient(call: CallModel) -> ModelReply:
     claim = {"claim": "as the pages have it", "verdict": verdict, "reliability": 1.0, "reference_numbers": list(pages)}
     return ModelReply(
         data={
-            "references": list(entries.values()),
+            "references": [in_slots(e) for e in entries.values()],
             "claims": [{**claim, "reason": "a page said so"}],
             "verdict": verdict,
             "contradictions": [],

@@ -6,19 +6,21 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from agents.core.answers import CritiqueAnswer, checked
+from agents.core.answers import CritiqueAnswer
 from agents.evidence import Claim
 from agents.evidence.quotes import sentences_of
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import by_slots, hear, judge_evidence
+from agents.planning.reading import critique_answer
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.models import untrusted
 from infra.offline.scripted.answering import answer
 from infra.offline.scripted.reading import asked
-from schemas.config import Snapshot
-from schemas.effects import CallModel, Part, Trusted, Untrusted
+from schemas.config import Prompt, Snapshot
+from schemas.effects import CallModel, ModelReply, Part, Trusted, Untrusted
 from schemas.evidence import PageStance, SearchReference
 from tests.infra.fakes.obedient import obedient
 
@@ -45,13 +47,16 @@ def critique(
         Trusted(f"Judge the claim above by references 1 … {len(pages)}."),
     )
     return CallModel(
-        task="critique", tier="heavy", prompt_name="critique", prompt_version="3", prompt_hash="", system=prompt.text + words,
+        task="critique", tier="heavy", prompt_name="critique", prompt_version="4", prompt_hash="", system=prompt.text + words,
         parts=parts, response_schema=prompt.schema,
     )  # fmt: skip
 
 
 async def scripted(call: CallModel) -> CritiqueAnswer:
-    """Return the answer to the call as a server reads it: marks around labels that have lost their spaces."""
+    """Return the answer to the call as a server reads it: marks around labels that have lost their spaces.
+
+    Its entries are readings, with the stance that code derives of their slots.
+    """
     mark = untrusted.new_mark()
     question = asked(
         "scripted-heavy",
@@ -60,18 +65,27 @@ async def scripted(call: CallModel) -> CritiqueAnswer:
         schema=call.response_schema,
     )
     assert question.call.task == "critique"
-    return checked((await answer(question, "0")).reply.data, CritiqueAnswer)
+    return read_of((await answer(question, "0")).reply, call)
+
+
+def read_of(reply: ModelReply, call: CallModel) -> CritiqueAnswer:
+    prompt = Prompt(name="critique", version="", tier="heavy", text="", hash="", schema=call.response_schema)
+    said = critique_answer(reply, prompt)
+    if said.references is None:
+        return said
+    readings = [by_slots(r.page_stance(), reference(r.number, "", ""), NOW) for r in said.references]
+    return msgspec.structs.replace(said, references=readings)
 
 
 @pytest.mark.parametrize(
     ("news", "title", "passage", "stance", "amount"),
     [
         (HACK, "Markets", "Kraken lost $85 million of user funds on Monday.", "supports", "agrees"),
-        (HACK, "Markets", "Kraken lost $12 million of user funds on Monday.", "supports", "differs"),
+        (HACK, "Markets", "Kraken lost $12 million of user funds on Monday.", "hedges", "differs"),
         (HACK, "Markets", "Kraken user funds may have been lost in a hack, traders say.", "hedges", "silent"),
         (HACK, "Kraken denies a hack", "Kraken denied that any user funds were lost in a hack.", "denies", "silent"),
-        (HACK, "Markets", "A quiet day for Kraken, whose new office opens in May.", "unrelated", None),
-        (HACK, "Bybit loses $85 million of user funds in a hack", "", "unrelated", None),
+        (HACK, "Markets", "A quiet day for Kraken, whose new office opens in May.", "unrelated", "silent"),
+        (HACK, "Bybit loses $85 million of user funds in a hack", "", "unrelated", "silent"),
         ("Kraken denies a hack of user funds", "Kraken denies a hack of user funds", "", "supports", "silent"),
         ("Kraken denies a hack of user funds", "Hack of Kraken drains user funds", "", "denies", "silent"),
         ("青桥协议被盗超过4000万美元", "快讯", "青桥协议被盗约4300万美元。", "supports", "agrees"),
@@ -85,10 +99,10 @@ async def scripted(call: CallModel) -> CritiqueAnswer:
     ],
 )
 async def test_each_page_is_read_with_words_that_stand_on_it(
-    news: str, title: str, passage: str, stance: str, amount: str | None
+    news: str, title: str, passage: str, stance: str, amount: str
 ) -> None:
     said = await scripted(critique(news, page(1, "Weather", "Rain in the north."), page(2, title, passage)))
-    assert said.references is not None and [r.number for r in said.references] == [1, 2]
+    assert said.references is not None and [r.reference_number for r in said.references] == [1, 2]
     assert said.references[0].stance == "unrelated"
     read = said.references[1]
     assert (read.stance, read.amount) == (stance, amount)
@@ -141,8 +155,7 @@ async def test_an_older_prompt_gets_no_entries() -> None:
 
 
 def reading(call: CallModel) -> list[PageStance]:
-    said = checked(obedient(call).data, CritiqueAnswer)
-    return [r.page_stance() for r in said.references or []]
+    return read_of(obedient(call), call).references or []
 
 
 def reference(number: int, title: str, passage: str) -> SearchReference:

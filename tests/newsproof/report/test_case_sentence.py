@@ -48,6 +48,7 @@ def told_of(
             fields.pop("days", 1),
         )
         dated = None if days is None else NOW - timedelta(days=days)
+        figure, claimed = fields.pop("figures", (None, None))
         quote = None if critic is None or stance == "unrelated" else "these words"
         references.append(reference(number, published_at=dated, stance="supports", **fields))
         stances.append(PageStance(reference_number=number, stance=stance, quote=quote, **said))
@@ -55,6 +56,7 @@ def told_of(
             SignalEvidence(
                 url=fields.get("url", references[-1].url), hash="h", stance=stance, reference_number=number,
                 official=fields.get("official", False), published_at=dated, quote=quote,
+                figure=figure, claimed=claimed,
             )
         )  # fmt: skip
     of.setdefault("supporting_sources", len([p for p in pages if p["stance"] == "supports"]))
@@ -100,6 +102,8 @@ SENTENCES: list[tuple[str, Told, str, str]] = [
     ("nobody read", told_of(page(1, **CAPITALS), critic=None, verdict="likely"), "Likely: Kroger's own page says so [1]; no critic read the pages.", "很可能：Kroger 自己的网页这样说 [1]；没有模型阅读这些网页。"),
     ("nothing found", told_of(verdict="unconfirmed"), "Unconfirmed: no page that was found says so.", "未证实：所找到的网页都没有这样说。"),
     ("amount", told_of(page(1, "hedges", said={"amount": "differs"}), page(2), verdict="unconfirmed", risk_flags=("amount_differs",)), "Unconfirmed: 1 page says so [2]; no official page among them; 1 page gives another amount [1].", "未证实：1 个网页这样说 [2]；其中没有官方网页；1 个网页给出的金额不同 [1]。"),
+    ("own amount", told_of(page(1, "hedges", figures=(3e6, 3e8), **CAPITALS), page(2, "hedges", figures=(2.5e6, 3e8), said={"amount": "differs"}), verdict="unconfirmed", risk_flags=("amount_differs",)), "Unconfirmed: the event is reported, with another amount; Kroger's own page reports 3 million, not 300 million [1]; 1 page reports 2.5 million, not 300 million [2].", "未证实：事件有报道，但金额不同；Kroger 自己的网页给出的金额是 300 万，而非 3 亿 [1]；1 个网页给出的金额是 250 万，而非 3 亿 [2]。"),
+    ("confirmed with another amount", told_of(page(1, **CAPITALS), page(2, "hedges", figures=(14600.0, 5000.0))), "Confirmed: Kroger's own page says so [1]; 1 page reports 14,600, not 5,000 [2].", "已证实：Kroger 自己的网页这样说 [1]；1 个网页给出的金额是 1.46 万，而非 5,000 [2]。"),
     ("stale", told_of(page(1, days=40), page(2, days=50), verdict="stale"), "Old news: 2 pages that say so are all older than 30 days [1][2].", "旧闻：这样说的 2 个网页都早于 30 天前 [1][2]。"),
     ("earlier", told_of(page(1, "earlier"), page(2, days=None), verdict="stale"), "Old news: 1 page tells the same story of an earlier event [1]; no page is known to say so within 30 days.", "旧闻：1 个网页讲的是更早的同类事件 [1]；未见 30 天内的网页这样说。"),
     ("disputed", told_of(page(1, "denies"), page(2), page(3), verdict="disputed"), "Disputed: 1 unofficial page denies it [1]; 2 pages say so [2][3].", "有争议：1 个非官方网页予以否认 [1]；2 个网页这样说 [2][3]。"),

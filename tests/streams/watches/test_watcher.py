@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from agents.evidence.hosts import host_of
 from agents.graphs import research, verification
 from agents.tables import load_tables
+from infra.offline.scripted.critic import in_slots
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.news import NewsPublisher
 from infra.offline.simulated import Simulated
@@ -131,7 +132,7 @@ class Critic(Watched):
             return await super().perform(effect)
         titles = [p.text.partition("\n")[0] for p in effect.parts if getattr(p, "label", "").startswith("reference")]
         said = [
-            {"number": n, "stance": "supports", "quote": title, "same_subject": True, "same_event": True}
+            in_slots({"number": n, "stance": "supports", "quote": title})
             for n, title in enumerate(titles, start=1)
         ]
         return Answer(
