@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from agents.evidence.witnesses import counted
+from agents.text.wording import Language, Told, joined, references, term, told
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Language, Told, joined, references, term, told
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference

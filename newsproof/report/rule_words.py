@@ -12,7 +12,7 @@ from functools import cache, partial
 
 from agents.evidence.policy import VERDICT_EN, VERDICT_ZH
 from agents.text.matching import has_cjk
-from newsproof.report.wording import Told, joined, term
+from agents.text.wording import Told, joined, term
 
 _FIELDS = {"n": r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "w": r"[a-z_]+(?::[a-z_]+)?", "id": r"[\w-]+", "t": r"[\d: UTC-]+", "refs": r"(?:\[\d+\])+"}  # fmt: skip
 """Fields of a template, ``{name:kind}``: numbers, words of the code (told by :func:`term`), ids, times, references."""

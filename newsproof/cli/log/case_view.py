@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agents.text.wording import Language, Told, headings, joined, term, told
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Language, Told, headings, joined, term, told
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted

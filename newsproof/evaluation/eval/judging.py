@@ -10,7 +10,7 @@ import msgspec
 
 from agents.evidence import assess
 from agents.evidence.measurements import measured
-from agents.evidence.policy import Conclusion, conclude
+from agents.evidence.policy import Conclusion, conclude, is_thin
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import hear, judge_evidence
 from newsproof.evaluation.eval.evaluate import (
@@ -93,14 +93,15 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
     said = None if oracle is None else _said(case, findings, _given(case, oracle))
+    heard = hear(claim, findings.references, said, snapshot)
     judgement = judge_evidence(
         claim,
-        hear(claim, findings.references, said, snapshot),
+        heard,
         snapshot=snapshot,
         by_words=said is None,
         measured=measured(claim, case.measurements) if case.measurements else None,
     )
-    end = conclude(draft_of(case), judgement, has_pages=bool(findings.references))
+    end = conclude(draft_of(case), judgement, thin=is_thin(judgement, heard))
     return compared(line, case, findings, judgement, end)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agents.text.wording import Told
 from newsproof.report.case_sentence import HEADS, UNCHECKED, case_sentence
-from newsproof.report.wording import Told
 from schemas import events as ev
 from schemas.evidence import MarketValue, PageStance, ReadStance
 from schemas.news import News

@@ -17,10 +17,10 @@ from agents.evidence.verdict import unchecked
 from agents.graphs import verification
 from agents.planning.plan_rules import WHY_NOTHING
 from agents.planning.tools import TOOLS
+from agents.text.wording import Told, told
+from agents.text.wording import term as term_of
 from agents.verification.gate import gate
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Told, told
-from newsproof.report.wording import term as term_of
 from newsproof.web.pages import STATIC
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
