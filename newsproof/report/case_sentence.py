@@ -114,7 +114,7 @@ def _decided(facts: _Facts, newest: Told, withdrawn: Stage | None) -> Told:
     if not clauses:
         return told("{said}.", "{said}。", said=said)
     if withdrawn:
-        clauses[0] = told("before that {what}", "此前{what}", what=clauses[0])
+        clauses[0] = told("before that: {what}", "此前：{what}", what=clauses[0])
     why = joined(clauses, "; ", "；")
     return told("{said}. {why}.", "{said}。{why}。", said=said, why=Told(why.en[:1].upper() + why.en[1:], why.zh))
 

@@ -27,6 +27,7 @@ _EITHER = (
     ("denying {refs:refs}", "否认 {refs:refs}"),
     ("hedging {refs:refs}", "未肯定 {refs:refs}"),
     ("earlier {refs:refs}", "旧事 {refs:refs}"),
+    ("pages left out as dated after the news: {count:n}", "{count:n} 个网页日期晚于新闻, 未采用"),
     ("a similar past case was taken into account", "参考了相似的历史案例"),
     ("denied by case {case:id} ({at:t})", "案例 {case:id}({at:t})否认了该信号"),
     ("corrected by case {case:id} ({at:t})", "案例 {case:id}({at:t})更正了该信号"),

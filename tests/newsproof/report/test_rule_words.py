@@ -75,7 +75,8 @@ def test_what_the_plan_and_the_policy_say_is_known_in_both_languages() -> None:
     end = conclude(replace(DRAFT, confidence=0.9), unchecked())
     written = [*WHY_NOTHING.values(), *VERDICT_EN.values(), *(a.reason for a in end.adjustments)]
     written.append(notes("en", 0.9, end, unchecked(), (), "search_failed:timeout"))
-    assert len(written) == len(WHY_NOTHING) + len(get_args(Verdict)) + 2
+    written.append(notes("en", 0.9, end, unchecked(), (), None, dated_later=2))
+    assert len(written) == len(WHY_NOTHING) + len(get_args(Verdict)) + 3
     for text in written:
         assert ENGLISH.search(rule_words(text).zh) is None, text
 
