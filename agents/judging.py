@@ -21,12 +21,14 @@ from schemas.evidence import Findings, PageStance, SearchReference
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A judgement with what it rests on. ``why``: the reason of the verdict ``unchecked``, else None."""
+    """A judgement with what it rests on. ``why``: the reason of the verdict ``unchecked``, else None. ``measured``: what
+    market figures say of the claim."""
 
     judgement: Judgement
     findings: Findings | None = None
     heard: tuple[Heard, ...] = ()
     why: str | None = None
+    measured: Measured | None = None
 
 
 def not_judged(why: str) -> Judged:
@@ -81,7 +83,7 @@ def judged_case(
         why = "language"
     if why is not None:
         judgement = unchecked(judgement.independent_sources)
-    return Judged(judgement=judgement, findings=found, heard=heard, why=why)
+    return Judged(judgement=judgement, findings=found, heard=heard, why=why, measured=figures)
 
 
 def _measured(case: Case, claim: Claim) -> Measured | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from agents.core.case import Case, Replies, denied_kinds
-from agents.evidence.findings import DROP_FLAGS
-from agents.evidence.policy import Conclusion, conclude, notes
-from agents.evidence.witnesses import Heard
+from agents.evidence.claim_words import claim_told
+from agents.evidence.compiled import compiled
+from agents.evidence.findings import DROP_FLAGS, dated_later
+from agents.evidence.policy import Conclusion, conclude, is_thin, is_title_only, notes
+from agents.evidence.stated import claim_of
+from agents.evidence.summary import NOTHING, Beside, summarised
+from agents.evidence.witnesses import Heard, speakers_of
 from agents.judging import Judged, not_judged
+from agents.text.wording import Told
 from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
@@ -28,16 +32,6 @@ HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, 
 """Seconds in each timeframe: a day, a week, a month (30 days). The backtest measures returns over them."""
 
 
-class Summaries(NamedTuple):
-    """The summary in each reader's language; None where nobody wrote it."""
-
-    zh: str | None = None
-    en: str | None = None
-
-
-_NOT_SAID = Summaries()
-
-
 def preliminary_signal(case: Case) -> Signal:
     """Return the signal of a case that the gate kept off the deep path: triage's draft, which nothing was checked of."""
     return _drafted(case, case.replies, stage="final", why="gate", at=case.head_at)
@@ -51,7 +45,8 @@ def first_signal(case: Case, replies: Replies) -> Signal:
 def _drafted(case: Case, replies: Replies, *, stage: Stage, why: str, at: datetime) -> Signal:
     flags = ("not_deep_analysed", *case_flags(case), *budget_flags(case, replies))
     judged = not_judged(why)
-    end = conclude(case.draft, judged.judgement, extra_flags=flags, has_pages=True)
+    # Nothing was looked for, so that nothing is missing.
+    end = conclude(case.draft, judged.judgement, extra_flags=flags)
     return _signal(case, case.draft, judged, end, stage=stage, text=case.draft.notes, at=at, replies=replies)
 
 
@@ -65,12 +60,11 @@ def judged_signal(
     memory: tuple[MemoryEntry, ...] = (),
     extra_flags: tuple[str, ...] = (),
     reason: str = "",
-    said: Summaries = _NOT_SAID,
 ) -> Signal:
-    """Return the final signal of a case whose evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
+    """Return the final signal of a triaged case whose evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
 
-    ``draft`` is the starting point of the rules, ``chosen`` the change of confidence that the model chose, and
-    ``reason`` the model's own words.
+    ``draft`` is the starting point of the rules, in whose words a confirmed claim is told; any other stays as triage stated
+    it. ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
     """
     # What was found out about a dropped page says nothing of the news.
     of_evidence = judged.findings.risk_flags if judged.findings else ()
@@ -81,10 +75,10 @@ def judged_signal(
         *(f for f in of_evidence if f not in DROP_FLAGS),
         *(("titles_only",) if _rests_on_titles(judged.heard) else ()),
     )
-    end = conclude(
-        draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, has_pages=bool(judged.heard)
-    )
-    text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why)
+    thin = is_thin(judged.judgement, judged.heard)
+    later = dated_later(judged.findings)
+    end = conclude(draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, thin=thin)
+    text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why, dated_later=later)
     return _signal(
         case,
         draft,
@@ -94,14 +88,18 @@ def judged_signal(
         text=f"{text}. {reason}" if reason else text,
         at=replies.at or case.head_at,
         replies=replies,
-        said=said,
+        beside=Beside(
+            measured=judged.measured,
+            dated_later=later,
+            worded=_claim_told(case, draft, end),
+        ),
     )
 
 
 def _rests_on_titles(heard: Sequence[Heard]) -> bool:
     """Whether of every page that supports the claim nothing but the title is known: it was not opened."""
     supporting = [h.reference for h in heard if h.stance == "supports" and h.quoted]
-    return bool(supporting) and all((r.passage or r.snippet).strip() in {"", r.title.strip()} for r in supporting)
+    return bool(supporting) and all(map(is_title_only, supporting))
 
 
 def case_flags(case: Case) -> tuple[str, ...]:
@@ -129,11 +127,12 @@ def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
 
 def _signal(
     case: Case, draft: Draft, judged: Judged, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
-    said: Summaries = _NOT_SAID,
+    beside: Beside = NOTHING,
 ) -> Signal:  # fmt: skip
-    evidence, horizon = evidence_of(judged.heard), HORIZON_S[draft.timeframe]
+    evidence, horizon = evidence_of(case, judged.heard), HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
-    return Signal(
+    claim = _claim_told(case, case.draft, end)
+    made = Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
         signal_id=signal_id(case.run_id, case.case_id),
         revision=1,
@@ -142,8 +141,9 @@ def _signal(
         verdict=judged.judgement.verdict,
         unchecked_reason=judged.why,
         case_id=case.case_id,
-        summary_zh=said.zh or (draft.summary if case.language == "zh" else None),
-        summary_en=said.en or (draft.summary if case.language == "en" else None),
+        summary="",
+        summary_zh=None,
+        summary_en=None,
         symbol=None,
         venue=None,
         action=end.action,
@@ -167,16 +167,25 @@ def _signal(
         provider_mode=case.config.provider_mode,
         news_source=case.news.source,
         language=case.language,
+        claim_zh=claim.zh,
+        claim_en=claim.en,
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
+    return summarised(made, beside)
 
 
-_OF_DRAFT = ("summary", "event_type", "asset", "asset_name", "direction", "strength", "timeframe")
+def _claim_told(case: Case, draft: Draft, end: Conclusion) -> Told:
+    steers = "injection_suspected" in end.risk_flags
+    return claim_told(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
+
+
+_OF_DRAFT = ("event_type", "asset", "asset_name", "direction", "strength", "timeframe")
 """Fields that a signal takes over from its draft as they are."""
 
 
-def evidence_of(heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
-    """Return the pages that a signal rests on, with the stance that stands and the words that bear it."""
+def evidence_of(case: Case, heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
+    """Return the pages that a signal rests on, with the stance that stands, the words that bear it, and who speaks there."""
+    speakers = speakers_of(claim_of(case), heard, compiled(case.config.tables))
     return tuple(
         SignalEvidence(
             url=h.reference.url,
@@ -189,8 +198,9 @@ def evidence_of(heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
             quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
             figure=h.figures[0] if h.figures else None,
             claimed=h.figures[1] if h.figures else None,
+            speaker=speaker,
         )
-        for h in heard
+        for h, speaker in zip(heard, speakers, strict=True)
     )
 
 

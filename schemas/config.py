@@ -134,6 +134,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     phase1_rollout_percentage: float = 0.05
     deep_analysis_tools_enabled: bool = False
     tool_search_enabled: bool = True
+    search_away_single_pass: bool = False
     tool_scrape_enabled: bool = False
     tool_expand_enabled: bool = True
     tool_price_enabled: bool = False

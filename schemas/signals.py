@@ -100,7 +100,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A judgement of one news item: what triage gives first and synthesis gives last. ``confidence`` is 0–1.
 
-    ``entity`` is whom the claim is about (a company, exchange, regulator), None when it names nobody.
+    ``entity`` is whom the claim is about (a company, exchange, regulator), None when it names nobody. ``summary`` is in the
+    language of the news; ``summary_zh`` and ``summary_en`` are None where the prompt did not ask for them.
     """
 
     summary: str
@@ -116,6 +117,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: str = ""
     links: tuple[str, ...] = ()
     entity: str | None = None
+    summary_zh: str | None = None
+    summary_en: str | None = None
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +134,8 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it. ``figure`` and ``claimed``:
     the page's own amount and the news', as plain numbers; both None unless code compared them and they differ.
+    ``speaker``: the party or authority whose word supports or denies, on its own page or as this one reports it; "" where
+    the tables do not name it, None for a page that speaks for nobody.
     """
 
     url: str
@@ -143,6 +148,7 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     quote: str | None = None
     figure: float | None = None
     claimed: float | None = None
+    speaker: str | None = None
 
 
 class PromptUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +167,10 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     search), ``gate``, ``disabled``, ``not_planned``, ``budget``, ``language`` (the provider of the news' language did not
     answer), ``search_failed:<class>``, ``degraded:<class>``; None also where schema 1 published triage's judgement as the
     last one: its one word for that did not say why.
-    ``summary`` is in the language of the news; ``summary_zh`` and ``summary_en`` are None where nobody wrote them.
+    ``summary_zh`` and ``summary_en`` are one sentence: the verdict, who says so, then the claim, told as a claim unless the
+    verdict is confirmed or likely. ``summary`` is that of the news' language, the English one for any other. ``claim_zh`` and
+    ``claim_en`` are the claim alone, "" where nobody stated it in that language, None in what older code published: there
+    the summaries are the claim, whatever the verdict, and None where nobody wrote them.
     ``direction`` is what the claim would mean if it were true, whatever the action.
     ``confidence`` is raw; ``confidence_calibrated`` is None until a calibration exists. ``venue`` is never defaulted.
     ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is the number of seconds that ``timeframe`` stands for.
@@ -208,6 +217,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     provider_mode: ProviderMode
     news_source: str
     language: str
+    claim_zh: str | None = None
+    claim_en: str | None = None
 
     def __str__(self) -> str:
         """Return what a bot's owner reads, on one line that no terminal obeys: the fields hold words of strangers."""

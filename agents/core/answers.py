@@ -111,7 +111,10 @@ class StatedAnswer(msgspec.Struct):
 
 
 class DraftAnswer(msgspec.Struct):
-    """The reply of triage (``draft.v3.schema.json``) and of the single pass (``draft.v1.schema.json``, without ``claim``)."""
+    """The reply of triage and of the single pass (``draft.v4.schema.json``).
+
+    Version 1 has no ``claim``; before version 4 there are no ``summary_zh`` and ``summary_en``.
+    """
 
     summary: str
     event_type: EventType
@@ -127,6 +130,8 @@ class DraftAnswer(msgspec.Struct):
     entity: str | None = None
     spam: bool = False
     claim: StatedAnswer | None = None
+    summary_zh: str | None = None
+    summary_en: str | None = None
 
     def draft(self) -> Draft:
         """Return the draft with every field clamped. Links stay empty, so that no model can invent one."""
@@ -143,6 +148,8 @@ class DraftAnswer(msgspec.Struct):
             risk_flags=clean_flags(self.risk_flags),
             notes=cite_only(one_line(self.notes, 600), None),
             entity=cite_only(one_line(self.entity or "", 80), None) or None,
+            summary_zh=cite_only(one_line(self.summary_zh or "", 300), None) or None,
+            summary_en=cite_only(one_line(self.summary_en or "", 300), None) or None,
         )
 
 

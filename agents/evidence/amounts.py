@@ -75,9 +75,68 @@ _UNITS = tuple(
 """Units that are written in more than one way. Two figures of one unit can be compared."""
 _NOUN = re.compile(r"\s?(?:枚|个)?\s?([a-z][a-z0-9]{1,14})\b")
 _NO_UNIT = frozenset(
-    "in of from to on at and by for was were worth after has have had is are with that as this over more less lost stolen drained "
-    "or since the its but during into through out per while which who will would a an it off not than so moved gone missing left "
-    "taken raised when within between us".split()
+    [
+        "in",
+        "of",
+        "from",
+        "to",
+        "on",
+        "at",
+        "and",
+        "by",
+        "for",
+        "was",
+        "were",
+        "worth",
+        "after",
+        "has",
+        "have",
+        "had",
+        "is",
+        "are",
+        "with",
+        "that",
+        "as",
+        "this",
+        "over",
+        "more",
+        "less",
+        "lost",
+        "stolen",
+        "drained",
+        "or",
+        "since",
+        "the",
+        "its",
+        "but",
+        "during",
+        "into",
+        "through",
+        "out",
+        "per",
+        "while",
+        "which",
+        "who",
+        "will",
+        "would",
+        "a",
+        "an",
+        "it",
+        "off",
+        "not",
+        "than",
+        "so",
+        "moved",
+        "gone",
+        "missing",
+        "left",
+        "taken",
+        "raised",
+        "when",
+        "within",
+        "between",
+        "us",
+    ]
 )
 """Words that follow a number and are not its unit."""
 _HAN_DIGITS = {
@@ -100,8 +159,7 @@ _HAN_NUMERAL = re.compile(
 _WORD_DIGITS = {
     word: n
     for n, word in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-        "nineteen twenty".split(),
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"],
         start=1,
     )
 } | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "a": 1}  # fmt: skip

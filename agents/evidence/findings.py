@@ -76,6 +76,11 @@ def assess(
     )
 
 
+def dated_later(findings: Findings | None) -> int:
+    """Return how many pages were dropped because they are dated after the news: they may well tell of it."""
+    return sum(d.reason == "future_evidence" for d in findings.dropped) if findings is not None else 0
+
+
 def _earlier(references: Sequence[SearchReference], opened: Sequence[Page]) -> list[Material]:
     texts = {canonical_url(p.url): p for p in opened if p.text.strip()}
     return [

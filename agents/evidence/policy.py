@@ -13,7 +13,7 @@ import msgspec
 
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import Heard
-from schemas.evidence import MemoryEntry
+from schemas.evidence import MemoryEntry, SearchReference
 from schemas.signals import ACTED_ON, NO_ASSET, Action, Adjustment, Draft, Verdict
 
 MEMORY_SIMILARITY = 0.8
@@ -41,12 +41,13 @@ def conclude(
     memory: tuple[MemoryEntry, ...] = (),
     chosen: float | None = None,
     extra_flags: tuple[str, ...] = (),
-    has_pages: bool = False,
+    thin: bool = False,
 ) -> Conclusion:
     """Apply a judgement to a draft.
 
     ``chosen``: the change that a model chose, clamped to the verdict's range and listed where it was outside; without one
     (None, or NaN) the middle applies. An order is left only by a verdict of ``ACTED_ON``, about a known asset.
+    ``thin``: as :func:`is_thin` says.
     """
     level = draft.confidence if math.isfinite(draft.confidence) else 0.0
     steps = list(_verdict_steps(judgement, chosen))
@@ -64,8 +65,27 @@ def conclude(
         confidence=confidence,
         action=draft.action if acts else "observe",
         adjustments=tuple(steps),
-        risk_flags=_flags(draft, judgement, confidence=confidence, extra=extra_flags, has_pages=has_pages),
+        risk_flags=_flags(draft, judgement, confidence=confidence, extra=extra_flags, thin=thin),
     )
+
+
+def is_thin(judgement: Judgement, heard: Sequence[Heard]) -> bool:
+    """Whether the verdict rests on too little, so that the signal carries ``data_incomplete``.
+
+    What is disputed does, and what no page is there for. What is likely or unconfirmed does where fewer than two usable
+    pages say anything of the claim, or where nothing but the titles of these is known.
+    """
+    if judgement.verdict == "disputed" or not heard:
+        return True
+    if judgement.verdict not in {"likely", "unconfirmed"}:
+        return False
+    related = [h.reference for h in heard if h.stance != "unrelated"]
+    return len(related) < 2 or all(is_title_only(r) for r in related)
+
+
+def is_title_only(page: SearchReference) -> bool:
+    """Whether of a page nothing but the title is known: it was not opened, and its search gave no text."""
+    return (page.passage or page.snippet).strip() in {"", page.title.strip()}
 
 
 def _amount(judgement: Judgement, chosen: float | None) -> float:
@@ -112,10 +132,10 @@ def _held(rule: str, judgement: Judgement) -> str:
 
 
 def _flags(
-    draft: Draft, judgement: Judgement, *, confidence: float, extra: tuple[str, ...], has_pages: bool
+    draft: Draft, judgement: Judgement, *, confidence: float, extra: tuple[str, ...], thin: bool
 ) -> tuple[str, ...]:
     flags = [*draft.risk_flags, *extra, *judgement.flags]
-    if judgement.verdict == "disputed" or not has_pages:
+    if thin:
         flags.append("data_incomplete")
     if judgement.verdict == "stale":
         flags.append("old_news")
@@ -135,15 +155,23 @@ def notes(
     judgement: Judgement,
     heard: Sequence[Heard],
     why: str | None,
+    dated_later: int = 0,
 ) -> str:
     """Return the notes of a signal in the language of its news: what was found, and the references behind it.
 
-    ``why``: the reason of the verdict ``unchecked``, which has no references to name.
+    ``why``: the reason of the verdict ``unchecked``, which has no references to name. ``dated_later``: pages dropped because
+    they are dated after the news, without which “0 sources” would read as if nobody reported it.
     """
     zh = language == "zh"
     found = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
     parts = [f"{found}: {why}" if why else found]
     parts += _evidence_parts(judgement, heard, zh) if judgement.verdict != "unchecked" else []
+    if dated_later:
+        parts.append(
+            f"{dated_later} 个网页日期晚于新闻, 未采用"
+            if zh
+            else f"pages left out as dated after the news: {dated_later}"
+        )
     if any(a.rule == "memory" for a in conclusion.adjustments):
         parts.append("参考了相似的历史案例" if zh else "a similar past case was taken into account")
     change = f"{preliminary:.2f} → {'最终' if zh else 'final'} {conclusion.confidence:.2f}"

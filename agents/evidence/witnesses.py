@@ -335,6 +335,24 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     )
 
 
+def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[str | None]:
+    """Return, page by page, the party or authority whose word supports or denies there, as the judgement takes it.
+
+    "" for one that the tables do not name; None for nobody, and for the page of the news itself, which is no witness.
+    """
+    addresses = addresses_of(claim)
+
+    def speaker(one: Heard) -> str | None:
+        witness = _witness(claim, one, 0, tables, forums=False)
+        if witness.stance not in {"supports", "denies"} or canonical_url(one.reference.url) in addresses:
+            return None
+        name = witness.speaker or ("" if witness.official else None)
+        # A name from outside is no name of ours: what a page calls its source may be any words.
+        return name if name is None or any(e.name == name for e in tables.entities.exactly(name)) else ""
+
+    return [speaker(one) for one in heard]
+
+
 def _owner_heard(claim: Claim, heard: Heard, tables: Compiled) -> str | None:
     """Return the page's owner if the critic hears it speak here and it is a party of the claim or a competent authority."""
     said, url, directory = heard.said, heard.reference.url, tables.directory

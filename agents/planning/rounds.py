@@ -13,6 +13,7 @@ from agents.core.step import On
 from agents.evidence.findings import assess
 from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
+from agents.text.injection import steers_model
 from schemas.events import (
     CaseTriaged,
     KeywordsExpanded,
@@ -141,7 +142,14 @@ def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, .
 
 def judged_as(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
     """Return the case as if triage had given this draft and claim. A degraded case may have none of its own."""
-    triaged = CaseTriaged(draft=draft, route="single_pass", gate_reason="", rollout_bucket=0.0, claim=claim)
+    triaged = CaseTriaged(
+        draft=draft,
+        route="single_pass",
+        gate_reason="",
+        rollout_bucket=0.0,
+        injection_suspected=case.worked_out.once(steers_model, case.news.text),
+        claim=claim,
+    )
     return replace(case, triaged=triaged)
 
 

@@ -33,12 +33,13 @@ def searched_text(signal: FoundSignal) -> str:
 
 
 def case_told(signal: FoundSignal, *, zh: bool) -> str:
-    """Return a case as a list item of Markdown that cites it: verdict, summary, order, confidence, time, and its pages."""
-    verdict = said(signal.verdict or "", zh=zh)
-    head = f"- **{verdict[:1].upper()}{verdict[1:]}** · {summary_in(signal, zh=zh)} [{signal.number}]"
+    """Return a case as a list item of Markdown that cites it: summary, verdict, order, confidence, time, and its pages."""
+    head = f"- {summary_in(signal, zh=zh)} [{signal.number}]"
     quoted = [f"> {_quoted(p.quote, zh)} – {_said_by(p, zh)}" for p in signal.pages if p.quote][:MAX_TOLD_QUOTES]
     others = ("、" if zh else ", ").join(_said_by(p, zh) for p in signal.pages if not p.quote)
-    facts = f"{signal_facts(signal, zh=zh)} · {signal.decided_at:%Y-%m-%d %H:%M} UTC"
+    facts = (
+        f"{said(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)} · {signal.decided_at:%Y-%m-%d %H:%M} UTC"
+    )
     blocks = (facts, *quoted, *([f"{said('pages', zh=zh)}{others}"] if others else []))
     return "\n\n".join((head, *(f"  {block}" for block in blocks)))
 

@@ -49,7 +49,7 @@ def _reason(case: Case, one: ConcernedSignal) -> str:
 
 def _evidence(case: Case) -> tuple[SignalEvidence, ...]:
     # Evidence that supports the denial is evidence against the denied claim.
-    believed = [e for e in evidence_of(judged_case(case).heard) if e.stance == "supports"]
+    believed = [e for e in evidence_of(case, judged_case(case).heard) if e.stance == "supports"]
     best = sorted(believed, key=lambda e: (not e.official, not e.independent, e.reference_number))[:MAX_EVIDENCE]
     return tuple(replace(e, stance="denies") for e in best)
 

@@ -58,7 +58,7 @@ def corroboration(case: Case, tellings: Sequence[Telling], mine: Telling) -> Sto
         supporting_sources=judgement.supporting_sources,
         independent_sources=judgement.independent_sources,
         reason=_reason(case, first, judgement.supporting_sources),
-        evidence=evidence_of(judged.heard),
+        evidence=evidence_of(claimed, judged.heard),
     )
 
 

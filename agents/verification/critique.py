@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 from agents.core.answers import one_line
 from agents.core.case import Case, Replies
-from agents.core.step import Asked
+from agents.core.step import Asked, StepFailure
 from agents.judging import Judged, judged_case
 from agents.planning.reading import unquoted_in
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
@@ -19,7 +21,8 @@ from agents.verification.critic import (
     critique_in,
     shown,
 )
-from schemas.effects import ModelReply
+from schemas.effects import Failure, ModelReply
+from schemas.errors import FailureKind
 from schemas.events import Event, EvidenceCritiqued
 
 MAX_CLAIMS = 5
@@ -29,7 +32,7 @@ MAX_CONTRADICTIONS = 5
 class CritiqueEvidence:
     """Ask the heavy model what each page says, with a quote; where a third of the quotes fail, ask it once more.
 
-    Without a reference there is nothing to judge, and no call. News that denies or corrects is compared with the claims of
+    Without a reference there is nothing to judge, and no call: a search that nobody answered may go to the single pass. News that denies or corrects is compared with the claims of
     earlier cases (a free journal read), which the critic is shown as well.
     """
 
@@ -39,6 +42,8 @@ class CritiqueEvidence:
 
     def ask(self, case: Case) -> Asked:
         if not shown(case):
+            if (away := search_away(case)) is not None:
+                raise StepFailure(away)
             return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
         wanted = question(case)
         if wanted is not None and case.replies.of(wanted) is None:
@@ -88,6 +93,20 @@ def is_believed(judged: Judged) -> bool:
             for h in judged.heard
         )
     return judged.judgement.verdict == "confirmed"
+
+
+def search_away(case: Case) -> Failure | None:
+    """Return why no search was answered, where the settings let the single pass judge such a case; else None.
+
+    A search that the budget denied, or that is switched off, is not away: the single pass would get none either.
+    """
+    config, why = case.config, judged_case(case).why or ""
+    failed, _, kind = why.partition(":")
+    without = bool(why) and config.tool_search_enabled and not config.search_providers
+    if not config.search_away_single_pass or not (failed == "search_failed" or without):
+        return None
+    message = "no search provider answered" if kind else "no search provider is configured"
+    return Failure(kind=cast(FailureKind, kind) if kind else "not_configured", message=message, retryable=False)
 
 
 STEP = CritiqueEvidence()

@@ -59,7 +59,7 @@ def _judged(case: Case, replies: Replies) -> Event:
     known = case if case.triaged is not None else judged_as(case, draft, _stated(said, draft))
     searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
     signal = judged_signal(
-        case,
+        known,
         replies,
         draft,
         evidence_of_pass(known, replies, searched),
@@ -96,19 +96,13 @@ def _draft(case: Case, said: Draft) -> Draft:
     # Triage's judgement stands where there is one. The second reading may only soften the action to observe.
     if case.triaged is None:
         return said
-    action = "observe" if said.action == "observe" else case.draft.action
-    return replace(case.draft, summary=said.summary or case.draft.summary, action=action)
+    return replace(case.draft, action="observe" if said.action == "observe" else case.draft.action)
 
 
 def _flags(case: Case, effects: tuple[Effect, ...], replies: Replies) -> tuple[str, ...]:
     unsearched = () if replies.all(SearchReply) or case.degraded else ("not_deep_analysed",)
     silent = any(isinstance(e, Recall) and isinstance(replies.of(e), Failure) for e in effects)
-    steered = case.triaged is None and steers_model(case.news.text)
-    return (
-        *unsearched,
-        *(("memory_unavailable",) if silent else ()),
-        *(("injection_suspected",) if steered else ()),
-    )
+    return (*unsearched, *(("memory_unavailable",) if silent else ()))
 
 
 STEP = SinglePass()

@@ -9,7 +9,7 @@ from agents.core.case import Case, Replies
 from agents.core.step import Asked, On, only_reply
 from agents.judging import judged_case
 from agents.planning.rounds import skipped_flags
-from agents.signal import Summaries, judged_signal
+from agents.signal import judged_signal
 from agents.verification.synthesis_call import synthesis_call
 from schemas.events import Event, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.evidence import Findings
@@ -44,7 +44,6 @@ class SynthesizeSignal:
             memory=case.context.entries if case.context else (),
             extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *_flags(said)),
             reason="" if said is None else cite_only(one_line(said.reason, 400), judged.findings),
-            said=Summaries() if said is None else _summaries(said, judged.findings),
         )
         return SignalSynthesized(signal=signal, path="deep", adjustments=signal.adjustments)
 
@@ -53,7 +52,9 @@ def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None)
     turned = (said.direction, draft.direction) in _OPPOSITE
     return replace(
         draft,
-        summary=cite_only(one_line(said.summary, 300), findings) or draft.summary,
+        summary=_told(said.summary, findings) or draft.summary,
+        summary_zh=_told(said.summary_zh, findings) or draft.summary_zh,
+        summary_en=_told(said.summary_en, findings) or draft.summary_en,
         action="observe" if said.action == "observe" or turned else draft.action,
         direction=said.direction if turned else draft.direction,
         strength=said.strength,
@@ -61,9 +62,8 @@ def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None)
     )
 
 
-def _summaries(said: SynthesisAnswer, findings: Findings | None) -> Summaries:
-    zh, en = (cite_only(one_line(text or "", 300), findings) or None for text in (said.summary_zh, said.summary_en))
-    return Summaries(zh, en)
+def _told(text: str | None, findings: Findings | None) -> str:
+    return cite_only(one_line(text or "", 300), findings)
 
 
 def _flags(said: SynthesisAnswer | None) -> tuple[str, ...]:

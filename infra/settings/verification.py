@@ -23,6 +23,12 @@ class VerificationSettings(BaseSettings):
     )
     deep_analysis_tools_enabled: bool = Field(False)
     tool_search_enabled: bool = Field(True)
+    search_away_single_pass: bool = Field(
+        False,
+        description="Where no search provider answers or none is configured, the single pass judges: memory, and one more try "
+        "at a search. Against it: no critic reads the pages that it finds, so its verdict is at most likely, where a later "
+        "case could be confirmed or refuted; and it costs two more model calls. Off: the signal says that it was not checked",
+    )
     tool_scrape_enabled: bool = Field(False)
     tool_expand_enabled: bool = Field(True)
     tool_price_enabled: bool = Field(False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from newsproof.report.wording import references, term
+from agents.text.wording import references, term
 from schemas.investigation_events import BriefReference, BriefSentence, BriefWritten, Change
 
 _WORDS = {

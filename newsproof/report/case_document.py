@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from agents.text.wording import Told
 from newsproof.report import narrative
 from newsproof.report.case_sentence import case_sentence
 from newsproof.report.timeline import Line, lines_of
-from newsproof.report.wording import Told
 from schemas.events import EventReceived, EvidenceCritiqued
 from schemas.evidence import Findings
 from schemas.news import News
@@ -52,7 +52,7 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
         case_id=records[0].envelope.case_id,
         news=None if opening is None else opening.news,
         config_hash="" if opening is None else opening.config_hash,
-        sentence=case_sentence(records, _stage(revisions)),
+        sentence=case_sentence(records, *_newest(revisions)),
         timeline=lines_of(records),
         findings=findings,
         critique=critique,
@@ -65,7 +65,10 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
     )
 
 
-def _stage(revisions: Sequence[Any]) -> Stage | None:
-    newest: Any = revisions[-1] if revisions else {}
-    stage: Stage | None = newest.stage if isinstance(newest, Signal) else newest.get("stage")
-    return stage
+def _newest(revisions: Sequence[Any]) -> tuple[Told, Stage | None]:
+    """Return summary and stage of the newest revision. One that older code published has no sentence for its summary."""
+    if not revisions:
+        return Told(), None
+    newest: Any = revisions[-1]
+    row: dict[str, Any] = msgspec.structs.asdict(newest) if isinstance(newest, Signal) else newest
+    return Told(row.get("summary_en") or "", row.get("summary_zh") or ""), row.get("stage")

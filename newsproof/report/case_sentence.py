@@ -1,4 +1,4 @@
-"""The sentence that a case begins with, in English and in Chinese: the verdict, and who says what, by number of reference.
+"""What a case begins with, in English and in Chinese: its signal's summary, and who says what, by number of reference.
 
 Made by templates from what the log holds of the case. It says what the signal's evidence shows and no more: who is official or
 heard is as the rules took it, what counts as one source is the signal's own count.
@@ -11,20 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 import msgspec
+from msgspec.structs import replace
 
-from agents.evidence.claim import Claim
 from agents.evidence.hosts import canonical_url
-from agents.evidence.measurements import STILL, measured, measurements_of
 from agents.evidence.pages import utc
-from agents.evidence.policy import VERDICT_EN, VERDICT_ZH
-from agents.evidence.verdict import STALE_AFTER, Measured
+from agents.evidence.summary import summary_of
+from agents.evidence.verdict import STALE_AFTER
+from agents.text.wording import Told, joined, references, term, told
 from newsproof.report.narrative import critique_of, last_findings
-from newsproof.report.wording import Told, joined, references, term, told
 from schemas import events as ev
 from schemas.evidence import PageStance, SearchReference
 from schemas.signals import WITHDRAWN, Signal, Stage
 from streams.journal.case_reading import JournalRecord
 
+NOT_KNOWN = Told()
 MOST_NAMED = 6
 """References that are named one by one; of more, the number of the others is told."""
 
@@ -65,7 +65,6 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     signal: Signal
     pages: tuple[_Page, ...]
-    measured: Measured | None
     read: bool
     critic: str
     unquoted: tuple[int, ...]
@@ -74,14 +73,13 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
         return [p for p in self.pages if p.stance == stance]
 
 
-def case_sentence(records: Sequence[JournalRecord], stage: Stage | None = None) -> Told:
-    """Return what became of the case. ``stage``: that of its newest published revision, where it is known."""
+def case_sentence(records: Sequence[JournalRecord], newest: Told = NOT_KNOWN, stage: Stage | None = None) -> Told:
+    """Return what became of the case. ``newest``: the summary of its newest published revision; ``stage``: that one's."""
     events = [r.event for r in records if r.accepted]
     ended = next((e for e in reversed(events) if isinstance(e, ev.TERMINAL)), None)
     match ended:
         case ev.SignalSynthesized(signal=signal):
-            decided = _decided(_facts(records, events, signal))
-            return joined((_WITHDRAWN[stage], decided), " ", "") if stage in WITHDRAWN else decided
+            return _decided(_facts(records, events, signal), newest, stage if stage in WITHDRAWN else None)
         case ev.CaseDropped(reason="duplicate", duplicate_of=first) if first:
             return told(
                 "Dropped: the same text came in before, as case {case}.",
@@ -102,10 +100,6 @@ def case_sentence(records: Sequence[JournalRecord], stage: Stage | None = None) 
             return Told("Still open: nothing is decided yet.", "处理中：尚无结论。")
 
 
-_WITHDRAWN = {
-    "retracted": Told("Retracted: another case has denied it. Before that:", "已撤回：另一案例否认了它。此前："),
-    "superseded": Told("Superseded: another case has corrected it. Before that:", "已被取代：另一案例更正了它。此前："),
-}
 DROPPED = {
     "duplicate": Told("Dropped: the same text came in before.", "已舍弃：同样的正文此前已收到。"),
     "same_story": Told(
@@ -115,59 +109,27 @@ DROPPED = {
     "spam": Told("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
     "empty": Told("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),
 }
-HEADS = {
-    "confirmed": Told("Confirmed", "已证实"),
-    "likely": Told("Likely", "很可能"),
-    "unconfirmed": Told("Unconfirmed", "未证实"),
-    "stale": Told("Old news", "旧闻"),
-    "disputed": Told("Disputed", "有争议"),
-    "refuted": Told("Refuted", "被否认"),
-}
 SAYS = (Told("says so", "这样说"), Told("say so", "这样说"))
 DENIES = (Told("denies it", "予以否认"), Told("deny it", "予以否认"))
-UNCHECKED = {
-    "preliminary": Told(
-        "Not checked yet: this is the first judgement of the news alone.", "尚未核查：这只是对新闻的初判。"
-    ),
-    "gate": Told(
-        "Not checked: news like this does not pass the gate to a check.", "未核查：这样的新闻未达到核查门槛。"
-    ),
-    "disabled": Told("Not checked: the search is switched off.", "未核查：搜索已关闭。"),
-    "not_planned": Told("Not checked: no search was planned.", "未核查：没有安排搜索。"),
-    "budget": Told("Not checked: the budget left no room for a search.", "未核查：预算不足以搜索。"),
-    "language": Told(
-        "Not checked: the search provider of the news' language did not answer.",
-        "未核查：新闻所用语言的搜索服务没有响应。",
-    ),
-    "search_failed": Told("Not checked: the search failed ({why}).", "未核查：搜索失败（{why}）。"),
-    "degraded": Told("Not checked: the deep path failed ({why}).", "未核查：深入核查失败（{why}）。"),
-}
 
 
-def _decided(facts: _Facts) -> Told:
+def _decided(facts: _Facts, newest: Told, withdrawn: Stage | None) -> Told:
+    """Return the signal's summary, and behind it who says what. ``withdrawn``: the stage of a revision that took it back."""
     signal = facts.signal
-    if signal.verdict is None:
-        return Told("No verdict: the rules of before published this.", "无结论：由旧规则发布。")
-    if signal.verdict == "unchecked":
-        kind, _, why = (signal.unchecked_reason or "").partition(":")
-        known = UNCHECKED.get(kind, Told("Not checked.", "未核查。"))
-        return told(known.en, known.zh, why=term(why or "unknown"))
-    tell = {
-        "confirmed": _confirmed,
-        "likely": _too_little,
-        "unconfirmed": _too_little,
-        "stale": _stale,
-        "disputed": _disputed,
-        "refuted": _refuted,
-    }[signal.verdict]
-    clauses = list(tell(facts)) or [Told(VERDICT_EN[signal.verdict], VERDICT_ZH[signal.verdict].partition(": ")[2])]
-    said = joined((*clauses, *_beside(facts)), "; ", "；")
-    return told("{head}: {said}.", "{head}：{said}。", head=HEADS[signal.verdict], said=said)
+    said = newest or Told(signal.summary_en or "", signal.summary_zh or "")
+    if signal.claim_en is None:  # of older code, whose summary is the claim alone
+        denied = {"stage": withdrawn, "verdict": "refuted"} if withdrawn else {}
+        said = summary_of(replace(signal, **denied))
+    clauses = [*_TELL[signal.verdict](facts), *_beside(facts)] if signal.verdict in _TELL else []
+    if not clauses:
+        return told("{said}.", "{said}。", said=said)
+    if withdrawn:
+        clauses[0] = told("before that: {what}", "此前：{what}", what=clauses[0])
+    why = joined(clauses, "; ", "；")
+    return told("{said}. {why}.", "{said}。{why}。", said=said, why=Told(why.en[:1].upper() + why.en[1:], why.zh))
 
 
 def _confirmed(facts: _Facts) -> Iterator[Told]:
-    if facts.measured == "confirms":
-        yield Told("prices measured at two venues or more bear it out", "两个以上市场的实测价格与之相符")
     supports = facts.of("supports")
     official = [p for p in supports if p.official]
     heard = [p for p in supports if p.speaks_for]
@@ -243,11 +205,6 @@ def _disputed(facts: _Facts) -> Iterator[Told]:
 
 
 def _refuted(facts: _Facts) -> Iterator[Told]:
-    if facts.measured == "contradicts":
-        yield told(
-            "the prices measured over two hours stayed within {share:g} % of the peg", "两小时内的实测价格与锚定价相差不超过 {share:g}%",
-            share=STILL * 100,
-        )  # fmt: skip
     yield from _denials(facts.of("denies"))
     if supports := facts.of("supports"):
         yield told(
@@ -256,6 +213,16 @@ def _refuted(facts: _Facts) -> Iterator[Told]:
             n=len(supports),
             which=_numbers(supports),
         )
+
+
+_TELL = {
+    "confirmed": _confirmed,
+    "likely": _too_little,
+    "unconfirmed": _too_little,
+    "stale": _stale,
+    "disputed": _disputed,
+    "refuted": _refuted,
+}
 
 
 def _denials(denies: list[_Page]) -> Iterator[Told]:
@@ -423,19 +390,7 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
     return _Facts(
         signal=signal,
         pages=pages,
-        measured=_measured(events, signal, opening),
         read=read,
         critic=critic,
         unquoted=unquoted,
     )
-
-
-def _measured(events: Sequence[ev.Event], signal: Signal, opening: ev.EventReceived | None) -> Measured | None:
-    values = tuple(v for e in events if isinstance(e, ev.SearchCompleted) for v in e.market)
-    if not values or opening is None:
-        return None
-    news = opening.news
-    claim = Claim(
-        text=news.text, language=opening.language, event_type=signal.event_type, asset=signal.asset, as_of=news.as_of
-    )
-    return measured(claim, measurements_of(values, claim))

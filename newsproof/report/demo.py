@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from agents.text.wording import Language, Told, headings, joined, term
 from agents.verification.gate import NEVER_DEEP
 from infra.clickhouse.client import ClickHouse
 from infra.offline.sample_news import Label
@@ -13,7 +14,6 @@ from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.data import StepFigures, read_steps
-from newsproof.report.wording import Language, Told, headings, joined, term
 from schemas.ids import LIVE_RUN
 from schemas.news import News
 from schemas.signals import ACTED_ON, Signal

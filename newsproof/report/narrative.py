@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from agents.evidence.findings import dated_later
 from agents.evidence.witnesses import counted
+from agents.text.wording import Language, Told, joined, references, term, told
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Language, Told, joined, references, term, told
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
@@ -44,8 +45,17 @@ def findings_in_words(found: Findings) -> Told:
     said += [Told("denied", "有否认")] * found.denied
     said += [Told("conflicting", "相互矛盾")] * found.conflict
     said += [Told("old news", "旧闻")] * found.stale
-    if found.dropped:
-        said.append(told("{n:result|results} not used", "{n} 条结果未采用", n=len(found.dropped)))
+    later = dated_later(found)
+    if later:
+        said.append(told("{n:page|pages} left out as dated after the news", "{n} 个网页日期晚于新闻，未采用", n=later))
+    if others := len(found.dropped) - later:
+        said.append(
+            told(
+                "{n:other result|other results} not used" if later else "{n:result|results} not used",
+                "{n} 条结果未采用",
+                n=others,
+            )
+        )
     return told("by the word rules {said}", "按词语规则：{said}", said=joined(said))
 
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 
 from agents.evidence.policy import VERDICT_EN, VERDICT_ZH
 from agents.text.matching import has_cjk
-from newsproof.report.wording import Told, joined, term
+from agents.text.wording import Told, joined, term
 
 _FIELDS = {"n": r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "w": r"[a-z_]+(?::[a-z_]+)?", "id": r"[\w-]+", "t": r"[\d: UTC-]+", "refs": r"(?:\[\d+\])+"}  # fmt: skip
 """Fields of a template, ``{name:kind}``: numbers, words of the code (told by :func:`term`), ids, times, references."""
@@ -27,6 +27,7 @@ _EITHER = (
     ("denying {refs:refs}", "否认 {refs:refs}"),
     ("hedging {refs:refs}", "未肯定 {refs:refs}"),
     ("earlier {refs:refs}", "旧事 {refs:refs}"),
+    ("pages left out as dated after the news: {count:n}", "{count:n} 个网页日期晚于新闻, 未采用"),
     ("a similar past case was taken into account", "参考了相似的历史案例"),
     ("denied by case {case:id} ({at:t})", "案例 {case:id}({at:t})否认了该信号"),
     ("corrected by case {case:id} ({at:t})", "案例 {case:id}({at:t})更正了该信号"),

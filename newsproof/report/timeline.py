@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from agents.text.wording import Told, joined, term, told
 from newsproof.report.narrative import (
     CRITIC_SAYS,
     action_in_words,
@@ -16,7 +17,6 @@ from newsproof.report.narrative import (
     verdict_in_words,
 )
 from newsproof.report.rule_words import as_written, rule_words
-from newsproof.report.wording import Told, joined, term, told
 from schemas import events as ev
 from schemas.effects import Failure
 from schemas.signals import StatedClaim

@@ -15,6 +15,7 @@ from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from agents.evidence.policy import LOW_CONFIDENCE
+from agents.evidence.summary import summarised
 from agents.evidence.verdict import CAPS
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
@@ -187,9 +188,11 @@ def signal_in(event: Event | None) -> Signal | None:
 def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
     """Return the revision that another case's event, or the end of its own, makes of a signal; None if it makes none.
 
-    The audit recomputes each to compare it: with other words here, earlier ones would look forged.
+    Its summary is derived again from what it says. The audit recomputes each to compare it: with other words here, earlier
+    ones would look forged.
     """
-    return _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
+    revised = _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
+    return None if revised is None else summarised(revised)
 
 
 CORROBORATED = "corroborated"
@@ -209,11 +212,14 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
         return None
     level = round(min(CAPS[event.verdict], max(0.0, last.preliminary_confidence + event.amount)), 4)
     acts = event.verdict in ACTED_ON and event.direction == last.direction and last.asset != NO_ASSET
-    flags = tuple(f for f in last.risk_flags if f not in _LIFTED)
-    change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
     urls = {e.url for e in last.evidence}
+    new = tuple(e for e in event.evidence if e.url not in urls)
+    # As in every other case: one page alone is thin evidence for what is not confirmed.
+    thin = ("data_incomplete",) if event.verdict == "likely" and event.supporting_sources < 2 else ()
+    flags = (*(f for f in last.risk_flags if f not in _LIFTED), *thin)
+    change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
     return replace(
-        _with_evidence(last, event.reason, at, tuple(e for e in event.evidence if e.url not in urls)),
+        _with_evidence(last, event.reason, at, new),
         verdict=event.verdict,
         unchecked_reason=None,
         action=event.action if acts else "observe",

@@ -27,7 +27,6 @@ async def live(fake: FakeApi, page: Any) -> None:
     await page.locator(".c-since .up-ink").first.wait_for(state="attached")
     await page.locator(".signal").nth(4).click()
     await page.locator(".beside .evidence > li").first.wait_for()
-    await page.locator(".beside .lead-sentence:is(:not(:empty), [hidden])").wait_for(state="attached")
 
 
 async def desk_open(fake: FakeApi, page: Any) -> None:

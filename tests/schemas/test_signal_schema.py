@@ -63,6 +63,14 @@ def test_a_signal_of_today_is_read_and_written_as_its_golden_record() -> None:
     assert {"key": key.decode(), "headers": headers, "value": json.loads(value)} == new
 
 
+def test_a_signal_from_before_its_claim_was_kept_apart_is_read_without_one() -> None:
+    old = golden(SIGNAL_SCHEMA_VERSION)
+    bare = {name: value for name, value in old["value"].items() if name not in {"claim_zh", "claim_en"}}
+    assert read_signal(record({**old, "value": bare}))[0] == msgspec.structs.replace(
+        SIGNAL, claim_zh=None, claim_en=None
+    )
+
+
 def rules(*names: str) -> list[dict[str, Any]]:
     return [{"rule": name, "amount": -0.1, "reason": "r"} for name in names]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agents.text.wording import Language, Told, headings, joined, term, told
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Language, Told, headings, joined, term, told
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted
@@ -178,13 +178,13 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
     _table(columns, rows, title, language, right=("change", "confidence"))
     s = revisions[-1] if revisions else document.signal
     words = told(
-        "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {summary}\n  {sources}\n"
+        "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {sources}\n"
         "  valid until {until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {by}",
-        "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {summary}\n  {sources}\n"
+        "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {sources}\n"
         "  有效期至 {until:%Y-%m-%d %H:%M} UTC · 标记：{flags} · 由 {by} 判断",
         id=s.signal_id, action=narrative.action_in_words(s), asset=s.asset, direction=term(s.direction),
         strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=narrative.stage_in_words(s.stage),
-        verdict=narrative.verdict_in_words(s), summary=narrative.summary_in(s, language), until=s.valid_until,
+        verdict=narrative.verdict_in_words(s), until=s.valid_until,
         sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Told("rules", "规则"),
     )  # fmt: skip
     say_result(words.of(language))

@@ -9,12 +9,12 @@ from typing import get_args
 
 import msgspec
 
+from agents.text.wording import Language, told
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.last_audit import keep_audit
 from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
 from newsproof.report.narrative import action_in_words, stage_in_words, summary_in, verdict_in_words
-from newsproof.report.wording import Language, told
 from schemas.errors import ConfigError
 from schemas.printable import counted
 from schemas.signals import Signal, Stage, Verdict

@@ -12,7 +12,7 @@ import msgspec
 from agents.core.answers import SlotsAnswer
 from agents.evidence import assess
 from agents.evidence.measurements import measured
-from agents.evidence.policy import Conclusion, conclude
+from agents.evidence.policy import Conclusion, conclude, is_thin
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import by_slots, hear, judge_evidence
 from newsproof.evaluation.eval.evaluate import (
@@ -108,14 +108,15 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
     said = None if oracle is None else _said(claim.as_of, case, findings, _given(case, oracle))
+    heard = hear(claim, findings.references, said, snapshot)
     judgement = judge_evidence(
         claim,
-        hear(claim, findings.references, said, snapshot),
+        heard,
         snapshot=snapshot,
         by_words=said is None,
         measured=measured(claim, case.measurements) if case.measurements else None,
     )
-    end = conclude(draft_of(case), judgement, has_pages=bool(findings.references))
+    end = conclude(draft_of(case), judgement, thin=is_thin(judgement, heard))
     return compared(line, case, findings, judgement, end)
 
 
@@ -137,9 +138,7 @@ _JUDGED = (
 )
 
 
-def _said(
-    news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]
-) -> list[PageStance]:
+def _said(news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]) -> list[PageStance]:
     by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
     entries = [(r, _entry(r.reference_number, by_page[r.url, r.title])) for r in findings.references]
     return [entry if entry.says is None else by_slots(entry, r, news_at) for r, entry in entries]

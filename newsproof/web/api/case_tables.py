@@ -165,7 +165,7 @@ async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any
         TransientError: ClickHouse is unavailable.
     """
     sql = """SELECT revision, stage, verdict, unchecked_reason, action, direction, confidence, decided_at, emitted_at,
-       risk_flags, notes FROM signals FINAL
+       risk_flags, summary_zh, summary_en, notes FROM signals FINAL
 WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
     found = await tables.query(sql, {"run": LIVE_RUN, "signal": signal_id})
     return [{name: _utc(value) for name, value in row.items()} for row in found.dicts()]

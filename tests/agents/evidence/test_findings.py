@@ -16,9 +16,9 @@ from situations import SITUATIONS, P, Situation
 
 from agents.core.case import fold, open_case
 from agents.evidence import Claim, assess, claim_of
-from agents.evidence.policy import conclude
+from agents.evidence.policy import conclude, is_thin
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import Heard, hear, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.events import CaseTriaged, EventReceived
@@ -60,12 +60,16 @@ def found(situation: Situation, snapshot: Snapshot = SNAPSHOT) -> Findings:
 
 
 def by_words(of: Claim, findings: Findings) -> Judgement:
-    return judge_evidence(of, hear(of, findings.references, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True)
+    return judge_evidence(of, heard_in(of, findings), snapshot=SNAPSHOT, by_words=True)
+
+
+def heard_in(of: Claim, findings: Findings) -> list[Heard]:
+    return hear(of, findings.references, None, SNAPSHOT)
 
 
 def differences(expect: dict[str, Any], of: Claim, findings: Findings, start: Draft) -> dict[str, tuple[Any, Any]]:
     judgement = by_words(of, findings)
-    end = conclude(start, judgement, extra_flags=findings.risk_flags, has_pages=bool(findings.references))
+    end = conclude(start, judgement, extra_flags=findings.risk_flags, thin=is_thin(judgement, heard_in(of, findings)))
     got = {name: getattr(judgement, name) for name in ("official_confirmed", "denied", "conflict", "stale")}
     got["independent_sources"] = findings.independent_sources
     wrong = {k: (expect[k], got[k]) for k in got if expect.get(k) not in (None, got[k])}

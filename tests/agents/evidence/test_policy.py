@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.evidence.policy import Conclusion, conclude, notes
+from agents.evidence.policy import Conclusion, conclude, is_thin, notes
 from agents.evidence.verdict import CAPS, Judgement, Measured, Reading, Witness, judged, unchecked
 from agents.evidence.witnesses import Heard
-from schemas.evidence import MemoryEntry, SearchReference
+from schemas.evidence import MemoryEntry, ReadStance, SearchReference
 from schemas.signals import ACTED_ON, Draft, Verdict
 
 WHEN = datetime(2024, 6, 3, tzinfo=UTC)
@@ -149,14 +149,32 @@ def test_an_order_is_left_only_by_confirmed_or_likely_and_about_a_known_asset(ve
         ("unconfirmed", set()),
         ("unchecked", set()),
         ("stale", {"old_news"}),
-        ("disputed", {"data_incomplete"}),
+        ("disputed", set()),
         ("refuted", {"refuted"}),
     ],
 )
 def test_each_verdict_sets_its_flags(verdict: Verdict, flags: set[str]) -> None:
     low = {"confidence_low"} if CAPS[verdict] < 0.4 else set()
-    assert set(conclude(draft(), judgement(verdict), has_pages=True).risk_flags) == flags | low
-    assert set(conclude(draft(), judgement(verdict)).risk_flags) == flags | low | {"data_incomplete"}
+    assert set(conclude(draft(), judgement(verdict)).risk_flags) == flags | low
+    assert set(conclude(draft(), judgement(verdict), thin=True).risk_flags) == flags | low | {"data_incomplete"}
+
+
+def told_by(number: int, stance: ReadStance = "supports", snippet: str = "More than the title.") -> Heard:
+    found = SearchReference(
+        reference_number=number, source_tool="offline", title="A title", url=f"https://h{number}.example", snippet=snippet,
+        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q",
+    )  # fmt: skip
+    return Heard(reference=found, stance=stance)
+
+
+@pytest.mark.parametrize("verdict", get_args(Verdict))
+def test_evidence_is_thin_by_the_pages_that_say_anything_of_the_claim(verdict: Verdict) -> None:
+    of = judgement(verdict)
+    doubtful, disputed = verdict in {"likely", "unconfirmed"}, verdict == "disputed"
+    assert is_thin(of, [])
+    assert is_thin(of, [told_by(1), told_by(2, "unrelated")]) is (doubtful or disputed)
+    assert is_thin(of, [told_by(1, snippet="A title"), told_by(2, snippet="")]) is (doubtful or disputed)
+    assert is_thin(of, [told_by(1), told_by(2, "hedges", snippet="")]) is disputed
 
 
 def test_flags_of_draft_case_and_evidence_are_kept_once_and_in_order() -> None:
@@ -164,14 +182,13 @@ def test_flags_of_draft_case_and_evidence_are_kept_once_and_in_order() -> None:
         draft(flags=("offline", "weak_denial")),
         judgement(flags=("weak_denial", "undated_evidence")),
         extra_flags=("offline", "memory_unavailable"),
-        has_pages=True,
     )
     assert found.risk_flags == ("offline", "weak_denial", "memory_unavailable", "undated_evidence")
 
 
 def test_a_doubt_that_verification_has_lifted_does_not_stick() -> None:
     start = draft(0.35, flags=("confidence_low", "offline"))
-    assert conclude(start, judgement(), has_pages=True).risk_flags == ("offline",)
+    assert conclude(start, judgement()).risk_flags == ("offline",)
 
 
 pages = st.builds(

@@ -94,8 +94,8 @@ def test_the_answer_is_the_writers_sentence_and_each_case_as_it_was_recorded(cha
     answer = step.told(chosen(1, 99, "x")).event
     assert answer.answer == (
         "No: Walmart itself denies it [1].\n\n"
-        "- **Refuted** · Walmart accepts Litecoin, see [1]\n\n"
-        "  LTC observe · confidence 0.04 · 2026-01-01 03:04 UTC\n\n"
+        "- Walmart accepts Litecoin, see [1]\n\n"
+        "  refuted · LTC observe · confidence 0.04 · 2026-01-01 03:04 UTC\n\n"
         "  > “The release is fake.” – walmart.example (denies it, official)\n\n"
         "  > “Walmart announced” – wire.example (supports it)\n\n"
         "  Pages read, without a quote: a.example (denies it), b.example (is about an earlier event, official)"
@@ -118,8 +118,8 @@ def test_in_chinese_every_word_of_ours_is_chinese(chat):
     answer = turn(chat, CasesFound(signals=(HOAX,)), language="zh").told(chosen(1, answer="")).event
     assert answer.answer == (
         "本系统有 1 个案例符合（过去 2 天，查找：沃尔玛、Litecoin）：1 个被否认。\n\n"
-        "- **被否认** · 沃尔玛将接受莱特币 [1]\n\n"
-        "  LTC 观望 · 置信度 0.04 · 2026-01-01 03:04 UTC\n\n"
+        "- 沃尔玛将接受莱特币 [1]\n\n"
+        "  被否认 · LTC 观望 · 置信度 0.04 · 2026-01-01 03:04 UTC\n\n"
         "  > 「The release is fake.」 – walmart.example（否认，官方）\n\n"
         "  > 「Walmart announced」 – wire.example（支持）\n\n"
         "  读过的网页（无引文）：a.example（否认）、b.example（说的是更早的事件，官方）"
@@ -143,7 +143,7 @@ def test_that_no_case_says_anything_is_said_plainly_and_asks_no_model(chat):
 def test_without_a_writer_code_tells_the_cases(chat):
     answer = turn(chat, CasesFound(signals=(HOAX, OTHER))).told(REFUSED).event
     assert answer.answer.startswith(
-        "2 cases of this pipeline match (the last 2 days, looked for: Walmart, Litecoin): 1 refuted, 1 confirmed.\n\n- **Refuted**"
+        "2 cases of this pipeline match (the last 2 days, looked for: Walmart, Litecoin): 1 refuted, 1 confirmed.\n\n- Walmart"
     )
     assert "withdrawn · judged by offline rules" in answer.answer
     assert (answer.metadata.path, answer.metadata.agents_missing) == ("partial", ("GeneralAnalysisAgent",))

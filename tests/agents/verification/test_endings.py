@@ -110,10 +110,10 @@ def test_the_model_writes_both_languages_and_adds_flags_of_the_closed_list_alone
         summary_zh="被盗 https://evil.example", summary_en="Stolen", risk_flags=["thin_market", "offline_ok"]
     )
     signal = at_end().told(told).event.signal
-    assert (signal.summary_zh, signal.summary_en) == ("被盗", "Stolen")
+    assert (signal.summary_zh, signal.summary_en) == ("已获 3 个来源证实：被盗", "Confirmed by 3 sources: Stolen")
     assert "thin_market" in signal.risk_flags and "offline_ok" not in signal.risk_flags
     plain = at_end().told(synthesis()).event.signal
-    assert (plain.summary_zh, plain.summary_en) == (None, plain.summary)
+    assert (plain.summary_en, plain.claim_zh) == (plain.summary, "")
 
 
 def test_the_model_is_shown_the_quotes_and_not_the_pages(at_end):

@@ -184,4 +184,7 @@ def test_a_first_judgement_is_published_where_it_is_asked_for_and_more_is_to_com
     if published:
         first = event.preliminary_signal
         assert (first.stage, first.revision, first.preliminary_confidence) == ("preliminary", 1, confidence)
-        assert "not_deep_analysed" in first.risk_flags and first.summary == event.draft.summary
+        assert (
+            "not_deep_analysed" in first.risk_flags
+            and first.summary == f"Not checked yet: claim that {event.draft.summary}"
+        )

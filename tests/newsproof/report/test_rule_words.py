@@ -17,10 +17,10 @@ from agents.evidence.verdict import unchecked
 from agents.graphs import verification
 from agents.planning.plan_rules import WHY_NOTHING
 from agents.planning.tools import TOOLS
+from agents.text.wording import Told, told
+from agents.text.wording import term as term_of
 from agents.verification.gate import gate
 from newsproof.report.rule_words import rule_words
-from newsproof.report.wording import Told, told
-from newsproof.report.wording import term as term_of
 from newsproof.web.pages import STATIC
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
@@ -75,7 +75,8 @@ def test_what_the_plan_and_the_policy_say_is_known_in_both_languages() -> None:
     end = conclude(replace(DRAFT, confidence=0.9), unchecked())
     written = [*WHY_NOTHING.values(), *VERDICT_EN.values(), *(a.reason for a in end.adjustments)]
     written.append(notes("en", 0.9, end, unchecked(), (), "search_failed:timeout"))
-    assert len(written) == len(WHY_NOTHING) + len(get_args(Verdict)) + 2
+    written.append(notes("en", 0.9, end, unchecked(), (), None, dated_later=2))
+    assert len(written) == len(WHY_NOTHING) + len(get_args(Verdict)) + 3
     for text in written:
         assert ENGLISH.search(rule_words(text).zh) is None, text
 

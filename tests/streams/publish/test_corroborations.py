@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agents.evidence.summary import summarised
 from schemas import events as ev
 from schemas.signals import SignalEvidence
 from streams.audit.audit import audit
@@ -37,7 +38,8 @@ def telling(signal_id: str, case: str, **changes: Any) -> ev.StoryCorroborated:
 
 async def test_other_owners_raise_the_first_ones_signal_once_and_a_retraction_still_ends_it(world: World) -> None:
     first = Written(world, 1)
-    await (await first.open()).go(ev.SignalSynthesized(signal=first.signal(**UNCONFIRMED), path="deep"))
+    begun = summarised(first.signal(**UNCONFIRMED, claim_en="it happened", claim_zh="确有其事"))
+    await (await first.open()).go(ev.SignalSynthesized(signal=begun, path="deep"))
     told = telling(first.signal_id, first.case_id)
     for number in (2, 3):
         await (await Written(world, number).open()).go(
@@ -49,6 +51,9 @@ async def test_other_owners_raise_the_first_ones_signal_once_and_a_retraction_st
         await signals_reach(world, 4)
     assert await revisions(world, first) == ["final", "final", "retracted"]
     assert [verdict for verdict, _ in await verdicts(world, first)] == ["unconfirmed", "likely", "refuted"]
+    assert [s.summary for s in await world.signals() if s.signal_id == first.signal_id] == [
+        "未证实：有消息称确有其事", "很可能（2 个来源）：确有其事", "已撤回，后续消息否认：有消息称确有其事"
+    ]  # fmt: skip
     report = await audit(KafkaLog(world.address), world.topics)
     assert (report.signals, report.forged, report.overstated, report.clean) == (2, (), (), True)
 
@@ -81,3 +86,42 @@ def test_an_event_that_says_less_or_more_than_tellings_can_raises_nothing() -> N
     assert revised_by(last, telling("", "", verdict="refuted"), NOW) is None
     bold = revised_by(last, telling("", "", amount=5.0), NOW)
     assert bold is not None and bold.confidence == 0.85, "the verdict's cap holds whatever the event says"
+
+
+CLAIM = {"claim_en": "it happened", "claim_zh": "确有其事"}
+
+
+def denied_by(speaker: str | None) -> ev.RetractionFound:
+    page = replace(PAGE, stance="denies", official=True, speaker=speaker)
+    return ev.RetractionFound(signal_id="", of_case="", kind="retracted", reason="no", evidence=(page,))
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("event", "begins", "en", "zh"),
+    [
+        (telling("", ""), UNCONFIRMED, "Likely (2 sources): it happened", "很可能（2 个来源）：确有其事"),
+        (telling("", "", verdict="confirmed", evidence=(replace(PAGE, official=True, speaker="Walmart"),)), UNCONFIRMED, "Confirmed by Walmart: it happened", "已获 Walmart 证实：确有其事"),
+        (denied_by("Walmart"), {}, "Retracted, denied by Walmart: claim that it happened", "已撤回，Walmart 否认：有消息称确有其事"),
+        (denied_by(None), {}, "Retracted, denied by a later report: claim that it happened", "已撤回，后续消息否认：有消息称确有其事"),
+        (replace(denied_by("Walmart"), kind="superseded"), {}, "Superseded by a correction: claim that it happened", "已被更正取代：有消息称确有其事"),
+        (ev.CaseDropped(reason="spam", detail=""), FIRST, "Retracted before it was checked: claim that it happened", "已撤回，未完成核查：有消息称确有其事"),
+        (ev.CaseFailed(reason="r", failed_step="plan", attempts=1), FIRST, "Retracted before it was checked: claim that it happened", "已撤回，未完成核查：有消息称确有其事"),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, ev.Event) else None,
+)  # fmt: skip
+def test_a_revision_s_summary_is_what_the_revision_says(event: Any, begins: dict[str, Any], en: str, zh: str) -> None:
+    for language in ("en", "zh"):
+        last = summarised(signal("s", language=language, **(CLAIM | begins)))
+        assert last.summary not in (en, zh)
+        new = revised_by(last, event, NOW)
+        assert new is not None
+        assert (new.summary_en, new.summary_zh, new.summary) == (en, zh, en if language == "en" else zh)
+        old = replace(last, claim_en=None, claim_zh=None, summary="it happened")
+        before = revised_by(old, event, NOW)
+        assert before is not None and before.summary == "it happened", "older revisions must not look forged"
+
+
+def test_one_other_source_alone_is_thin_evidence() -> None:
+    one = revised_by(signal("s", **UNCONFIRMED), telling("", "", supporting_sources=1), NOW)
+    assert one is not None and "data_incomplete" in one.risk_flags

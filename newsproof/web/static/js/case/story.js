@@ -4,7 +4,7 @@
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { dateTime, duration } from "../format.js";
-import { language, saidIn, summaryOf, t, term } from "../i18n.js";
+import { language, saidIn, t, term } from "../i18n.js";
 import { actionTag, assetName, flagTags, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
 import { empty } from "../states.js";
 import { exactTime } from "../times.js";
@@ -21,7 +21,7 @@ export function showCase(found) {
     h("p", { class: "sentence" }, withReferences(found.sentence[language()], found.findings?.references)),
     head(found),
     found.case.status === "open" && h("p", { class: "notice" }, t("case.open.long")),
-    signal && result(signal, found.news?.text),
+    signal && result(signal),
     section("story", timeline(found)),
     found.findings && section("evidence", evidence(found)),
     found.confidence && section("waterfall", waterfall(found.confidence, found.revisions)),
@@ -51,12 +51,10 @@ function head({ case: one, news }) {
     h("dl", { class: "facts case-facts" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }
 
-function result(signal, news) {
-  const summary = summaryOf(signal);
+function result(signal) {
   return h("section", { class: "card result", "aria-label": t("case.signal") },
     h("div", { class: "row" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
       h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${t("case.strength", { of: term(signal.strength) })} · ${t(`timeframe.${signal.timeframe}`)}`)),
-    summary !== news && words(summary, "p", { class: "lead" }),
     confidenceMove(signal.preliminary_confidence, signal.confidence),
     h("p", { class: "small faint" }, sourceCounts(signal)),
     flagTags(signal.risk_flags),

@@ -1,19 +1,15 @@
 // Beside the list: what the chosen signal rests on, and what can be done with it.
 
-import { getJson } from "../api.js";
 import { STANCE } from "../case/evidence.js";
 import { confidenceMove } from "../drawings.js";
 import { external, h, httpUrl, icon, replace, words } from "../dom.js";
 import { dateTime, day } from "../format.js";
-import { language, summaryOf, t, term } from "../i18n.js";
+import { summaryOf, t, term } from "../i18n.js";
 import { actionTag, assetName, flagsBesideStrip, flagTags, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
 import { priceWords } from "./row.js";
 
-const SETTLED_MS = 250; // Who walks through the list with the keys asks for the case that is stopped at.
-
 /** `does`: close(), acknowledge(signal), mute(name, value), isSeen(signal), price(signal). */
-export function beside(place, signal, does, gone) {
-  const said = h("p", { class: "lead-sentence" });
+export function beside(place, signal, does) {
   replace(place,
     h("div", { class: "row beside-head" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
       closeButton(does.close)),
@@ -24,30 +20,16 @@ export function beside(place, signal, does, gone) {
       h("button", { class: "button tiny", type: "button", "aria-pressed": String(does.isSeen(signal)), "aria-keyshortcuts": "a", on: { click: () => does.acknowledge(signal) } }, t("beside.seen")),
       h("button", { class: "button quiet tiny", type: "button", on: { click: () => does.mute("asset", signal.asset) } }, t("beside.mute", { what: signal.asset || t("asset.none") })),
       h("button", { class: "button quiet tiny", type: "button", on: { click: () => does.mute("source", signal.news_source) } }, t("beside.mute", { what: signal.news_source }))),
-    said, // below what is pressed: it comes later than the rest
     flagTags(flagsBesideStrip(signal.risk_flags)),
     h("p", { class: "small faint" }, [
       t("beside.from", { source: signal.news_source, at: dateTime(signal.published_at) }), t("case.valid", { until: dateTime(signal.valid_until) }), does.price(signal) && priceWords(does.price(signal)),
     ].filter(Boolean).join(" · ")),
     h("h3", {}, t("beside.evidence")), h("p", { class: "small faint" }, sourceCounts(signal)),
     evidence(signal));
-  setTimeout(() => !gone.aborted && sentence(said, signal, gone), SETTLED_MS);
 }
 
 export function closeButton(close) {
   return h("button", { class: "button quiet tiny close", type: "button", "aria-label": t("beside.close"), title: t("beside.close"), on: { click: close } }, icon(["M6 6l12 12", "M18 6L6 18"]));
-}
-
-/** The sentence that the case begins with, where it has one. */
-async function sentence(place, { case_id: id }, gone) {
-  try {
-    const found = await getJson(`cases/${encodeURIComponent(id)}`, {}, gone);
-    const text = found.sentence?.[language()];
-    if (text && !gone.aborted) return replace(place, words(text));
-  } catch {
-    // The evidence below says the same in more words.
-  }
-  place.hidden = true;
 }
 
 function evidence({ evidence: all }) {

@@ -97,8 +97,6 @@ class Desk {
 
   choose(signal) {
     this.openShown = false;
-    this.reading?.abort();
-    this.reading = new AbortController();
     this.side.hidden = signal === null;
     if (signal === null) return;
     this.side.scrollTop = 0;
@@ -111,7 +109,7 @@ class Desk {
       },
       isSeen: (one) => this.aside.isSeen(one),
       price: (one) => this.prices.of(one.case_id),
-    }, this.reading.signal);
+    });
   }
 
   close() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -45,6 +46,14 @@ def joined(parts: Iterable[Told | str], en: str = ", ", zh: str = "，") -> Told
     """Return the parts that are not empty, one after the other."""
     kept = [p if isinstance(p, Told) else Told(p, p) for p in parts if p]
     return Told(en.join(p.en for p in kept), zh.join(p.zh for p in kept))
+
+
+def closed_up(told: Told) -> Told:
+    """Return the text without spaces between Chinese characters, which templates have for names in Latin letters."""
+    return Told(told.en, _BETWEEN.sub("", told.zh))
+
+
+_BETWEEN = re.compile(r"(?<=[\u4e00-\u9fff“”（）]) (?=[\u4e00-\u9fff“”（）])")
 
 
 def references(numbers: Iterable[int]) -> str:
