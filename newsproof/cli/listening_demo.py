@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import offsets_of, read_range
+from infra.listeners.mark import keys_at_hand
 from infra.offline.newsroom.newsroom import PLAYED_S, STORY_S, Newsroom
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
@@ -72,7 +73,7 @@ async def _run(running: Pipeline, newsroom: Newsroom, began: float, as_json: boo
     ends = await _played(settings, topics, newsroom)
     async with clickhouse_of(settings) as tables:
         signals = await stored(settings, topics, ends, tables)
-    report = await audit(KafkaLog(address), topics)
+    report = await audit(KafkaLog(address), topics, keys=keys_at_hand(settings))
     published = await _news(settings, topics)
     summary = summary_of(newsroom.shown, published, ends.cases, time.monotonic() - began)
     if not as_json:

@@ -21,7 +21,7 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.fetching import Validators
 from infra.listeners.items import sketch
 from schemas.errors import ContractError, TransientError
-from schemas.news import News, decode_news
+from schemas.news import News, decode_news, is_marked
 from schemas.topics import Topics
 from streams.listening.deciding import Seen, seen_in
 
@@ -130,8 +130,9 @@ class Memory:
 class ItemLog:
     """The one writer of the two topics, and of the listeners' news. Records one thing after another."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
-        self._address, self._topics = address, topics
+    def __init__(self, address: KafkaAddress, topics: Topics, key: bytes) -> None:
+        """``key``: of the listener, whose own records bear its mark."""
+        self._address, self._topics, self._key = address, topics, key
         self._producer: Any = None
         self.memory = Memory()
         self.recovered = 0
@@ -154,7 +155,7 @@ class ItemLog:
         if through is not None:
             spans = {tp: (through.get(tp.partition, 0), end) for tp, end in ends.items()}
             async for _, records in read_range(self._address, spans):
-                found += [self._recovered(news) for news in _ours(records, known)]
+                found += [self._recovered(news) for news in _ours(records, known, self._key)]
         self.recovered = len(found)
         self.memory.through = {tp.partition: end for tp, end in ends.items()}
         await self._remember(found, ())
@@ -285,11 +286,13 @@ def _ids(key: bytes) -> tuple[str, str]:
     return source, external_id
 
 
-def _ours(records: Iterable[Any], sources: set[str]) -> Iterable[News]:
+def _ours(records: Iterable[Any], sources: set[str], key: bytes) -> Iterable[News]:
     now = datetime.now(UTC) + timedelta(days=1)  # it was checked when it was written
     for record in records:
         if (record.key or b"").partition(b":")[0].decode("utf-8", "replace") in sources:
             try:
-                yield decode_news(record.value, now=now)
+                news = decode_news(record.value, now=now)
             except ContractError:
                 continue
+            if is_marked(news, [key]):  # anybody else's would keep an item of the source out
+                yield news

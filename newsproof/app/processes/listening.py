@@ -11,6 +11,7 @@ from aiohttp import web
 
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.listeners.fetching import Fetcher
+from infra.listeners.mark import listener_key
 from infra.listeners.source import Source, chosen, missing, own_file, sources_of
 from infra.listeners.webhook import application, key_of
 from infra.settings import Settings
@@ -20,7 +21,7 @@ from newsproof.app.processes.health import listener_unready, serve_health
 from newsproof.app.processes.metrics import ListenerMetrics
 from newsproof.app.source_list import keys_of
 from schemas.errors import ConfigError
-from schemas.news import decode_news
+from schemas.news import marked
 from streams.listening.listener import Health, Listener, Options
 
 log = structlog.get_logger(__name__)
@@ -90,7 +91,7 @@ def listener_of(settings: Settings, sources: Sources, fetcher: Fetcher, backfill
         kept_days=settings.dedup_days,
         backfill=backfill,
     )
-    return Listener(address_of(settings), topics_of(settings), sources, fetcher, options)
+    return Listener(address_of(settings), topics_of(settings), sources, fetcher, options, listener_key(settings))
 
 
 def span_of(written: str | None) -> timedelta | None:
@@ -159,7 +160,7 @@ class Webhooks:
     def __init__(self, settings: Settings, sources: Sources) -> None:
         """Raises ConfigError: a port is set, and no secret, or one that is none."""
         self._address: KafkaAddress = address_of(settings)
-        self._topic = topics_of(settings).news
+        self._topic, self._mark = topics_of(settings).news, listener_key(settings)
         self._at = (settings.listener_webhook_host, settings.listener_webhook_port)
         secret = settings.listener_webhook_secret
         if self._at[1] is not None and secret is None:
@@ -202,4 +203,5 @@ class Webhooks:
 
     async def _accept(self, value: bytes) -> None:
         assert self._producer is not None
-        await self._producer.send_and_wait(self._topic, value, key=decode_news(value, now=datetime.now(UTC)).key)
+        news, value = marked(value, self._mark, now=datetime.now(UTC))
+        await self._producer.send_and_wait(self._topic, value, key=news.key)

@@ -908,6 +908,7 @@ export default {
   "ops.audit.duplicate_signals": "signals twice: {n}",
   "ops.audit.forged_signals": "forged signals: {n}",
   "ops.audit.overstated_signals": "overstated signals: {n}",
+  "ops.audit.unproven_sources": "cases with an unproven source: {n}",
   "ops.audit.do": "It reads the whole log and checks its promises:",
   "src.title": "Sources",
   "src.source": "Source",

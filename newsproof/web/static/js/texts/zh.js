@@ -1105,6 +1105,7 @@ export default {
   "ops.audit.duplicate_signals": "重复信号：{n}",
   "ops.audit.forged_signals": "伪造信号：{n}",
   "ops.audit.overstated_signals": "夸大信号：{n}",
+  "ops.audit.unproven_sources": "信源身份未证实的案例：{n}",
   "ops.audit.do": "读取整个日志并检查其承诺：",
   "term.all signals": "全部信号",
   "term.by verdict": "按结论",
