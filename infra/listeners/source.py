@@ -15,6 +15,7 @@ import msgspec
 from schemas.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
+    from infra.client_settings import ClientSettings
     from infra.settings import Settings
 
 Kind = Literal["feed", "json", "telegram", "socket", "markets"]
@@ -83,16 +84,16 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     source: list[dict[str, Any]] = []
 
 
-def own_file(settings: Settings) -> Path | None:
+def own_file(settings: Settings | ClientSettings) -> Path:
     """Return the file of the operator's own sources, which may not exist yet.
 
     Raises:
         ConfigError: LISTENER_SOURCES names one that is not there.
     """
-    named = settings.listener_sources
+    named = None if settings.listener_sources is None else Path(settings.listener_sources)
     if named is not None and not named.is_file():
         raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
-    return named or settings.newsproof_data_dir / "sources.toml"
+    return named or Path(settings.newsproof_data_dir) / "sources.toml"
 
 
 def sources_of(own_file: Path | None) -> dict[str, Source]:

@@ -55,5 +55,6 @@ class ListenerSettings(BaseSettings):
     )
     listener_webhook_secret: SecretStr | None = Field(
         None,
-        description="whsec_ and the base64 of 24 to 64 bytes, as senders sign with; without it no webhook is taken",
+        description="SOURCE=whsec_… for each hook, with a comma between: the secret (base64 of 24 to 64 bytes) that its sender "
+        "signs with; no other source has a hook",
     )

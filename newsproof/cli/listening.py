@@ -298,7 +298,6 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
 
 def _appended(settings: Settings, rows: str) -> Path:
     path = own_file(settings)
-    assert path is not None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = path.read_text("utf-8") if path.exists() else ""

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from infra.embedded.child import free_ports
 from infra.kafka.topics import offsets_of, read_range
 from infra.listeners.mark import keys_at_hand
-from infra.offline.newsroom.newsroom import PLAYED_S, STORY_S, Newsroom
+from infra.offline.newsroom.newsroom import HOOK, PLAYED_S, STORY_S, Newsroom
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import say_result
@@ -56,7 +56,7 @@ async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> in
                 "listener_sources": None,
                 "listener_webhook_host": "127.0.0.1",
                 "listener_webhook_port": port,
-                "listener_webhook_secret": SecretStr(newsroom.secret),
+                "listener_webhook_secret": SecretStr(f"{HOOK}={newsroom.secret}"),
             }
         )
         say(ON_DATES)
