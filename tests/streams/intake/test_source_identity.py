@@ -11,10 +11,13 @@ import pytest
 from infra.listeners.mark import FILE, Marks, keys_at_hand, listener_key
 from infra.settings import Settings
 from lab.bench.graph import plain_registry
+from newsproof.app.dead_letters import UnmarkedNews
+from newsproof.app.source_list import listed_sources
 from schemas.errors import ContractError
 from schemas.events import EventReceived
 from schemas.news import News, is_marked, mark_of
 from streams.audit.audit import AuditReport, audit
+from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from tests.streams.records import DROPPED, after, opening, write
 from tests.streams.world import KEY, World, by_the_listener, news
@@ -59,6 +62,9 @@ async def test_news_in_the_name_of_a_listed_source_is_refused_and_keeps_the_genu
     letters = [dict(one.headers) for one in await world.records(world.topics.dead_letters)]
     assert [one["dl_reason"] for one in letters] == [b"unmarked_source"] * 5
     assert all(b"choose another source id" in one["dl_why"] for one in letters)
+    counted = await UnmarkedNews(world.address, world.topics).read()
+    rows = listed_sources(settings(tmp_path), {}, utc_now(), counted)
+    assert {one.id: one.unmarked for one in rows if one.unmarked} == {"solana-status": 5}
     opened = {(e.news.source, e.authenticated) for e in await openings(world)}
     assert opened == {("me", False), ("solana-status", True)} and report.lost == 0
 

@@ -944,6 +944,8 @@ export default {
   "src.how.beside": "Start a listener beside what runs:",
   "src.how.up": "Or start everything with a listener:",
   "src.stopped": "No listener runs now: nothing comes in by itself. Below is what the last one wrote into the log.",
+  "src.unmarked": "{n} records named a listed source without the listener's mark and opened no case: {ids}. This shows them:",
+  "src.no_listener_key": "The listener's key is not here, so nothing that comes in counts as a listed source's. Set LISTENER_KEY for the listener, the workers and this page.",
   "src.no_match": "No source is like that.",
   "src.do.no_contact": "Set LISTENER_CONTACT to a mail address and start the listener again: this publisher refuses programs that name none.",
   "src.do.refused": "Open the address in a browser. Where it shows there, ask from another network; else mute the source.",
