@@ -126,8 +126,9 @@ class Fetcher:
         host = urlsplit(url).netloc
         try:
             async with self._hosts.setdefault(host, asyncio.Lock()), asyncio.timeout(self._within_s):
+                own = {name.lower(): value for name, value in asked.headers.items()}
                 response, _ = await self._routes[source.private].get(
-                    url, self._headers(asked, last), heed_robots=source.robots
+                    url, self._headers(asked, last), heed_robots=source.robots, own=own
                 )
         except PermanentError as exc:
             raise NotReadError(str(exc), "robots" if "/robots.txt asks" in str(exc) else "not_opened") from exc
@@ -183,7 +184,6 @@ class Fetcher:
             "user-agent": self._agent,
             "accept": _ACCEPTED.get(source.kind, "application/json"),
             **{name: value for name, value in conditions.items() if value},
-            **{name.lower(): value for name, value in source.headers.items()},
         }
 
     async def _looked(self, source: Source, response: httpx.Response, last: Validators, refill: bool) -> Looked:
