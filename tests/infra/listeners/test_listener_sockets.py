@@ -52,10 +52,10 @@ async def test_a_server_that_speaks_no_websocket_is_said_to() -> None:
 async def test_a_socket_follows_no_redirect_and_takes_its_key_nowhere() -> None:
     """A resolver sees no literal address, so a redirect could reach this machine, with the row's headers."""
     async with FakeServer(Say(status=401)) as inside:
-        place = inside.url.replace("http", "ws")
-        async with FakeServer(Say(status=302, headers={"location": place})) as outside:
+        async with FakeServer(Say(status=302, headers={"location": inside.url})) as outside:
             source = replace(row(outside.url.replace("http", "ws")), headers={"x-api-key": "secret"})
-            with pytest.raises(NotReadError, match="redirect") as refused:
+            with pytest.raises(NotReadError) as refused:
                 async with connected(source, Guard(allows=lambda _address, _port: True, ports=None)):
                     raise AssertionError("it was connected")
-        assert (refused.value.state, inside.requests, len(outside.requests)) == ("blocked", [], 1)
+        assert (inside.requests, len(outside.requests)) == ([], 1)
+        assert refused.value.state == "blocked" and "redirect" in str(refused.value)
