@@ -420,7 +420,7 @@ class Listener:
     ) -> None:
         """Write what a look brought; a cursor of which little changed every ``WRITTEN_EVERY`` only. ``was``: its state before."""
         assert cursor.looked_at is not None
-        forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at)
+        forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at, seen)
         is_old = cursor.written_at is None or cursor.looked_at - cursor.written_at > WRITTEN_EVERY
         if news or seen or forgotten or is_changed or is_old or was != cursor.state:
             async with self._turn:

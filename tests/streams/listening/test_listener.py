@@ -23,6 +23,7 @@ from infra.offline.newsroom.wire import rss
 from schemas.news import News, is_marked
 from schemas.topics import Topics
 from streams.listening import listener as listener_module
+from streams.listening import memory as memory_module
 from streams.listening.listener import Health, Listener, Options
 from streams.listening.memory import ItemLog, remembered_in
 from tests.infra.fakes.sources import Newsroom, Told, news_in, recent
@@ -101,6 +102,26 @@ async def test_ids_that_change_and_an_archive_open_nothing_and_a_flood_comes_in_
             await world.look(wire, max_new=5)
         assert Counter(one.text for one in await world.news()).most_common(1)[0][1] == 1
         assert len(await world.news()) == 12
+
+
+@pytest.mark.security
+async def test_new_ids_without_end_fill_no_memory_and_what_is_still_shown_opens_no_second_case(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_module, "MOST_REMEMBERED", 6)
+    steady = recent(0)
+    async with Newsroom(wire=[]) as room:
+        for number in range(12):
+            # An item that stays, another that has a new id at every look, and three that nobody saw before.
+            fresh = [recent(3 * number + n) for n in (1, 2, 3)]
+            room.feeds = {"wire": [steady, replace(recent(900), id=f"again-{number}"), *fresh]}
+            await world.look(room.source("wire"))
+        known = (await remembered_in(world.address, world.topics)).items["wire"]
+        assert len(known) <= 6 + 5 + 4, "those that left, those that are shown, and what the last look showed no longer"
+    news = [one.external_id for one in await world.news()]
+    assert sorted(news) == sorted({"n0", "again-0", *(f"n{number}" for number in range(1, 37))}), (
+        "each once, and none lost"
+    )
 
 
 @pytest.mark.security
