@@ -35,6 +35,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     kafka_ssl_cert_file: str | None = None
     kafka_ssl_key_file: str | None = None
     kafka_ssl_key_password: str | None = None
+    listener_sources: str | None = None
     topic_partitions: Annotated[int, msgspec.Meta(ge=1, le=512)] = 4
     topic_replication: Annotated[int, msgspec.Meta(ge=1, le=7)] = 1
 
@@ -53,7 +54,18 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.convert({name: str(v) if isinstance(v, Path) else v for name, v in given.items()}, cls)
 
 
-KNOWN_TO_CLIENTS = (*ClientSettings.__struct_fields__, "newsproof_mode", "newsproof_min_free_mb")
+KNOWN_TO_CLIENTS = (
+    *ClientSettings.__struct_fields__,
+    "newsproof_mode",
+    "newsproof_min_free_mb",
+    "listener_contact",
+    "listener_key",
+    "listener_max_age_seconds",
+    "listener_max_new",
+    "listener_webhook_host",
+    "listener_webhook_port",
+    "listener_webhook_secret",
+)
 """These settings, and those others whose names :func:`infra.origin.misspelt_in` would take for misspelt ones of them."""
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
+import secrets
 import stat
 from pathlib import Path
 
@@ -13,6 +16,8 @@ UMASK = 0o077
 """Umask of every child process: only the owner can access what it creates."""
 
 _COME = "come as the user who started it, or name another data directory"
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""Errors of a file system without hard links, such as exFAT and some SMB servers."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,}")
 """The form of ``secrets.token_urlsafe``: nothing else is sent to a server as a password, whatever file is named."""
 
@@ -68,6 +73,46 @@ def kept_secret(file: Path) -> str | None:
             "makes another one"
         )
     return secret
+
+
+def made_secret(file: Path) -> str:
+    """Return the secret that the file holds; the first call writes a new one, with mode 0600.
+
+    Raises:
+        ConfigError: as :func:`kept_secret`.
+        OSError: it cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while (secret := kept_secret(file)) is None:
+        with contextlib.suppress(FileExistsError):
+            _make(file)
+    return secret
+
+
+def _make(file: Path) -> None:
+    """Write a new secret. Raises FileExistsError if there is a file already."""
+    secret = f"{secrets.token_urlsafe(24)}\n".encode()
+    written = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        _write_new(written, secret)
+        # A link, not a rename: of two processes that start at once, the second keeps the secret of the first.
+        os.link(written, file)
+    except FileExistsError:
+        raise
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        _write_new(file, secret)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _write_new(file: Path, content: bytes) -> None:
+    made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(made, content)
+    finally:
+        os.close(made)
 
 
 def write_owner_only(file: Path, text: str) -> None:

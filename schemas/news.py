@@ -6,7 +6,10 @@ before a case is opened, and whatever fails becomes a dead letter whose reason a
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -221,6 +224,29 @@ def _utc(value: datetime, name: str, now: datetime) -> datetime:
             f"{name} {value.isoformat()} lies before 2008: check the listener's dates", reason="bad_value"
         )
     return value
+
+
+def mark_of(news: News, key: bytes) -> str:
+    """Return the listener's mark: HMAC-SHA256 over every field of the item but the mark itself, as sorted JSON."""
+    fields = msgspec.json.encode(msgspec.structs.replace(news, mark=None), order="sorted")
+    return hmac.digest(key, b"newsproof news\n" + fields, hashlib.sha256).hex()
+
+
+def is_marked(news: News, keys: Iterable[bytes]) -> bool:
+    """Return whether the item bears the listener's mark by one of these keys."""
+    mark = (news.mark or "").encode()
+    return bool(mark) and any(hmac.compare_digest(mark, mark_of(news, key).encode()) for key in keys)
+
+
+def marked(record: bytes, key: bytes, *, now: datetime) -> tuple[News, bytes]:
+    """Check a record as :func:`decode_news` does; return the item and the record, both with the listener's mark.
+
+    Raises:
+        ContractError: as :func:`decode_news`.
+    """
+    news = decode_news(record, now=now)
+    mark = mark_of(news, key)
+    return msgspec.structs.replace(news, mark=mark), orjson.dumps(orjson.loads(record) | {"mark": mark})
 
 
 def language_of(news: News) -> str:

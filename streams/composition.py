@@ -6,6 +6,7 @@ the Faust app. Readers and steps are added to the app last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agents.core.registry import Registry
@@ -13,6 +14,7 @@ from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
 from infra.ports import Ports
 from schemas.config import Snapshot
+from schemas.news import News
 from schemas.topics import Topics
 from streams.effects.breakers import Breakers
 from streams.effects.bulkhead import EffectSlots
@@ -54,10 +56,11 @@ def worker_of(
     wake: Wake,
     budget: Budget,
     searches: SearchCache | None = None,
+    authenticate: Callable[[News], bool] = lambda _news: False,
 ) -> Worker:
     """Return a worker of this registry's flow, not started. Needs a running event loop.
 
-    ``ending`` and ``wake`` must be the ones that ``budget`` was built with.
+    ``authenticate``: as of :class:`Intake`; without it nothing is authenticated. ``ending`` and ``wake`` must be the ones that ``budget`` was built with.
     """
     flow = registry.flow
     group = topics.group("worker" if flow is NEWS else flow.name)
@@ -74,7 +77,7 @@ def worker_of(
     dispatcher = Dispatcher(
         registry, effects, results, places, slot, s.partitions, channels.put, suspect_after=options.crash_suspect_after
     )
-    gate = _gate_of(s, effects, budget) if flow is NEWS else None
+    gate = _gate_of(s, effects, budget, authenticate) if flow is NEWS else None
     projector = _projector_of(s, registry, Listeners(gate, meter, dispatcher), budget)
     _add_agents(s, projector, gate, channels, dispatcher)
     watchdog = Watchdog(projector, lambda n: s.app.highwater(projector.topic, n) or 0)
@@ -99,7 +102,7 @@ class _Shared(NamedTuple):
     app: LedgerApp
 
 
-def _gate_of(s: _Shared, effects: EffectsHost, budget: Budget) -> Gate:
+def _gate_of(s: _Shared, effects: EffectsHost, budget: Budget, authenticate: Callable[[News], bool]) -> Gate:
     limit, count = s.options.max_open_cases, s.options.partitions
     remote = RemotePartitions(s.address, s.topics.cases, s.group, s.tombstones, s.wake, limit=limit, partitions=count)
     admission = Admission(
@@ -108,7 +111,7 @@ def _gate_of(s: _Shared, effects: EffectsHost, budget: Budget) -> Gate:
     )  # fmt: skip
     intake = Intake(
         s.address, s.topics, s.group, s.appender, admission, s.configs, TopicFetching(s.app, s.topics.news), s.ending,
-        partitions=count, dedup_days=s.options.dedup_days,
+        partitions=count, dedup_days=s.options.dedup_days, authenticate=authenticate,
     )  # fmt: skip
     return Gate(admission, remote, intake, s.partitions, count)
 

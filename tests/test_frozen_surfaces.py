@@ -158,7 +158,12 @@ def test_settings_have_their_names_and_defaults() -> None:
 
 @pytest.mark.usefixtures("empty_directory")
 def test_every_setting_is_read_from_the_environment_variable_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    particular = {"WEB_TOKEN": "t" * 16, "WEB_TRUSTED_PROXY": "10.0.0.1", "KAFKA_SASL_MECHANISM": "PLAIN"}
+    particular = {
+        "WEB_TOKEN": "t" * 16,
+        "LISTENER_KEY": "k" * 20,
+        "WEB_TRUSTED_PROXY": "10.0.0.1",
+        "KAFKA_SASL_MECHANISM": "PLAIN",
+    }
     particular["OPENAI_GATEWAYS"] = "tuzi=https://host/v1"
     for name, default in FROZEN["settings"].items():
         variable = "OPENAI_KEY_TUZI" if name == "OPENAI_KEY" else name  # one for each gateway
@@ -196,7 +201,7 @@ def budget() -> BudgetLedger:
 
 
 def listener() -> Listener:
-    return Listener(NOWHERE, Topics(), list, SimpleNamespace(parsed=0), Options())  # type: ignore[arg-type]
+    return Listener(NOWHERE, Topics(), list, SimpleNamespace(parsed=0), Options(), b"key")  # type: ignore[arg-type]
 
 
 async def test_metrics_have_their_names_types_and_labels(worker: Callable[[], Worker]) -> None:

@@ -232,13 +232,27 @@ def test_the_development_set_holds_the_runtime_set() -> None:
 def test_an_installation_says_nothing_when_all_is_well() -> None:
     # What ./run gives pip, on packages that are there already, so that no index is asked. pip must not resolve anew what
     # uv resolved: pip 23 does not find an extra that a package spells "html-clean" and another asks for as "html_clean".
-    told = re.search(r"-m pip install ((?:.*\\\n)*.*--requirement) ", (CHECKOUT / "run").read_text())
-    assert told is not None
+    told = re.search(r"-m pip install ((?:.*\\\n)*.*)\"\$@\"", (CHECKOUT / "run").read_text())
+    more = re.search(r"pip_install (--no-build-isolation .*--requirement) ", (CHECKOUT / "run").read_text())
+    assert told is not None and more is not None
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *told[1].replace("\\\n", "").split(), LOCKS[1]],
+        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *told[1].replace("\\\n", "").split(), *more[1].split(), LOCKS[1]],
         cwd=CHECKOUT, env=clean_environment(), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.security
+def test_what_has_no_wheel_is_built_by_the_setuptools_of_the_lock_and_by_nothing_newer() -> None:
+    """pip would fetch build tools of its own choice, without a hash: ``--require-hashes`` does not reach them."""
+    for file in ("run", "infra/docker/Dockerfile"):
+        text = (CHECKOUT / file).read_text()
+        (first, every) = re.findall(r"pip[ _]install .*--requirement \S+", text)
+        assert "--only-binary :all:" in first and "--no-build-isolation" in every, file
+        (program,) = re.findall(r"awk '([^']+)'", text)
+        for lock in LOCKS:
+            told = subprocess.run(["awk", program, lock], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+            assert re.fullmatch(r"setuptools==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\n", told.stdout), file
 
 
 def test_what_the_locks_list_needs_nothing_that_they_do_not_list() -> None:

@@ -42,18 +42,25 @@ class _GuardedResolver(AbstractResolver):
     async def close(self) -> None: ...
 
 
+async def _refuse_redirect(*_: object) -> None:
+    # Literal addresses are looked at by no resolver, and a row's headers may hold a key.
+    raise NotReadError("it redirects, and a socket follows no redirect", "not_opened")
+
+
 @asynccontextmanager
 async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator[bytes]]:
     """Yield the messages of one connection; they end when it does.
 
     Raises:
-        NotReadError: no connection, or it broke.
+        NotReadError: no connection, or it broke, or it redirects.
     """
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(_refuse_redirect)
     try:
         guard.target(source.url.replace("ws", "http", 1))
         connector = aiohttp.TCPConnector(resolver=_GuardedResolver(guard), ssl=tls_context())
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_WITHIN_S)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trace_configs=[trace]) as session:
             async with asyncio.timeout(CONNECT_WITHIN_S):
                 ws = await session.ws_connect(
                     source.url, headers=source.headers, heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE_BYTES

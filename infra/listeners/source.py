@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
+    from infra.client_settings import ClientSettings
     from infra.settings import Settings
 
 Kind = Literal["feed", "json", "telegram", "socket", "markets"]
@@ -22,6 +23,8 @@ KeySetting = Literal["", "CRYPTOPANIC_API_KEY", "PHOENIX_API_KEY", "TREEOFALPHA_
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
 SHIPPED = Path(__file__).with_name("sources.toml")
 MAX_PAUSE_S = 86_400.0
+UNMARKED = "unmarked_source"
+"""Reason of a refusal: the news names a listed source and lacks the listener's mark."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,16 +84,16 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     source: list[dict[str, Any]] = []
 
 
-def own_file(settings: Settings) -> Path | None:
+def own_file(settings: Settings | ClientSettings) -> Path:
     """Return the file of the operator's own sources, which may not exist yet.
 
     Raises:
         ConfigError: LISTENER_SOURCES names one that is not there.
     """
-    named = settings.listener_sources
+    named = None if settings.listener_sources is None else Path(settings.listener_sources)
     if named is not None and not named.is_file():
         raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
-    return named or settings.newsproof_data_dir / "sources.toml"
+    return named or Path(settings.newsproof_data_dir) / "sources.toml"
 
 
 def sources_of(own_file: Path | None) -> dict[str, Source]:
@@ -101,10 +104,13 @@ def sources_of(own_file: Path | None) -> dict[str, Source]:
     Raises:
         ConfigError: a file cannot be read, or a row is wrong; the text names the row.
     """
-    found = dict(_shipped())
-    if own_file is not None and own_file.exists():
-        found |= _merged(found, _rows(own_file), own_file)
-    return found
+    try:
+        found = None if own_file is None else own_file.stat()
+    except OSError:
+        found = None
+    if own_file is None or found is None:
+        return dict(_shipped())
+    return dict(_with(own_file, (found.st_mtime_ns, found.st_size)))
 
 
 def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Source]:
@@ -121,6 +127,20 @@ def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Sour
     return [one for one in sources.values() if one.default and not one.muted]
 
 
+def refuse_listed(source: str, listed: Collection[str]) -> None:
+    """Refuse news that names a listed source and does not come from the listener.
+
+    Raises:
+        ContractError: unmarked_source; the text says what to change.
+    """
+    if source in listed:
+        raise ContractError(
+            f"{source!r} is a listed source, whose news the listener alone publishes: choose another source id, or send it "
+            "to a webhook of that id (docs/sources.md)",
+            reason=UNMARKED,
+        )
+
+
 def missing(source: Source, contact: str, keys: Collection[str]) -> str | None:
     """Return what is to be set before this source answers; None: nothing. ``keys``: the settings of keys that have one."""
     if source.key and source.key not in keys:
@@ -128,6 +148,11 @@ def missing(source: Source, contact: str, keys: Collection[str]) -> str | None:
     if source.contact and not contact:
         return "set LISTENER_CONTACT to a mail address: this publisher refuses programs that name none"
     return None
+
+
+@lru_cache(maxsize=8)  # asked for each item that comes in
+def _with(own_file: Path, _stamp: tuple[int, int]) -> dict[str, Source]:
+    return _shipped() | _merged(_shipped(), _rows(own_file), own_file)
 
 
 @cache

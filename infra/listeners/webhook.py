@@ -1,7 +1,8 @@
 """News that publishers send: ``POST /hooks/SOURCE``, signed as Standard Webhooks are.
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md: the signature is the HMAC-SHA256 of
-``id.timestamp.body``; ``webhook-signature`` holds several, as ``v1,BASE64``, while a secret is being changed.
+``id.timestamp.body``; ``webhook-signature`` holds several, as ``v1,BASE64``, while a secret is being changed. Each hook has a
+secret of its own, so whoever may send for one source may not send for another.
 """
 
 from __future__ import annotations
@@ -13,21 +14,44 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
 
 TOLERANCE_S = 300.0
 """How far a webhook's own time may be from ours."""
+HEAD_WITHIN_S = 10.0
+"""How long a connection may take to send the head of its request."""
 BODY_WITHIN_S = 10.0
+MOST_CONNECTIONS = 64
+"""Connections at a time, each of at most 1 MiB; a further one is closed at once."""
 _SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 Accept = Callable[[bytes], Awaitable[None]]
 """Takes one record of ``news``; returns once it is durable. Raises ContractError where it is none."""
+
+
+def keys_of_hooks(written: str) -> dict[str, bytes]:
+    """Return source → key of the setting, such as ``desk=whsec_…,wire=whsec_…``.
+
+    Raises:
+        ConfigError: it is none such; the text repeats no secret.
+    """
+    found: dict[str, bytes] = {}
+    for number, one in enumerate(written.split(","), 1):
+        source, _, secret = one.strip().partition("=")
+        if not _SOURCE.fullmatch(source) or source in found:
+            raise ConfigError(
+                f"entry {number} of LISTENER_WEBHOOK_SECRET names no source, or one twice: write SOURCE=whsec_…, with a comma "
+                "between entries; SOURCE is 1 to 64 of a-z, 0-9, dot, underscore and hyphen"
+            )
+        found[source] = key_of(secret)
+    return found
 
 
 def key_of(secret: str) -> bytes:
@@ -42,8 +66,8 @@ def key_of(secret: str) -> bytes:
         key = b""
     if not 24 <= len(key) <= 64:
         raise ConfigError(
-            "LISTENER_WEBHOOK_SECRET is no secret of Standard Webhooks: write whsec_ and the base64 of 24 to 64 random bytes, "
-            "such as from `echo whsec_$(openssl rand -base64 32)`"
+            "LISTENER_WEBHOOK_SECRET holds no secret of Standard Webhooks: write SOURCE=whsec_ and the base64 of 24 to 64 random "
+            "bytes, such as from `echo SOURCE=whsec_$(openssl rand -base64 32)`"
         )
     return key
 
@@ -97,18 +121,22 @@ def news_of_hook(source: str, name: str, body: bytes, now: datetime) -> bytes:
     return json.dumps(fields | {"source": source, "received_at": now.isoformat()}).encode()
 
 
-def application(key: bytes, accept: Accept, listed: Callable[[], Collection[str]]) -> web.Application:
-    """Return the service. ``listed``: ids of sources that are listened to, in whose name nobody may send.
+def application(keys: Mapping[str, bytes], accept: Accept) -> web.Application:
+    """Return the service. ``keys``: source → the key that its webhooks are signed with; no other source has a hook.
 
-    It answers 202 once the news is durable, 401 to what is not signed, 400 to what is no news, 404 to a name that is taken.
+    It answers 202 once the news is durable, 401 to what is not signed by the key of its source, 400 to what is no news, 404
+    where there is no such hook, 408 to a body that does not come in time.
     """
 
     async def take(request: web.Request) -> web.Response:
         source = request.match_info["source"]
-        if not _SOURCE.fullmatch(source) or source in listed():
+        if (key := keys.get(source)) is None:
             return web.Response(status=404, text="there is no such hook\n")
-        async with asyncio.timeout(BODY_WITHIN_S):
-            body = await request.read()
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                body = await request.read()
+        except TimeoutError:
+            return web.Response(status=408, text=f"the body did not come within {BODY_WITHIN_S:g} s\n")
         now = datetime.now(UTC)
         if (why := why_not(key, request.headers, body, now)) is not None:
             return web.Response(status=401, text=f"{why}\n")
@@ -121,3 +149,58 @@ def application(key: bytes, accept: Accept, listed: Callable[[], Collection[str]
     app = web.Application(client_max_size=MAX_RECORD_BYTES)
     app.router.add_post("/hooks/{source}", take)
     return app
+
+
+class HookServer:
+    """Serves an application on a port. A connection carries one request; one whose head is late is cut."""
+
+    def __init__(self, app: web.Application) -> None:
+        self._waiting: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
+        """Connections whose head is awaited."""
+
+        @web.middleware
+        async def once(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if (late := self._waiting.pop(request.protocol, None)) is not None:
+                late.cancel()
+            try:
+                response = await handler(request)
+            except web.HTTPException as exc:
+                response = web.Response(status=exc.status, text=f"{exc.reason}\n")
+            response.force_close()
+            return response
+
+        app.middlewares.append(once)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Open the port and return its number. Raises OSError: it cannot be opened."""
+        await self._runner.setup()
+        self._server = await asyncio.get_running_loop().create_server(self._connection, host, port)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close the port and the connections. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+        await self._runner.cleanup()
+
+    def _connection(self) -> asyncio.BaseProtocol:
+        server = self._runner.server
+        assert server is not None
+        if len(server.connections) >= MOST_CONNECTIONS:
+            return _Full()
+        made = server()
+        self._waiting[made] = asyncio.get_running_loop().call_later(HEAD_WITHIN_S, self._cut_off, made)
+        return made
+
+    def _cut_off(self, made: Any) -> None:
+        self._waiting.pop(made, None)
+        if made.transport is not None:
+            made.transport.abort()
+
+
+class _Full(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()

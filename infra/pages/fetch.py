@@ -88,18 +88,24 @@ class FetchRoute:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def get(self, url: str, headers: Mapping[str, str], *, heed_robots: bool) -> tuple[httpx.Response, Target]:
+    async def get(
+        self, url: str, headers: Mapping[str, str], *, heed_robots: bool, own: Mapping[str, str] | None = None
+    ) -> tuple[httpx.Response, Target]:
         """Return the first response that is no redirect, whatever its status, and where it came from.
+
+        ``own``: headers for the origin of the URL alone, such as one with a key; no redirect takes them elsewhere.
 
         Raises:
             PermanentError: refused by the guard or by robots.txt, or too many redirects.
             TransientError, UselessAnswerError, httpx.HTTPError: as :meth:`read`.
         """
+        home = self._guard.target(url).origin
         for _ in range(MAX_REDIRECTS + 1):
             target = self._guard.target(url)
+            private = own or {} if target.origin == home else {}
             if heed_robots and not await self._is_allowed(target):
                 raise PermanentError(f"{target.origin}/robots.txt asks not to open this page", kind="blocked")
-            response = await self._http.get(target.url, headers={**_PLAIN_WIRE, **headers})
+            response = await self._http.get(target.url, headers={**_PLAIN_WIRE, **headers, **private})
             location = response.headers.get("location", "")
             if response.status_code not in _REDIRECTS or not location:
                 return response, target

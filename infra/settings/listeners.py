@@ -23,6 +23,13 @@ class ListenerSettings(BaseSettings):
         pattern=r"^[\x21-\x7e]*$",
         description="Mail address that publishers are told; the SEC answers nobody without one",
     )
+    listener_key: SecretStr | None = Field(
+        None,
+        min_length=20,
+        description="The listener marks its news with it, and only marked news counts as a listed source's; unset: a key that "
+        "the first start keeps in the data directory. Listener, workers and `audit` need the same one. Several, separated by "
+        "commas: the first marks, all are accepted",
+    )
     cryptopanic_api_key: SecretStr | None = Field(
         None, description="Of the source cryptopanic, which is off by default"
     )
@@ -48,5 +55,6 @@ class ListenerSettings(BaseSettings):
     )
     listener_webhook_secret: SecretStr | None = Field(
         None,
-        description="whsec_ and the base64 of 24 to 64 bytes, as senders sign with; without it no webhook is taken",
+        description="SOURCE=whsec_… for each hook, with a comma between: the secret (base64 of 24 to 64 bytes) that its sender "
+        "signs with; no other source has a hook",
     )

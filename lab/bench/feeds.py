@@ -41,7 +41,7 @@ async def feeds(items: int, seed: int) -> list[Figure]:
         async with w.address.producer(linger_ms=5) as producer:
             for value in _news(items, Random(seed)):
                 await producer.send(w.topics.news, value)
-        search = FeedSearch(lambda: KafkaLog(w.address), w.topics, lambda: sources_of(None))
+        search = FeedSearch(lambda: KafkaLog(w.address), w.topics, lambda: sources_of(None), lambda _news: True)
         _ = compiled(load_tables(demo=False)).directory  # a worker has it anyway
         gc.collect()
         process, began, cpu = psutil.Process(), time.monotonic(), time.process_time()

@@ -9,6 +9,7 @@ Imports that only a worker needs are inside its functions, because every command
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from streams.budget.budget import BudgetLedger
     from streams.effects.search_cache import SearchCache
     from streams.ending import Ending
+    from streams.intake.feed_search import FeedSearch
     from streams.intake.text_index import TextIndex
     from streams.publish.publisher import Publisher
     from streams.runtime.options import WorkerOptions
@@ -283,12 +285,21 @@ def search_adapter(settings: Settings, name: str) -> Port:
 
     if (make := PROVIDERS[name].make) is not None:
         return make(settings)
+    return feed_search(settings, lambda: address_of(settings))
+
+
+def feed_search(settings: Settings, address: Callable[[], KafkaAddress]) -> FeedSearch:
+    """Return a new search among what listeners brought in; it finds its broker when it begins."""
+    from infra.listeners.mark import Marks
     from infra.listeners.source import own_file, sources_of
     from streams.intake.feed_search import FeedSearch
     from streams.journal.log import KafkaLog
 
     return FeedSearch(
-        lambda: KafkaLog(address_of(settings)), topics_of(settings), lambda: sources_of(own_file(settings))
+        lambda: KafkaLog(address()),
+        topics_of(settings),
+        lambda: sources_of(own_file(settings)),
+        Marks(settings).is_marked,
     )
 
 
@@ -344,6 +355,7 @@ def worker_of(
     searches: SearchCache | None = None,
 ) -> tuple[Worker, BudgetLedger]:
     """Return a worker of this registry's flow, not started, and its budget ledger. Needs a running event loop."""
+    from infra.listeners.mark import Marks
     from streams import composition
     from streams.ending import Ending
     from streams.wake import Wake
@@ -352,7 +364,7 @@ def worker_of(
     budget = budget_of(settings, ending, wake)
     worker = composition.worker_of(
         address_of(settings), topics_of(settings), registry, ports, snapshot, options,
-        ending=ending, wake=wake, budget=budget, searches=searches,
+        ending=ending, wake=wake, budget=budget, searches=searches, authenticate=Marks(settings).authenticate,
     )  # fmt: skip
     return worker, budget
 

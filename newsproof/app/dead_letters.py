@@ -7,7 +7,10 @@ were already sent are recognised, and a record that is sent twice anyway opens n
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +20,7 @@ from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from infra.kafka.topics import NEWS_DAYS, KafkaAddress, offsets_of, read_range
+from infra.listeners.source import UNMARKED
 from newsproof.app.servers import say_on_stderr
 from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError
@@ -125,6 +129,40 @@ class DeadLetters:
         if self._keep_bytes is None:
             return one
         return replace(one, value=(one.value or b"")[: self._keep_bytes], headers=())
+
+
+class UnmarkedNews:
+    """Counts the news that named a listed source without the listener's mark. Each :meth:`read` continues the one before."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._address, self._topic = address, topics.dead_letters
+        self._next: dict[TopicPartition, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._turn = asyncio.Lock()
+
+    async def read(self) -> Mapping[str, int]:
+        """Return source → how many records were refused because they named it.
+
+        Raises:
+            KafkaError: Kafka does not answer.
+        """
+        async with self._turn:
+            bounds = await offsets_of(self._address, self._topic)
+            spans = {tp: (max(first, self._next.get(tp, first)), end) for tp, (first, end) in bounds.items()}
+            async for tp, records in read_range(self._address, spans):
+                for record in records:
+                    if dict(record.headers).get("dl_reason") == UNMARKED.encode():
+                        with contextlib.suppress(msgspec.MsgspecError):  # the topic may hold anything
+                            self._counts[_source_of(record.value or b"").source] += 1
+                self._next[tp] = records[-1].offset + 1
+        return self._counts
+
+
+class _Named(msgspec.Struct):
+    source: str
+
+
+_source_of = msgspec.json.Decoder(_Named).decode
 
 
 def _marks_in(records: Sequence[Any]) -> set[str]:

@@ -22,7 +22,7 @@ class ListedSource(msgspec.Struct, kw_only=True):
     """One source. Counts are since the listener's memory began; ``looked_at``: its last answer that is in the log (UTC).
 
     ``key``: the setting of its key. ``lag_p50_s``, ``lag_p95_s``: from publication to receipt, of its newest 100 new items. ``why`` says what is wrong, ``do`` what
-    to do about it; ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact. Where it is left out, ``why`` says what is to be set.
+    to do about it; ``unmarked``: records that named it without the listener's mark and were refused. ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact. Where it is left out, ``why`` says what is to be set.
     """
 
     id: str
@@ -42,10 +42,18 @@ class ListedSource(msgspec.Struct, kw_only=True):
     edits: int
     repeats: int
     refused: int
+    unmarked: int
     why: str
     reason: str
     do: str
     reputation: tuple[Reputation, ...] = ()
+
+
+NO_KEY = "no listener's key is here, so nothing that comes in counts as a listed source's"
+NO_KEY_DO = (
+    "start a listener on this data directory (newsproof up --listen), or set LISTENER_KEY to that of your listener, for the "
+    "workers too"
+)
 
 
 def keys_of(settings: Settings) -> dict[str, str]:
@@ -54,20 +62,25 @@ def keys_of(settings: Settings) -> dict[str, str]:
     return {name: key.get_secret_value() for name, key in found.items() if key is not None}
 
 
-def listed_sources(settings: Settings, cursors: Mapping[str, SourceCursor], now: datetime) -> list[ListedSource]:
-    """Return every source, those that need somebody first.
+def listed_sources(
+    settings: Settings, cursors: Mapping[str, SourceCursor], now: datetime, unmarked: Mapping[str, int] | None = None
+) -> list[ListedSource]:
+    """Return every source, those that need somebody first. ``unmarked``: of :class:`UnmarkedNews`.
 
     Raises:
         ConfigError: the operator's file is wrong.
     """
     sources = sources_of(own_file(settings))
     on = {source.id for source in chosen(sources)}
-    found = [_listed(one, cursors.get(one.id), settings, now, is_on=one.id in on) for one in sources.values()]
+    found = [
+        _listed(one, cursors.get(one.id), settings, now, (unmarked or {}).get(one.id, 0), is_on=one.id in on)
+        for one in sources.values()
+    ]
     return sorted(found, key=lambda one: STATES.index(one.state))
 
 
 def _listed(
-    source: Source, cursor: SourceCursor | None, settings: Settings, now: datetime, *, is_on: bool
+    source: Source, cursor: SourceCursor | None, settings: Settings, now: datetime, unmarked: int, *, is_on: bool
 ) -> ListedSource:
     known = cursor or SourceCursor(source=source.id)
     lacks = missing(source, settings.listener_contact, keys_of(settings)) if is_on else None
@@ -92,6 +105,7 @@ def _listed(
         edits=counts.get("edit", 0),
         repeats=counts.get("repeat", 0),
         refused=counts.get("refused", 0),
+        unmarked=unmarked,
         why=lacks or (known.why if fails else ""),
         reason=("no_contact" if source.contact else "no_key") if lacks else known.reason if fails else "",
         do=DO.get(known.reason, "") if fails else "",  # type: ignore[call-overload]

@@ -13,6 +13,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import committed_by
+from infra.listeners.mark import keys_at_hand
 from infra.offline.newsroom.newsroom import Newsroom
 from infra.offline.sample_news import sample_labels, sample_news
 from infra.settings import Settings
@@ -152,7 +153,7 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
     async with clickhouse_of(settings) as tables:
         signals = await stored(settings, topics, ends, tables)
         figures = against_labels(labels, signals, ends.searched)
-        report = await audit(KafkaLog(address), topics)
+        report = await audit(KafkaLog(address), topics, keys=keys_at_hand(settings))
         if not as_json:
             await print_report(items, signals, report, tables, figures, reader_language(None))
     seconds = time.monotonic() - began

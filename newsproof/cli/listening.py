@@ -17,18 +17,21 @@ from infra.client_settings import ClientSettings
 from infra.listeners.failures import DO, NotReadError
 from infra.listeners.fetching import Fetcher, Validators
 from infra.listeners.items import Item
+from infra.listeners.mark import keys_at_hand
 from infra.listeners.markets import Markets
-from infra.listeners.source import Source, chosen, missing, own_file, sources_of
+from infra.listeners.source import UNMARKED, Source, chosen, missing, own_file, sources_of
 from infra.settings import Settings
 from newsproof.app.composition import topics_of
+from newsproof.app.dead_letters import UnmarkedNews
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.source_list import ListedSource, keys_of, listed_sources
+from newsproof.app.source_list import NO_KEY, NO_KEY_DO, ListedSource, keys_of, listed_sources
 from newsproof.cli.reputation import in_full, in_short
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
+from schemas.printable import counted
 from streams.journal.log import KafkaLog
 from streams.listening.deciding import PUBLISHED, Look, decide
 from streams.listening.memory import Cursors
@@ -239,6 +242,16 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
         f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: from publication to receipt, median. All is of the newest record in "
         "the log; /metrics of a listener has it live."
     )
+    for r in rows:
+        if r.unmarked:
+            say_result(
+                as_started(
+                    f"{counted(r.unmarked, 'record')} named {r.id} without the listener's mark and opened no case: "
+                    f"`newsproof dlq list --reason {UNMARKED}` shows who published what."
+                )
+            )
+    if not keys_at_hand(settings):
+        say_result(as_started(f"{NO_KEY[0].upper()}{NO_KEY[1:]}: {NO_KEY_DO}."))
 
 
 async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> None:
@@ -298,7 +311,6 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
 
 def _appended(settings: Settings, rows: str) -> Path:
     path = own_file(settings)
-    assert path is not None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = path.read_text("utf-8") if path.exists() else ""
@@ -316,7 +328,8 @@ async def _listed(settings: Settings) -> list[ListedSource]:
     if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
         return listed_sources(settings, {}, datetime.now(UTC))
     topics = topics_of(settings)
-    rows = listed_sources(settings, await Cursors(address, topics).read(), datetime.now(UTC))
+    cursors, unmarked = await asyncio.gather(Cursors(address, topics).read(), UnmarkedNews(address, topics).read())
+    rows = listed_sources(settings, cursors, datetime.now(UTC), unmarked)
     reputations = (await written(KafkaLog(address), topics)).values()
     return [replace(row, reputation=tuple(r for r in reputations if r.source == row.id)) for row in rows]
 

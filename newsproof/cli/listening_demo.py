@@ -10,7 +10,8 @@ from pydantic import SecretStr
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import offsets_of, read_range
-from infra.offline.newsroom.newsroom import PLAYED_S, STORY_S, Newsroom
+from infra.listeners.mark import keys_at_hand
+from infra.offline.newsroom.newsroom import HOOK, PLAYED_S, STORY_S, Newsroom
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import say_result
@@ -55,7 +56,7 @@ async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> in
                 "listener_sources": None,
                 "listener_webhook_host": "127.0.0.1",
                 "listener_webhook_port": port,
-                "listener_webhook_secret": SecretStr(newsroom.secret),
+                "listener_webhook_secret": SecretStr(f"{HOOK}={newsroom.secret}"),
             }
         )
         say(ON_DATES)
@@ -72,7 +73,7 @@ async def _run(running: Pipeline, newsroom: Newsroom, began: float, as_json: boo
     ends = await _played(settings, topics, newsroom)
     async with clickhouse_of(settings) as tables:
         signals = await stored(settings, topics, ends, tables)
-    report = await audit(KafkaLog(address), topics)
+    report = await audit(KafkaLog(address), topics, keys=keys_at_hand(settings))
     published = await _news(settings, topics)
     summary = summary_of(newsroom.shown, published, ends.cases, time.monotonic() - began)
     if not as_json:

@@ -145,6 +145,11 @@ def print_audit(report: AuditReport) -> None:
     figures = msgspec.structs.asdict(report)
     forged, overstated = figures.pop("forged"), figures.pop("overstated")
     table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
+    if report.unchecked_sources:
+        say_result(
+            f"The sources of {report.unchecked_sources} cases were not checked: the listener's key is not here. Run the audit on "
+            "the listener's data directory, or set LISTENER_KEY."
+        )
     if report.clean:
         return say_result("Clean: nothing lost, nothing twice, nothing forged, nothing overstated.")
     if report.lost or report.duplicate_events or report.duplicate_signals:
@@ -152,6 +157,14 @@ def print_audit(report: AuditReport) -> None:
             as_started(
                 "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
                 "`newsproof dlq list` show where."
+            )
+        )
+    if report.unproven_sources:
+        say_result(
+            as_started(
+                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, and the listener's mark on it is not "
+                "valid by the key that is here. Either LISTENER_KEY was changed (write the old key behind the new one, with a "
+                "comma), or somebody wrote to the journal: do not act on signals of these sources."
             )
         )
     if overstated:

@@ -20,6 +20,7 @@ from aiokafka.errors import KafkaError
 
 from infra.client_settings import ClientSettings, load_client_settings
 from infra.kafka.topics import KafkaAddress, partitions_of
+from infra.listeners.source import own_file, refuse_listed, sources_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import NOT_LIVE_FLAGS, News, decode_news
 from schemas.printable import printable_line
@@ -61,8 +62,12 @@ async def running_kafka_of(settings: ClientSettings) -> KafkaAddress | None:
 # Publishing
 
 
-def checked_news(item: News | Mapping[str, Any] | bytes, *, now: datetime) -> tuple[News, bytes]:
+def checked_news(
+    item: News | Mapping[str, Any] | bytes, *, now: datetime, listed: Collection[str] | None = None
+) -> tuple[News, bytes]:
     """Return an item as intake reads it, and the bytes to send.
+
+    ``listed``: ids of sources, whose news only the listener publishes; None: of those that ship.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
@@ -73,7 +78,9 @@ def checked_news(item: News | Mapping[str, Any] | bytes, *, now: datetime) -> tu
         value = msgspec.json.encode({**item.unknown, **known})
     else:
         value = item if isinstance(item, bytes) else msgspec.json.encode(item)
-    return decode_news(value, now=now), value
+    news = decode_news(value, now=now)
+    refuse_listed(news.source, sources_of(None) if listed is None else listed)
+    return news, value
 
 
 async def publish(
@@ -85,21 +92,21 @@ async def publish(
     """Check items and send them to ``news``; return when the last one is durable.
 
     An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. An item that intake would refuse
-    is not sent, but reported. Sending the same item again is harmless: one case is opened for it.
+    is not sent, but reported, as is one whose ``source`` is a listed source's id. Sending the same item again is harmless: one case is opened for it.
 
     Raises:
-        ConfigError, TransientError: no Kafka is known, or it does not answer.
+        ConfigError, TransientError: no Kafka is known, or it does not answer; the list of sources cannot be read.
     """
     settings = load_client_settings()
     address = await _address(kafka, settings)
     topic = Topics(settings.newsproof_topic_prefix if prefix is None else prefix).news
-    report = PublishReport()
+    listed, report = sources_of(own_file(settings)), PublishReport()
     async with _started(address.producer(linger_ms=5), address) as producer:
         sent = []
         position = 0
         async for item in _each(items):
             try:
-                news, value = checked_news(item, now=datetime.now(UTC))
+                news, value = checked_news(item, now=datetime.now(UTC), listed=listed)
             except ContractError as exc:
                 report.refused.append((position, exc.reason, str(exc)))
             else:

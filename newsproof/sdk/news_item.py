@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -25,8 +26,10 @@ class NewsItem(msgspec.Struct, frozen=True):
     case_id: str = ""
 
 
-def item_of(line: bytes, *, source: str, now: datetime) -> NewsItem:
+def item_of(line: bytes, *, source: str, now: datetime, listed: Collection[str] | None = None) -> NewsItem:
     """Return the record for one line: a JSON object, which may leave out ``source`` and ``published_at``, or plain text.
+
+    ``listed``: as of :func:`checked_news`.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
@@ -40,7 +43,7 @@ def item_of(line: bytes, *, source: str, now: datetime) -> NewsItem:
             fields["published_at"] = now
             fields.setdefault("received_at", now)
         value = orjson.dumps(fields)
-    news, value = checked_news(value, now=now)
+    news, value = checked_news(value, now=now, listed=listed)
     return NewsItem(news.key, value, dated_now, news.case_id)
 
 

@@ -16,7 +16,7 @@ from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
-from newsproof.app.dead_letters import DeadLetter, DeadLetters
+from newsproof.app.dead_letters import DeadLetter, DeadLetters, UnmarkedNews
 from newsproof.app.hints import command_name
 from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
@@ -92,6 +92,7 @@ class Backend:
         self.processes = Processes(settings.newsproof_data_dir)
         self.letters = DeadLetters(self.address, self.topics, keep_bytes=PREVIEW_BYTES)
         self.cursors = Cursors(self.address, self.topics)
+        self.unmarked = UnmarkedNews(self.address, self.topics)
         self.requeueing = asyncio.Lock()
         self._reading_letters: asyncio.Task[list[DeadLetter]] | None = None
         self.readings, self.asking_sql = Readings(), asyncio.Semaphore(SQL_AT_ONCE)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import hmac
-import os
-import secrets
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from urllib.parse import urlencode
 
 from starlette.datastructures import Headers
 
-from infra.owner_only import kept_secret
+from infra.owner_only import made_secret
 from infra.redaction import know
 from infra.settings import Settings
 from newsproof.web.rates import Rates
@@ -24,8 +19,6 @@ from schemas.errors import ConfigError
 
 FILE = "web-token"
 """File in the data directory. Where WEB_TOKEN is unset, whoever can read this file can use the page."""
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors of a file system without hard links, such as exFAT and some SMB servers."""
 SESSION_S = 7 * 24 * 3600
 COOKIE = "newsproof_session"
 
@@ -37,7 +30,7 @@ def token_of(settings: Settings) -> str:
 
     Raises:
         ConfigError: the service is open to the network without WEB_TOKEN; or the stored token cannot be read or
-            written, or may belong to another user (:func:`infra.owner_only.kept_secret`).
+            written, or may belong to another user (:func:`infra.owner_only.made_secret`).
     """
     if settings.web_token is not None:
         return settings.web_token.get_secret_value()
@@ -48,47 +41,13 @@ def token_of(settings: Settings) -> str:
         )
     file = settings.newsproof_data_dir / FILE
     try:
-        token = _kept(file)
+        token = made_secret(file)
     except (OSError, ValueError) as exc:
         raise ConfigError(
             f"the page's token cannot be kept in {file} ({exc}): make it readable and writable, or set WEB_TOKEN"
         ) from exc
     know(token)
     return token
-
-
-def _kept(file: Path) -> str:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    while (token := kept_secret(file)) is None:
-        with contextlib.suppress(FileExistsError):
-            _make(file)
-    return token
-
-
-def _make(file: Path) -> None:
-    """Write a new token. Raises FileExistsError if there is a file already."""
-    token = f"{secrets.token_urlsafe(24)}\n".encode()
-    written = file.with_name(f"{FILE}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        _write_new(written, token)
-        # A link, not a rename: of two processes that start at once, the second keeps the token of the first.
-        os.link(written, file)
-    except FileExistsError:
-        raise
-    except OSError as exc:
-        if exc.errno not in _NO_LINKS:
-            raise
-        _write_new(file, token)
-    finally:
-        written.unlink(missing_ok=True)
-
-
-def _write_new(file: Path, content: bytes) -> None:
-    made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(made, content)
-    finally:
-        os.close(made)
 
 
 def opened_with(address: str, settings: Settings, token: str, *, terminal: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -28,8 +28,9 @@ from schemas.events import (
     CaseDegraded,
     CaseDropped,
     CaseFailed,
+    EventReceived,
 )
-from schemas.news import decode_news
+from schemas.news import decode_news, is_marked
 from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
 from streams.audit.signals import FaultySignal, PublishedSignals
@@ -50,7 +51,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     revisions, all of them count, because one of them may be genuine. ``forged`` lists the first of them.
     ``overstated_signals``: signals that the journal confirms, and that say more than was found out: an order without a
     verdict that leaves one or without an asset, or a confidence above the cap of the verdict. ``overstated`` lists the
-    first of them. ``foreign``:
+    first of them. ``unproven_sources``: cases that count as news of a listed source although no listener's key confirms
+    the mark; ``unchecked_sources``: those that could not be checked, because no key is here. ``foreign``:
     topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
     them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
     ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
@@ -79,11 +81,20 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     forged: tuple[FaultySignal, ...] = ()
     overstated_signals: int = 0
     overstated: tuple[FaultySignal, ...] = ()
+    unproven_sources: int = 0
+    unchecked_sources: int = 0
 
     @property
     def broken(self) -> dict[str, int]:
         """How often each promise was broken: lost, twice, not confirmed by the journal, more than was found out."""
-        names = ("lost", "duplicate_events", "duplicate_signals", "forged_signals", "overstated_signals")
+        names = (
+            "lost",
+            "duplicate_events",
+            "duplicate_signals",
+            "forged_signals",
+            "overstated_signals",
+            "unproven_sources",
+        )
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -128,9 +139,11 @@ class _Independent:
 
 
 class _Journal:
-    """Counts over one pass of the journal."""
+    """Counts over one pass of the journal. ``keys``: by which the listener's mark is valid."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Sequence[bytes] = ()) -> None:
+        self._keys = keys
+        self.authenticated = self.unproven = 0
         self.types: Counter[str] = Counter()
         self.ignored = self.calls = self.repeated_calls = 0
         self.cases: set[str] = set()
@@ -144,6 +157,7 @@ class _Journal:
             self.types[env.type] += 1
             if env.type in OPENING_NAMES:
                 self.cases.add(env.case_id)
+                self._check_source(env, record)
         else:
             self.ignored += 1
         if record.value and b'"calls":' in record.value:
@@ -152,6 +166,15 @@ class _Journal:
                 self._count_calls(env, accepted, self._decode(record.value).calls)
         if accepted and env.type in TERMINAL_NAMES:
             self._paid.pop(env.case_id, None)
+
+    def _check_source(self, env: wire.Envelope, record: Any) -> None:
+        if b'"authenticated":true' not in record.value:  # few cases are a listed source's; others need not be decoded
+            return
+        with suppress(ContractError):  # a poison record: its case is quarantined
+            event = wire.decode(env.type, env.version, record.value)
+            if isinstance(event, EventReceived) and event.authenticated:
+                self.authenticated += 1
+                self.unproven += not is_marked(event.news, self._keys)
 
     def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
         self.calls += len(calls)
@@ -166,22 +189,25 @@ class _Journal:
                 seen.add(call.request_hash)
 
 
-async def audit(log: Log, topics: Topics) -> AuditReport:
-    """Read news, journal, dead letters and signals up to their present ends, and report."""
+async def audit(log: Log, topics: Topics, *, keys: Sequence[bytes] = ()) -> AuditReport:
+    """Read news, journal, dead letters and signals up to their present ends, and report.
+
+    ``keys``: the listener's; without one, nobody can say whether a case is a listed source's.
+    """
     # Everything read is kept, so there are no cycles to find, and each collection would scan all of it again.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return await _audited(log, topics)
+        return await _audited(log, topics, keys)
     finally:
         if collecting:
             gc.enable()
 
 
-async def _audited(log: Log, topics: Topics) -> AuditReport:
+async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditReport:
     signals = await PublishedSignals.read(log, topics)  # before the journal, which they are checked against
-    journal, still_open, malformed = await _read(log, topics.cases, signals)
-    chats, open_chats, malformed_chats = await _read(log, topics.research)
+    journal, still_open, malformed = await _read(log, topics.cases, _Journal(keys), signals)
+    chats, open_chats, malformed_chats = await _read(log, topics.research, _Journal())
     foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
     dead_letters, dead_letter_sources, foreign["dead-letters"] = await _dead_letters(log, topics)
     news, without = await _news(log, topics, journal.cases, dead_letter_sources)
@@ -212,12 +238,16 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
         forged=tuple(signals.forged),
         overstated_signals=signals.overstated_count,
         overstated=tuple(signals.overstated),
+        unproven_sources=journal.unproven if keys else 0,
+        unchecked_sources=0 if keys else journal.authenticated,
     )
 
 
-async def _read(log: Log, topic: str, signals: PublishedSignals | None = None) -> tuple[_Journal, int, int]:
+async def _read(
+    log: Log, topic: str, journal: _Journal, signals: PublishedSignals | None = None
+) -> tuple[_Journal, int, int]:
     """Return a journal's counts, its open cases, and the number of foreign records; check the signals against it."""
-    reader, journal = JournalReader(log, topic), _Journal()
+    reader = JournalReader(log, topic)
     parts = await reader.begin()
     async for tp, records in reader.replay(parts):
         part = parts[tp]

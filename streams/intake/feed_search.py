@@ -70,12 +70,16 @@ class FeedSearch(Free, Port):
         log: Callable[[], Log],
         topics: Topics,
         sources: Callable[[], Mapping[str, Source]],
+        is_marked: Callable[[News], bool],
         *,
         max_held: int = MAX_HELD,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``log`` and ``sources`` (id → source, with their addresses) are asked when reading begins; ``sources`` again for new items."""
-        self._log, self._topic, self._sources = log, topics.news, sources
+        """``log`` and ``sources`` (id → source, with their addresses) are asked when reading begins; ``sources`` again for new items.
+
+        ``is_marked``: whether the listener published an item.
+        """
+        self._log, self._topic, self._sources, self._is_marked = log, topics.news, sources, is_marked
         self._max_held, self._now = max_held, now
         self._reading: asyncio.Task[None] | None = None
         self._moved = asyncio.Condition()
@@ -116,8 +120,8 @@ class FeedSearch(Free, Port):
         self._forget()
         if not self._items:
             raise PermanentError(
-                "no item of a listed source came in during the last 7 days: start a listener (newsproof up --listen), or take "
-                "feeds off DEEP_ANALYSIS_SEARCH_PROVIDER",
+                "no item with the listener's mark came in during the last 7 days: start a listener (newsproof up --listen), give "
+                "it and this worker the same LISTENER_KEY, or take feeds off DEEP_ANALYSIS_SEARCH_PROVIDER",
                 kind="not_configured",
             )
         if effect.as_of.timestamp() * 1000 <= max(self._oldest_ms(), self._cut_at_ms):
@@ -178,8 +182,24 @@ class FeedSearch(Free, Port):
                 sources = self._sources() if got else {}
                 for records in got.values():
                     for record in records:
-                        if (item := _item_of(record, sources, directory)) is not None:
+                        if (item := self._item_of(record, sources, directory)) is not None:
                             self._add(item, append_ms(record))
+
+    def _item_of(self, record: Any, sources: Mapping[str, Source], directory: Directory) -> Item | None:
+        """Return the item of a record; None where it is no news, has no address of its own, or another's."""
+        try:
+            news = decode_news(record.value, now=appended_at(record))
+        except ContractError:
+            return None
+        if (url := own_page(news, sources, directory, authenticated=self._is_marked(news))) is None:
+            return None
+        return Item(
+            source=news.source,
+            url=url,
+            text=news.text.strip()[:HEAD],
+            published_at=news.published_at,
+            known_at=max(news.as_of, news.published_at),
+        )
 
     def _add(self, item: Item, at_ms: float) -> None:
         number = self._index.add(fold_han(item.text))
@@ -227,26 +247,12 @@ class FeedSearch(Free, Port):
                 return
 
 
-def _item_of(record: Any, sources: Mapping[str, Source], directory: Directory) -> Item | None:
-    """Return the item of a record; None where it is no news, has no address of its own, or another's."""
-    try:
-        news = decode_news(record.value, now=appended_at(record))
-    except ContractError:
-        return None
-    if (url := own_page(news, sources, directory)) is None:
-        return None
-    return Item(
-        source=news.source,
-        url=url,
-        text=news.text.strip()[:HEAD],
-        published_at=news.published_at,
-        known_at=max(news.as_of, news.published_at),
-    )
+def own_page(news: News, sources: Mapping[str, Source], directory: Directory, *, authenticated: bool) -> str | None:
+    """Return the address of the news if it is a page of its source: of a listed one, which is read at the same owner's address.
 
-
-def own_page(news: News, sources: Mapping[str, Source], directory: Directory) -> str | None:
-    """Return the address of the news if it is a page of its source: of a listed one, which is read at the same owner's address."""
-    source = sources.get(news.source)
+    ``authenticated``: the news bears the listener's mark; nobody else's news is that of a listed source.
+    """
+    source = sources.get(news.source) if authenticated else None
     if source is None or news.origins or not host_of_link(news.url):
         return None
     return news.url if _is_same_owner(source, str(news.url), directory) else None

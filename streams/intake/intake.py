@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -77,12 +78,15 @@ class Intake:
         *,
         partitions: int,
         dedup_days: int,
+        authenticate: Callable[[News], bool] = lambda _news: False,
     ) -> None:
+        """``authenticate`` returns whether the listener published an item; it raises ContractError where the item claims so."""
+        self._authenticate = authenticate
         self._address, self._topics, self._appender = address, topics, appender
         self._admission, self._configs, self._fetching, self._ending = admission, configs, fetching, ending
         self._partitions = partitions
         self._window = timedelta(days=dedup_days)
-        self._before = OpenedNewsIndex(address, topics, group, window=self._window)
+        self._before = OpenedNewsIndex(address, topics, group, window=self._window, authenticate=authenticate)
         self._news: dict[int, NewsPartition] = {}
         self.opened = self.repeated = self.poison = self.forwarded = 0
         self.newest_ms: float = utc_now().timestamp() * 1000
@@ -169,6 +173,7 @@ class Intake:
             self._advance(p)  # called here, because awaiting a finished future does not give its callback a turn
         try:
             news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
+            authenticated = self._authenticate(news)
         except ContractError as exc:
             self.poison += 1
             self._finish_with(p, record, self._write_dead_letter(record, exc))
@@ -188,7 +193,7 @@ class Intake:
         first = p.opened.first_of(key) if retries is None else None
         p.opened.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
         p.opened.add(key, case, append_ms(record))
-        self._finish_with(p, record, self._open(case, news, record, first, retries))
+        self._finish_with(p, record, self._open(case, news, record, first, retries, authenticated))
 
     def _finish_with(self, p: NewsPartition, record: Any, work: Any) -> None:
         done: asyncio.Future[Any] = (
@@ -211,7 +216,9 @@ class Intake:
         while p.under_way and p.under_way[0][1].done() and not p.under_way[0][1].cancelled():
             p.safe = p.under_way.popleft()[0] + 1
 
-    async def _open(self, case: str, news: News, record: Any, first: str | None, retries: str | None) -> None:
+    async def _open(
+        self, case: str, news: News, record: Any, first: str | None, retries: str | None, authenticated: bool
+    ) -> None:
         event = EventReceived(
             news=news,
             config_hash=self._configs.adopted,
@@ -221,6 +228,7 @@ class Intake:
             news_partition=record.partition,
             news_offset=record.offset,
             retries=retries,
+            authenticated=authenticated,
         )
         key, value, headers = wire.encode(
             event,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from schemas import envelope as wire
 from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, EventReceived
-from schemas.news import decode_news
+from schemas.news import News, decode_news
 from schemas.topics import Topics
 from streams.journal.clock import append_ms, appended_at, utc_now
 from streams.journal.fold import parse_record
@@ -72,7 +73,16 @@ class OpenedNewsIndex:
     Each range of news is read once: for a partition that comes back, reading continues where it stopped.
     """
 
-    def __init__(self, address: KafkaAddress, topics: Topics, group: str, *, window: timedelta) -> None:
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topics: Topics,
+        group: str,
+        *,
+        window: timedelta,
+        authenticate: Callable[[News], bool],
+    ) -> None:
+        self._authenticate = authenticate
         self._address, self._log = address, KafkaLog(address)
         self._topics, self._group, self._window = topics, group, window
         self._read: dict[int, _Read] = {}
@@ -97,7 +107,7 @@ class OpenedNewsIndex:
                     if record.offset >= committed:  # the first one; offsets before it may be markers of a transaction
                         oldest_open = record.timestamp
                         break
-                    _index(read.opened, record)
+                    self._index(read.opened, record)
                     read.upto = record.offset + 1
                 if oldest_open is not None:
                     break
@@ -126,11 +136,11 @@ class OpenedNewsIndex:
         for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
             opened.add(event.news.key.decode(), case, at_ms)
 
-
-def _index(opened: OpenedNews, record: Any) -> None:
-    try:
-        news = decode_news(record.value, now=appended_at(record))
-        case = case_id_of(news, retries_of(record.headers))
-    except ContractError:
-        return
-    opened.add(news.key.decode(), case, append_ms(record))
+    def _index(self, opened: OpenedNews, record: Any) -> None:
+        try:
+            news = decode_news(record.value, now=appended_at(record))
+            self._authenticate(news)  # what was refused has opened nothing, and must not keep the genuine item out
+            case = case_id_of(news, retries_of(record.headers))
+        except ContractError:
+            return
+        opened.add(news.key.decode(), case, append_ms(record))

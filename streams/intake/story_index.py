@@ -211,8 +211,8 @@ class StoryIndex(Free, Port):
             language=event.language,
             text=news.text[:HEAD],
             published_at=news.published_at,
-            url=own_page(news, sources, self._directory),
-            group=sources[news.source].group if news.source in sources else "",
+            url=own_page(news, sources, self._directory, authenticated=event.authenticated),
+            group=sources[news.source].group if event.authenticated and news.source in sources else "",
         )
 
     def _list(self) -> Mapping[str, Source]:

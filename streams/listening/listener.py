@@ -24,7 +24,7 @@ from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
 from infra.listeners.source import Source
 from schemas.errors import ConfigError, ContractError
-from schemas.news import decode_news
+from schemas.news import marked
 from schemas.topics import Topics
 from streams.effects.meter import Latencies
 from streams.journal.retry import is_away, retry_while_unavailable
@@ -100,12 +100,13 @@ class Listener:
         sources: Callable[[], list[Source]],
         fetcher: Fetcher,
         options: Options,
+        key: bytes,
     ) -> None:
-        """``sources`` returns the sources that are on; it is called again every ``CHANGED_EVERY_S``. ``fetcher`` stays the caller's."""
+        """``key`` marks the news. ``sources`` returns the sources that are on; it is called again every ``CHANGED_EVERY_S``. ``fetcher`` stays the caller's."""
         self._address, self._topics, self._sources, self._options = address, topics, sources, options
-        self._fetcher = fetcher
+        self._fetcher, self._key = fetcher, key
         self._lease, self._stopped = Lease(), asyncio.Event()
-        self._log = ItemLog(address, topics)
+        self._log = ItemLog(address, topics, key)
         self._turn = asyncio.Lock()
         self._markets: dict[str, Markets] = {}
         self._looked_back: set[str] = set()
@@ -177,7 +178,7 @@ class Listener:
 
     async def _started(self, sources: list[Source]) -> None:
         await self._log.stop()
-        self._log = ItemLog(self._address, self._topics)
+        self._log = ItemLog(self._address, self._topics, self._key)
         await self._log.start(source.id for source in sources)
         self.active = True
         known = sum(map(len, self._log.memory.items.values()))
@@ -367,9 +368,9 @@ class Listener:
             outcome = decided
             before = self._log.memory.seen(source.id, item.external_id)
             if outcome in PUBLISHED:
-                value = encoded(news_of(source, item, outcome, look))
                 try:
-                    news.append((decode_news(value, now=look.at).key, value))
+                    made, value = marked(encoded(news_of(source, item, outcome, look)), self._key, now=look.at)
+                    news.append((made.key, value))
                 except ContractError as exc:
                     outcome = "refused"
                     log.warning("no news", source=source.id, item=item.external_id[:200], why=str(exc))
@@ -419,7 +420,7 @@ class Listener:
     ) -> None:
         """Write what a look brought; a cursor of which little changed every ``WRITTEN_EVERY`` only. ``was``: its state before."""
         assert cursor.looked_at is not None
-        forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at)
+        forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at, seen)
         is_old = cursor.written_at is None or cursor.looked_at - cursor.written_at > WRITTEN_EVERY
         if news or seen or forgotten or is_changed or is_old or was != cursor.state:
             async with self._turn:

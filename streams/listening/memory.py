@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from heapq import nsmallest
 from typing import Any
 
 import msgspec
@@ -21,12 +23,15 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.fetching import Validators
 from infra.listeners.items import sketch
 from schemas.errors import ContractError, TransientError
-from schemas.news import News, decode_news
+from schemas.news import News, decode_news, is_marked
 from schemas.topics import Topics
 from streams.listening.deciding import Seen, seen_in
 
 FORGOTTEN_AFTER = timedelta(days=35)
 """How long after an item left its source it is still known: longer than ``DEDUP_DAYS``."""
+MOST_REMEMBERED = 20_000
+"""Items that a source may have remembered beside those that its last look showed, the newest to leave: 570 a day for 35 days, at
+about 1 KB each. A feed that shows 500 new ids at every look would take 3 GiB a day."""
 KEPT_LAGS = 100
 LOOKS_OF_A_GAP = 5
 """Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
@@ -84,7 +89,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.items: dict[str, dict[str, Seen]] = {}
-        self.texts: dict[str, set[str]] = {}
+        self.texts: dict[str, Counter[str]] = {}
+        """Source → how many of its items have a text."""
         self.present: dict[str, set[str]] = {}
         """Source → the ids that its last look showed."""
         self.cursors: dict[str, SourceCursor] = {}
@@ -104,34 +110,42 @@ class Memory:
         )
 
     def put(self, seen: Seen) -> None:
+        if (before := self.seen(seen.source, seen.external_id)) is not None:
+            self.forget(before)
         self.items.setdefault(seen.source, {})[seen.external_id] = seen
-        self.texts.setdefault(seen.source, set()).add(seen.text_hash)
+        self.texts.setdefault(seen.source, Counter())[seen.text_hash] += 1
         present = self.present.setdefault(seen.source, set())
         (present.add if seen.left_at is None else present.discard)(seen.external_id)
 
     def forget(self, seen: Seen) -> None:
-        self.items.get(seen.source, {}).pop(seen.external_id, None)
-        self.texts.get(seen.source, set()).discard(seen.text_hash)
+        if (known := self.items.get(seen.source, {}).pop(seen.external_id, None)) is not None:
+            texts = self.texts[seen.source]
+            texts[known.text_hash] -= 1
+            if not texts[known.text_hash]:
+                del texts[known.text_hash]
 
     def left(self, source: str, shown: Iterable[str], at: datetime) -> list[Seen]:
         """Return the items that a look, which shows these ids, shows no longer."""
         gone = self.present.get(source, set()).difference(shown)
         return [msgspec.structs.replace(self.items[source][one], left_at=at) for one in gone]
 
-    def forgotten(self, source: str, at: datetime) -> list[Seen]:
-        """Return the items that left so long ago that they need not be known."""
-        return [
-            one
-            for one in self.items.get(source, {}).values()
-            if one.left_at is not None and at - one.left_at > FORGOTTEN_AFTER
-        ]
+    def forgotten(self, source: str, at: datetime, shown: Iterable[Seen] = ()) -> list[Seen]:
+        """Return the items that need not be known any more: they left long ago, or ``MOST_REMEMBERED`` left later.
+
+        ``shown``: what the present look remembers, which is not forgotten.
+        """
+        kept, items = {one.external_id for one in shown}, self.items.get(source, {})
+        gone = [(one.left_at, one.external_id) for one in items.values() if one.left_at and one.external_id not in kept]
+        most = nsmallest(len(gone) - MOST_REMEMBERED, gone)
+        return [items[name] for _, name in {*most, *(one for one in gone if at - one[0] > FORGOTTEN_AFTER)}]
 
 
 class ItemLog:
     """The one writer of the two topics, and of the listeners' news. Records one thing after another."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
-        self._address, self._topics = address, topics
+    def __init__(self, address: KafkaAddress, topics: Topics, key: bytes) -> None:
+        """``key``: of the listener, whose own records bear its mark."""
+        self._address, self._topics, self._key = address, topics, key
         self._producer: Any = None
         self.memory = Memory()
         self.recovered = 0
@@ -154,7 +168,7 @@ class ItemLog:
         if through is not None:
             spans = {tp: (through.get(tp.partition, 0), end) for tp, end in ends.items()}
             async for _, records in read_range(self._address, spans):
-                found += [self._recovered(news) for news in _ours(records, known)]
+                found += [self._recovered(news) for news in _ours(records, known, self._key)]
         self.recovered = len(found)
         self.memory.through = {tp.partition: end for tp, end in ends.items()}
         await self._remember(found, ())
@@ -285,11 +299,13 @@ def _ids(key: bytes) -> tuple[str, str]:
     return source, external_id
 
 
-def _ours(records: Iterable[Any], sources: set[str]) -> Iterable[News]:
+def _ours(records: Iterable[Any], sources: set[str], key: bytes) -> Iterable[News]:
     now = datetime.now(UTC) + timedelta(days=1)  # it was checked when it was written
     for record in records:
         if (record.key or b"").partition(b":")[0].decode("utf-8", "replace") in sources:
             try:
-                yield decode_news(record.value, now=now)
+                news = decode_news(record.value, now=now)
             except ContractError:
                 continue
+            if is_marked(news, [key]):  # anybody else's would keep an item of the source out
+                yield news

@@ -207,7 +207,7 @@ def _case(case_id: str, opening: EventReceived, opened_at: datetime) -> _Case:
         case_id=case_id,
         source=news.source,
         language=opening.language,
-        group=group if isinstance(group, str) else "",
+        group=group if opening.authenticated and isinstance(group, str) else "",
         domain=_domain(news.url or ""),
         opened_at=opened_at,
         received_at=news.received_at if is_live(news, opened_at) else None,

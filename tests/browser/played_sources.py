@@ -52,4 +52,4 @@ class PlayedSources:
 
     def document(self, _request: web.Request) -> Any:
         """Return the answer of `/api/v1/sources`."""
-        return {"at": self.now.isoformat(), "listens": self.listens, "items": self._items()}
+        return {"at": self.now.isoformat(), "listens": self.listens, "has_key": True, "items": self._items()}

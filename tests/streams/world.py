@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import orjson
 from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 
@@ -22,6 +23,7 @@ from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import ContractError
 from schemas.events import CaseEvent, EventReceived
+from schemas.news import News, marked
 from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics
@@ -30,6 +32,7 @@ from streams.budget.budget import BudgetLedger
 from streams.composition import worker_of
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
+from streams.journal.clock import utc_now
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
@@ -37,6 +40,7 @@ from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
 from streams.worker import Worker
 
+KEY = b"the key of the listener"
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)
 """Retries at once, so that tests of failures need not wait."""
 
@@ -93,6 +97,7 @@ class World:
         snapshot: Snapshot = QUICK,
         slot: str = "0",
         spending: BudgetLedger | None = None,
+        authenticate: Callable[[News], bool] = lambda _news: False,
         **options: Any,
     ) -> AsyncIterator[Worker]:
         """Run a worker in this process until the block ends; then it ends in order."""
@@ -102,7 +107,7 @@ class World:
         ending, wake = (Ending(), Wake()) if spending is None else (spending.ending, spending.wake)
         worker = worker_of(
             self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen,
-            ending=ending, wake=wake, budget=spending or Unlimited(),
+            ending=ending, wake=wake, budget=spending or Unlimited(), authenticate=authenticate,
         )  # fmt: skip
         async with self._while_running(worker.run()):
             try:
@@ -228,6 +233,12 @@ def news(number: int | str = 0, **changes: Any) -> dict[str, Any]:
         "published_at": "2026-01-01T00:00:00Z",
     }
     return {k: v for k, v in {**plain, **changes}.items() if v is not None}
+
+
+def by_the_listener(item: dict[str, Any], key: bytes = KEY) -> dict[str, Any]:
+    """The same fields with the listener's mark."""
+    fields: dict[str, Any] = orjson.loads(marked(msgspec.json.encode(item), key, now=utc_now())[1])
+    return fields
 
 
 def _news_record(item: Any) -> tuple[bytes, bytes]:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from aiohttp import web
 
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.listeners.fetching import Fetcher
+from infra.listeners.mark import listener_key
 from infra.listeners.source import Source, chosen, missing, own_file, sources_of
-from infra.listeners.webhook import application, key_of
+from infra.listeners.webhook import HookServer, application, keys_of_hooks
 from infra.settings import Settings
 from newsproof.app.composition import address_of, topics_of
 from newsproof.app.lifecycle import run_until, shutdown_on_signal
@@ -20,7 +20,7 @@ from newsproof.app.processes.health import listener_unready, serve_health
 from newsproof.app.processes.metrics import ListenerMetrics
 from newsproof.app.source_list import keys_of
 from schemas.errors import ConfigError
-from schemas.news import decode_news
+from schemas.news import marked
 from streams.listening.listener import Health, Listener, Options
 
 log = structlog.get_logger(__name__)
@@ -90,7 +90,7 @@ def listener_of(settings: Settings, sources: Sources, fetcher: Fetcher, backfill
         kept_days=settings.dedup_days,
         backfill=backfill,
     )
-    return Listener(address_of(settings), topics_of(settings), sources, fetcher, options)
+    return Listener(address_of(settings), topics_of(settings), sources, fetcher, options, listener_key(settings))
 
 
 def span_of(written: str | None) -> timedelta | None:
@@ -117,7 +117,7 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
     fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     listener = listener_of(settings, sources, fetcher, backfill)
     await _topics(settings)
-    hooks = Webhooks(settings, sources)
+    hooks = Webhooks(settings)
     await hooks.start()
     serve_health(settings, ListenerMetrics(listener), lambda: listener_unready(listener), kind="listener")
     log.info("listener starts", sources=len(sources()), left_out=sources.lacking, costs=COSTS)
@@ -156,7 +156,7 @@ async def _topics(settings: Settings) -> None:
 class Webhooks:
     """The port for webhooks, where the settings open one. Any number of processes may have one: nothing is remembered."""
 
-    def __init__(self, settings: Settings, sources: Sources) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Raises ConfigError: a port is set, and no secret, or one that is none."""
         self._address: KafkaAddress = address_of(settings)
         self._topic = topics_of(settings).news
@@ -166,10 +166,10 @@ class Webhooks:
             raise ConfigError(
                 "LISTENER_WEBHOOK_PORT is set and LISTENER_WEBHOOK_SECRET is not: set it, or unset the port"
             )
-        self._key = b"" if secret is None else key_of(secret.get_secret_value())
-        self._sources = sources
+        keys = {} if secret is None else keys_of_hooks(secret.get_secret_value())
+        self._server = HookServer(application(keys, self._accept))
         self._producer = self._address.producer(linger_ms=0) if self._at[1] is not None else None
-        self._runner: web.AppRunner | None = None
+        self._mark = listener_key(settings) if self._at[1] is not None else b""
 
     async def start(self) -> None:
         """Open the port, if one is set.
@@ -181,25 +181,21 @@ class Webhooks:
         if self._producer is None or port is None:
             return
         await self._producer.start()
-        app = application(self._key, self._accept, lambda: self._sources.listed)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
         try:
-            await site.start()
+            port = await self._server.start(host, port)
         except OSError as exc:
             raise ConfigError(
                 f"LISTENER_WEBHOOK_PORT={port} cannot be opened on LISTENER_WEBHOOK_HOST={host} ({exc.strerror}): choose another one"
             ) from exc
-        log.info("webhooks are taken", host=host, port=self._runner.addresses[0][1])
+        log.info("webhooks are taken", host=host, port=port)
 
     async def stop(self) -> None:
         """Close the port. Idempotent."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._server.stop()
         if self._producer is not None:
             await self._producer.stop()
 
     async def _accept(self, value: bytes) -> None:
         assert self._producer is not None
-        await self._producer.send_and_wait(self._topic, value, key=decode_news(value, now=datetime.now(UTC)).key)
+        news, value = marked(value, self._mark, now=datetime.now(UTC))
+        await self._producer.send_and_wait(self._topic, value, key=news.key)

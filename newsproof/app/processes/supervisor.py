@@ -21,6 +21,7 @@ from pydantic import SecretStr
 from infra.clickhouse.migrate import migrate
 from infra.embedded.child import ChildProcess, DirectoryLock
 from infra.kafka.topics import ensure_topics
+from infra.listeners.mark import listener_key
 from infra.owner_only import make_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
@@ -150,6 +151,7 @@ async def pipeline(
     prepare: dict[str, Prepare] = {"kafka": prepare_topics, "clickhouse": prepare_tables}
     async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
+        listener_key(at)  # made before any worker looks for it
         phase("topics and tables are there")
         services = _services(at, workers, page, research=research or page is not None, sources=sources)
         others = [one for one in services if one.name != "sink"]

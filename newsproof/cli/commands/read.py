@@ -135,7 +135,8 @@ def replay_one(
 def audit(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Read the whole log and check its promises.
 
-    Exit status 1 unless nothing is lost, nothing is there twice, and no signal is forged or says more than was found.
+    Exit status 1 unless nothing is lost, nothing is there twice, no signal is forged or says more than was found, and
+    every case of a listed source bears the listener's mark.
     """
     from newsproof.cli.log.reading import audited
 

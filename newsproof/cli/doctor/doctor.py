@@ -54,6 +54,7 @@ async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: b
         *_providers(settings),
         *sources,
         *_listened(settings),
+        _listener_key(settings),
         *fed,
     ]
     _print(checks, as_json=as_json, live=live)
@@ -216,6 +217,22 @@ def _listened(settings: Settings) -> list[Check]:
     if not settings.listen:  # `newsproof listen` may run all the same, for whoever turned a source with a key on
         return [check for check, (one, _) in zip(left_out, lacking, strict=True) if one.key]
     return [Check(name="listener", state="ok", found=found), *left_out]
+
+
+def _listener_key(settings: Settings) -> Check:
+    from infra.listeners.mark import keys_at_hand
+    from newsproof.app.source_list import NO_KEY, NO_KEY_DO
+
+    name = "listener's key"
+    try:
+        keys = keys_at_hand(settings)
+    except ConfigError as exc:
+        return Check(name=name, state="missing", found="it cannot be read", do=str(exc))
+    if keys:
+        return Check(name=name, state="ok", found="here: marks on the listener's news can be checked")
+    if settings.kafka_bootstrap_servers is None:
+        return Check(name=name, state="ok", found="none yet: `newsproof up` makes it")
+    return Check(name=name, state="note", found=NO_KEY, do=NO_KEY_DO)
 
 
 def _left_off(settings: Settings) -> list[Check]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from infra.client_settings import ClientSettings
-from infra.listeners.source import own_file, sources_of
 from infra.search import FEEDS, provider_names
 from infra.settings import Settings
-from newsproof.app.composition import topics_of
+from newsproof.app.composition import feed_search
 from newsproof.cli.doctor.check import Check
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import NewsproofError
 from streams.intake.feed_search import FeedSearch
-from streams.journal.log import KafkaLog
 
 _LISTEN = "newsproof up --listen"
 
@@ -26,7 +24,7 @@ async def feeds(settings: Settings) -> list[Check]:
         address = await running_kafka_of(ClientSettings.of(settings))
         if address is None:
             return [Check(name=name, state="note", found="not known: Kafka is not running", do=_LISTEN)]
-        search = FeedSearch(lambda: KafkaLog(address), topics_of(settings), lambda: sources_of(own_file(settings)))
+        search = feed_search(settings, lambda: address)
         held = await search.read_to_the_ends()
     except NewsproofError as exc:
         return [Check(name=name, state="note", found=str(exc), do="newsproof doctor, when that is mended")]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ import msgspec
 
 from infra.client_settings import ClientSettings
 from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.listeners.source import own_file, sources_of
 from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.sdk.client import running_kafka_of
@@ -50,7 +51,8 @@ async def publish_lines(invocation: Invocation, file: str, *, source: str, raw: 
         await ensure_topics(
             address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
         )
-        return await _send(address, topics.news, _lines(descriptor), source=source, raw=raw)
+        listed = sources_of(own_file(settings))
+        return await _send(address, topics.news, _lines(descriptor), source=source, raw=raw, listed=listed)
 
 
 @asynccontextmanager
@@ -66,7 +68,15 @@ async def _kafka(invocation: Invocation, settings: ClientSettings) -> AsyncItera
         yield KafkaAddress.of(found.applied_to(every), found.kafka or "")
 
 
-async def _send(address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], *, source: str, raw: bool) -> Counts:
+async def _send(
+    address: KafkaAddress,
+    topic: str,
+    lines: AsyncIterator[bytes],
+    *,
+    source: str,
+    raw: bool,
+    listed: Collection[str] = (),
+) -> Counts:
     done, number = Counts(), 0
     waiting: list[asyncio.Future[object]] = []
     producer = address.producer(linger_ms=5)
@@ -82,7 +92,8 @@ async def _send(address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], 
             if not line.strip() and not raw:
                 continue
             try:
-                item = NewsItem(None, line) if raw else item_of(line, source=source, now=datetime.now(UTC))
+                now = datetime.now(UTC)
+                item = NewsItem(None, line) if raw else item_of(line, source=source, now=now, listed=listed)
             except ContractError as exc:
                 done.refused += 1
                 say_on_stderr(f"line {number} refused ({exc.reason}): {exc}")

@@ -10,6 +10,7 @@ from typing import get_args
 import msgspec
 
 from agents.text.wording import Language, told
+from infra.listeners.mark import keys_at_hand
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.last_audit import keep_audit
 from newsproof.app.open_log import LogAccess, open_log
@@ -193,7 +194,7 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
 async def audited(invocation: Invocation) -> AuditReport:
     """Audit the log, and keep the result for `/metrics` and the page."""
     async with open_log(invocation) as log:
-        report = await audit_log(KafkaLog(log.address), log.topics)
+        report = await audit_log(KafkaLog(log.address), log.topics, keys=keys_at_hand(log.settings))
     try:
         keep_audit(log.settings.newsproof_data_dir, report, utc_now())
     except OSError as exc:

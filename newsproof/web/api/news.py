@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from infra.listeners.source import own_file, sources_of
 from infra.offline.sample_news import sample_news
 from newsproof.sdk.client import checked_news
 from newsproof.sdk.news_item import NewsItem, item_of
@@ -26,8 +27,10 @@ async def publish(request: Request) -> Response:
 
     202 once it is on the log. `case_id` is the case that it opens, or has opened if it came before.
     """
-    checked = item_of(await request.body(), source="page", now=utc_now())
-    await backend_of(request).questions.publish([checked])
+    backend = backend_of(request)
+    listed = sources_of(own_file(backend.settings))
+    checked = item_of(await request.body(), source="page", now=utc_now(), listed=listed)
+    await backend.questions.publish([checked])
     return as_json({"case_id": checked.case_id, "dated_now": checked.dated_now}, 202)
 
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from infra.kafka.topics import members_of
+from infra.listeners.mark import keys_at_hand
 from newsproof.app.source_list import ListedSource, listed_sources
 from newsproof.report.csv_text import as_csv
 from newsproof.web.api.live import backend_of
@@ -31,13 +32,15 @@ async def sources(
 ) -> Response:
     """Return every source of news and how it does by the log, those that need somebody first.
 
-    `listens`: whether a listener runs. `looked_at` is what the listener says now, where it says its figures.
+    `listens`: whether a listener runs. `has_key`: whether its key is here; without it nothing that comes in counts as a
+    listed source's. `looked_at` is what the listener says now, where it says its figures.
     """
     backend, now = backend_of(request), utc_now()
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            cursors, listeners, (_, figures) = await asyncio.gather(
+            cursors, unmarked, listeners, (_, figures) = await asyncio.gather(
                 backend.cursors.read(),
+                backend.unmarked.read(),
                 members_of(backend.address, backend.topics.group("listener-lease")),
                 backend.processes.look(),
             )
@@ -48,9 +51,11 @@ async def sources(
     silent = {labels["source"]: s for _, labels, s in figures.of("newsproof_listener_silent_seconds")}
     items = [
         one if one.id not in silent else msgspec.structs.replace(one, looked_at=now - timedelta(seconds=silent[one.id]))
-        for one in listed_sources(backend.settings, cursors, now)
+        for one in listed_sources(backend.settings, cursors, now, unmarked)
         if state in (None, one.state) and kind in (None, one.kind)
     ]
     if format == "csv":
         return csv_file("sources", as_csv(ListedSource.__struct_fields__, map(msgspec.to_builtins, items)))
-    return as_json({"at": now, "listens": bool(listeners), "items": items})
+    return as_json(
+        {"at": now, "listens": bool(listeners), "has_key": bool(keys_at_hand(backend.settings)), "items": items}
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from infra.listeners.failures import NotReadError
 from infra.listeners.sockets import connected
@@ -46,3 +47,15 @@ async def test_a_server_that_speaks_no_websocket_is_said_to() -> None:
                 async with connected(row(server.url.replace("http", "ws")), anywhere):
                     raise AssertionError("it was connected")
             assert refused.value.state == state
+
+
+async def test_a_socket_follows_no_redirect_and_takes_its_key_nowhere() -> None:
+    """A resolver sees no literal address, so a redirect could reach this machine, with the row's headers."""
+    async with FakeServer(Say(status=401)) as inside:
+        async with FakeServer(Say(status=302, headers={"location": inside.url})) as outside:
+            source = replace(row(outside.url.replace("http", "ws")), headers={"x-api-key": "secret"})
+            with pytest.raises(NotReadError) as refused:
+                async with connected(source, Guard(allows=lambda _address, _port: True, ports=None)):
+                    raise AssertionError("it was connected")
+        assert (inside.requests, len(outside.requests)) == ([], 1)
+        assert refused.value.state == "blocked" and "redirect" in str(refused.value)

@@ -37,6 +37,23 @@ async def test_a_key_is_sent_with_the_question_and_a_refusal_says_to_correct_it_
         await fetcher.close()
 
 
+async def test_no_redirect_takes_a_rows_headers_to_another_origin() -> None:
+    answer = Say(orjson.dumps(cryptopanic(replace(recent(1), id="7"))))
+    async with (
+        FakeServer(answer) as stranger,
+        FakeServer(
+            Say(status=302, headers={"location": "/here"}),
+            Say(status=302, headers={"location": f"{stranger.url}/there"}),
+        ) as publisher,
+    ):
+        row = replace(sources_of(None)["cryptopanic"], url=f"{publisher.url}/{{key}}", headers={"x-api-key": "{key}"})
+        fetcher = Fetcher(keys={"CRYPTOPANIC_API_KEY": KEY})
+        await fetcher.look(replace(row, private=True, robots=False), Validators())
+        await fetcher.close()
+        assert [one.headers.get("x-api-key") for one in publisher.requests] == [KEY, KEY]
+        assert [one.headers.get("x-api-key") for one in stranger.requests] == [None]
+
+
 def test_a_key_that_is_missing_is_named_by_doctor_and_by_the_list(tmp_path: object) -> None:
     file = tmp_path / "own.toml"  # type: ignore[operator]
     file.write_text("".join(f'[[source]]\nid = "{name}"\ndefault = true\n' for name in ("cryptopanic", "phoenix")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,8 +11,10 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from agents.tables import load_tables
+from infra.listeners import fetching
 from infra.listeners.parsing import ItemsAsked, items_of
 from infra.listeners.source import Source, sources_of
 from infra.offline.newsroom import wire
@@ -165,3 +168,27 @@ def test_without_a_guid_the_link_is_the_id_and_without_both_the_title_and_the_da
     bare = read(FEED, wire.rss(Told(title="T"), Told(title="T", at=NOON + timedelta(days=1)), Told(title="U"))).items
     assert len({one.external_id for one in bare}) == 3 and all(one.external_id.startswith("text:") for one in bare)
     assert read(FEED, wire.rss(Told(id="g" * 600, title="T"))).items[0].external_id.startswith("id:")
+
+
+@pytest.mark.security
+async def test_a_body_that_takes_long_is_parsed_apart_and_no_other_source_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetching, "QUICK_WITHIN_S", 0.5)
+    monkeypatch.setattr(fetching, "READ_WITHIN_S", 600.0)
+    hostile = b"<rss version='2.0'><channel>" + b"<item><title>x</title></item>" * 250_000
+    fetcher = fetching.Fetcher()
+    begun = asyncio.Event()
+
+    async def read_hostile() -> None:
+        begun.set()
+        await fetcher.read(replace(FEED, id="hostile"), hostile)
+
+    slow = asyncio.create_task(read_hostile())
+    await begun.wait()
+    for _ in range(2):
+        assert len(await fetcher.read(FEED, wire.rss(*ITEMS))) == 2
+        assert not slow.done(), "it takes minutes, and others did not wait for its end"
+    slow.cancel()
+    await asyncio.wait([slow])
+    await fetcher.close()

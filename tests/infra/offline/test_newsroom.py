@@ -14,7 +14,17 @@ from pydantic import SecretStr
 from infra.embedded.child import free_ports
 from infra.kafka.topics import KafkaAddress
 from infra.offline.newsroom import newsroom as module
-from infra.offline.newsroom.newsroom import DEAD, LOOK_EVERY_S, OUTLETS, PLAYED_S, STORY_S, Newsroom, Shown, script
+from infra.offline.newsroom.newsroom import (
+    DEAD,
+    HOOK,
+    LOOK_EVERY_S,
+    OUTLETS,
+    PLAYED_S,
+    STORY_S,
+    Newsroom,
+    Shown,
+    script,
+)
 from infra.offline.sample_news import sample_news
 from infra.settings import load_settings
 from newsproof.app.processes.listening import run_listener
@@ -54,7 +64,7 @@ async def test_a_real_listener_publishes_all_that_the_newsroom_tells_and_nothing
         file.write_text(newsroom.rows)
         settings = load_settings(
             _env_file=None, listener_sources=file, listener_webhook_port=port,
-            listener_webhook_secret=SecretStr(newsroom.secret), newsproof_topic_prefix=topics.prefix, topic_partitions=2,
+            listener_webhook_secret=SecretStr(f"{HOOK}={newsroom.secret}"), newsproof_topic_prefix=topics.prefix, topic_partitions=2,
             kafka_bootstrap_servers=address.bootstrap, kafka_embedded_password_file=address.password_file,
         )  # fmt: skip
         running = asyncio.create_task(run_listener(settings, only=newsroom.sources))

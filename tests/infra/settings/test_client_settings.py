@@ -25,7 +25,7 @@ def dotenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_they_have_every_setting_of_kafka_and_its_default(dotenv: Path) -> None:
     assert not dotenv.exists()
-    ours = {"newsproof_data_dir", "newsproof_topic_prefix"}
+    ours = {"newsproof_data_dir", "newsproof_topic_prefix", "listener_sources"}
     assert set(ClientSettings.__struct_fields__) == {*KafkaSettings.model_fields, *TopicSettings.model_fields} | ours
     assert load_client_settings() == ClientSettings.of(load_settings())
 

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 
 pytestmark = pytest.mark.security
 
-NOT_SENT = {"web_token", "kafka_ssl_key_password", "listener_webhook_secret"}
+NOT_SENT = {"web_token", "kafka_ssl_key_password", "listener_key", "listener_webhook_secret"}
 """Compared, or used, on this machine alone."""
 VALUES = {
     "kafka_bootstrap_servers": "evil.example:9092",

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.listeners.mark import keys_at_hand
 from infra.offline.newsroom.wire import rss
 from infra.settings import load_settings
 from newsproof.app import exits
@@ -28,6 +29,7 @@ from newsproof.app.processes.listening import Sources, Webhooks, run_listener, s
 from newsproof.app.processes.supervisor import _services
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
+from schemas.news import is_marked
 from schemas.topics import Topics, partition_of
 from streams.journal.log import KafkaLog
 from streams.reputation.keeping import write_reputations, written
@@ -145,7 +147,7 @@ def test_up_starts_the_listener_only_when_it_is_asked_to(tmp_path: Path) -> None
 def test_a_port_for_webhooks_without_a_secret_is_refused() -> None:
     settings = load_settings(_env_file=None, listener_webhook_port=0, kafka_bootstrap_servers="127.0.0.1:1")
     with pytest.raises(ConfigError, match="LISTENER_WEBHOOK_SECRET is not"):
-        Webhooks(settings, Sources(settings))
+        Webhooks(settings)
 
 
 def test_one_look_publishes_and_the_list_says_what_came_of_it(
@@ -195,8 +197,8 @@ async def test_the_process_listens_takes_webhooks_and_ends_in_order(
     file, (port,) = tmp_path / "own.toml", free_ports(1)
     file.write_text(f'[[source]]\nid = "mine"\nkind = "feed"\nurl = "{site}/feed.xml"\nprivate = true\n')
     settings = load_settings(
-        _env_file=None, listener_sources=file, listener_webhook_port=port, listener_webhook_secret=SECRET,
-        newsproof_topic_prefix=topics.prefix, topic_partitions=2, metrics_port=0,
+        _env_file=None, listener_sources=file, listener_webhook_port=port, listener_webhook_secret=f"hooked={SECRET}",
+        newsproof_data_dir=tmp_path, newsproof_topic_prefix=topics.prefix, topic_partitions=2, metrics_port=0,
         kafka_bootstrap_servers=address.bootstrap, kafka_embedded_password_file=address.password_file,
     )  # fmt: skip
     await opened(address, topics, 1)  # its figures are on the log as soon as somebody listens
@@ -213,3 +215,4 @@ async def test_the_process_listens_takes_webhooks_and_ends_in_order(
     await running
     assert answered.status_code == 202
     assert {(one.source, one.external_id) for one in found} == {("mine", "n1"), ("hooked", "7")}
+    assert all(is_marked(one, keys_at_hand(settings)) for one in found), "by the key that the listener has made"

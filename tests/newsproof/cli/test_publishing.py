@@ -69,6 +69,7 @@ def test_an_object_is_sent_as_it_stands_and_given_a_source_and_a_time_only_where
         (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "too_deep"),
         (b"x" * (MAX_NEWS_BYTES + 1), "too_large"),
         (b'{"text": "' + b"x" * MAX_RECORD_BYTES, "too_large"),
+        (b'{"source": "solana-status", "text": "x"}', "unmarked_source"),
     ],
 )
 def test_what_intake_would_refuse_is_refused_here_with_the_same_reason(line: bytes, reason: str) -> None:
@@ -114,6 +115,26 @@ async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
     assert "line 3 refused (not_json)" in said[0] and "line 4 refused (too_large)" in said[1]
     now = datetime.now(UTC)
     assert {decode_news(v, now=now).text for v in await values(address, topics)} == {"first", "t", "last"}
+
+
+@pytest.mark.security
+async def test_a_listed_source_cannot_be_named_neither_one_that_ships_nor_one_of_the_own_file(
+    address: KafkaAddress, topics: Topics, tmp_path: Path
+) -> None:
+    (tmp_path / ".data").mkdir()
+    (tmp_path / ".data/sources.toml").write_text(
+        '[[source]]\nid = "own"\nkind = "feed"\nurl = "https://own.example/"\n'
+    )
+    lines = b'{"source": "solana-status", "text": "x"}\n{"source": "me", "text": "x"}\n'
+    done = newsproof(
+        "publish", "-", "--source", "own", cwd=tmp_path, env=settings(address, topics), stdin=lines + b"plain"
+    )
+    assert (done.returncode, done.stdout) == (
+        exits.FINDING,
+        "published 1, refused 2 (1 without published_at: taken as published now)\n",
+    )
+    assert "'solana-status' is a listed source" in done.stderr and "'own' is a listed source" in done.stderr
+    assert "choose another source id" in done.stderr and len(await values(address, topics)) == 1
 
 
 async def test_a_document_over_several_lines_is_not_taken_for_lines_of_text(

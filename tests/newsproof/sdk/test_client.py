@@ -212,6 +212,7 @@ async def test_a_signal_of_a_newer_schema_stops_the_bot_and_says_what_to_do(
         await first(1, reading(address, made_topics))
 
 
+@pytest.mark.security
 async def test_items_of_every_form_are_sent_and_refused_ones_reported(
     address: KafkaAddress, made_topics: Topics
 ) -> None:
@@ -220,9 +221,14 @@ async def test_items_of_every_form_are_sent_and_refused_ones_reported(
     mapping = {"source": "s", "text": "from a mapping", "published_at": "2026-03-01T00:00:00Z"}
     raw = json.dumps({**mapping, "text": "from bytes"}).encode()
     bad = {"source": "s", "published_at": "2026-03-01T00:00:00Z"}
-    report = await publish([item, mapping, bad, raw], kafka=address, prefix=made_topics.prefix)
+    forged = mapping | {"source": "solana-status", "url": "https://solana.com/news/x"}
+    report = await publish([item, mapping, bad, raw, forged], kafka=address, prefix=made_topics.prefix)
     assert report.published == 3
-    assert [(position, reason) for position, reason, _ in report.refused] == [(2, "missing_field")]
+    assert [(position, reason) for position, reason, _ in report.refused] == [
+        (2, "missing_field"),
+        (4, "unmarked_source"),
+    ]
+    assert "choose another source id" in report.refused[1][2]
     sent = [
         decode_news(record.value, now=datetime.now(UTC))
         async for _, records in read_range(address, await offsets_of(address, made_topics.news))

@@ -44,6 +44,14 @@ async def test_an_item_is_on_the_log_when_it_is_accepted_and_refused_in_the_comm
         assert len(await world.records(world.topics.news)) == 3 + len(sample_news())
 
 
+@pytest.mark.security
+async def test_an_item_in_a_listed_sources_name_is_refused(world: World, serving: Serving) -> None:
+    async with serving() as http:
+        refused = await http.post(NEWS, json={**TEXT, "source": "solana-status", "url": "https://solana.com/news/x"})
+    assert refused.status_code == 400 and "choose another source id" in refused.text
+    assert await world.records(world.topics.news) == []
+
+
 async def test_the_sample_is_no_button_where_judging_costs_money(world: World, serving: Serving) -> None:
     async with serving(newsproof_mode="live", google_api_key="x" * 40, tavily_api_key="tvly-x") as http:
         refused = await http.post(SAMPLE)

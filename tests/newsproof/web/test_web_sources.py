@@ -25,11 +25,11 @@ async def test_the_list_is_what_the_log_says_with_what_to_do_and_is_read_on(
         sources = [room.source("mine"), room.source("gone")]
         (tmp_path / "sources.toml").write_text("".join(ROW.format(id=one.id, url=one.url) for one in sources))
         before = (await http.get("/api/v1/sources")).json()
-        assert before["listens"] is False and len(before["items"]) > 40
+        assert (before["listens"], before["has_key"]) == (False, False) and len(before["items"]) > 40
         assert {one["state"] for one in before["items"]} == {"left out", "never looked at", "off"}
         for more in ([], [recent(3, age_s=60)]):
             room.feeds = {"mine": [*newest, *more]}
-            await Listener(world.address, world.topics, lambda: sources, fetcher, Options(jitter=0)).once()
+            await Listener(world.address, world.topics, lambda: sources, fetcher, Options(jitter=0), b"key").once()
             found = {one["id"]: one for one in (await http.get("/api/v1/sources")).json()["items"]}
             mine, gone = found["mine"], found["gone"]
             assert (mine["state"], mine["new"], mine["why"]) == ("ok", 2 + len(more), "")

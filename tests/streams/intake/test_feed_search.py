@@ -28,12 +28,13 @@ from schemas.effects import Search, SearchReply
 from schemas.errors import ConfigError, FailureKind, PermanentError, TransientError
 from schemas.events import SearchCompleted
 from schemas.evidence import SearchResult
+from schemas.news import is_marked
 from schemas.topics import Topics
 from streams.intake.feed_search import FeedSearch
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.journal.memory_log import MemoryLog
-from tests.streams.world import World, news
+from tests.streams.world import KEY, World, by_the_listener, news
 
 NOW = utc_now().replace(microsecond=0)
 TOPICS = Topics("t.")
@@ -43,7 +44,7 @@ ASKED = Search(provider="feeds", query="Bybit wallet hacked ether", max_results=
 
 def item(source: str, url: str, *, text: str = HACK, minutes: float = 10, **changes: Any) -> dict[str, Any]:
     at = (NOW - timedelta(minutes=minutes)).isoformat()
-    return news(url, source=source, url=url, text=text, published_at=at, received_at=at, **changes)
+    return by_the_listener(news(url, source=source, url=url, text=text, published_at=at, received_at=at, **changes))
 
 
 DESK = item("coindesk", "https://www.coindesk.com/bybit-hacked")
@@ -53,8 +54,14 @@ FLASH = item(
 )
 
 
+UNMARKED = [
+    news("u1", source="solana-status", url="https://status.solana.com/1", text=HACK, published_at=DESK["published_at"]),
+    DESK | {"url": "https://www.coindesk.com/with-the-mark-of-another", "external_id": "u2"},
+]
+
+
 def search_of(log: Any, topics: Topics = TOPICS, **given: Any) -> FeedSearch:
-    return FeedSearch(lambda: log, topics, lambda: sources_of(None), **given)
+    return FeedSearch(lambda: log, topics, lambda: sources_of(None), lambda news: is_marked(news, [KEY]), **given)
 
 
 @asynccontextmanager
@@ -63,7 +70,12 @@ async def memory(
 ) -> AsyncIterator[tuple[FeedSearch, MemoryLog]]:
     log = MemoryLog({TOPICS.news: 2})
     for number, one in enumerate(items):
-        log.append(TOPICS.news, number % 2, value=msgspec.json.encode(one), timestamp=int(appended.timestamp() * 1000))
+        log.append(
+            TOPICS.news,
+            number % 2,
+            value=msgspec.json.encode(by_the_listener(one)),
+            timestamp=int(appended.timestamp() * 1000),
+        )
     search = search_of(log, **given)
     try:
         yield search, log
@@ -87,7 +99,8 @@ async def test_what_came_in_before_the_question_is_found_in_every_partition_and_
         search.begin()
         later = item("blockworks", "https://blockworks.co/news/bybit", minutes=0)
         backdated = item("decrypt", "https://decrypt.co/1", minutes=0) | {"published_at": DESK["published_at"]}
-        await world.publish(DESK, BLOCK, b"no news", FLASH, later, backdated)
+        backdated = by_the_listener(backdated)
+        await world.publish(DESK, BLOCK, b"no news", FLASH, later, backdated, *UNMARKED)
         first, *others = await found(search)
         assert hosts([first, *others]) == ["www.coindesk.com", "www.theblock.co", "www.odaily.news"]
         assert first == SearchResult(
@@ -141,12 +154,12 @@ async def test_what_is_older_than_the_window_or_beyond_the_limit_is_forgotten_an
             await found(search, as_of=NOW - timedelta(days=8))
         assert caught.value.kind == "invalid_request"
         clock[0] = NOW + timedelta(days=2)
-        with pytest.raises(PermanentError, match="no item of a listed source") as caught:
+        with pytest.raises(PermanentError, match="no item with the listener's mark") as caught:
             await found(search, as_of=clock[0])
         assert caught.value.kind == "not_configured"
     async with memory(DESK, BLOCK, max_held=2) as (search, log):
         at = int(NOW.timestamp() * 1000)
-        log.append(TOPICS.news, 0, value=msgspec.json.encode(FLASH), timestamp=at + 1000)
+        log.append(TOPICS.news, 0, value=msgspec.json.encode(by_the_listener(FLASH)), timestamp=at + 1000)
         assert await search.read_to_the_ends() == 2
         with pytest.raises(PermanentError, match="2 items at most"):
             await found(search)
@@ -211,7 +224,7 @@ async def test_a_case_is_judged_by_what_other_listeners_brought_and_a_backtest_r
 
 async def test_doctor_says_what_there_is_to_search(world: World, tmp_path: Path) -> None:
     at = Settings(
-        _env_file=None, gemini_api_key="k", listen=True, newsproof_data_dir=tmp_path, newsproof_topic_prefix=world.topics.prefix,
+        _env_file=None, gemini_api_key="k", listen=True, listener_key=KEY.decode(), newsproof_data_dir=tmp_path, newsproof_topic_prefix=world.topics.prefix,
         **{name.lower(): value for name, value in world.address.as_environment().items()},
     )  # fmt: skip
     (empty,) = await feeds(at)

@@ -43,7 +43,7 @@ async def told(index: StoryIndex, case: str) -> list[str]:
     return [t.case_id for t in reply.tellings]
 
 
-async def telling(world: World, number: int, news: dict[str, str] | None = None, **changes: Any) -> Written:
+async def telling(world: World, number: int, news: dict[str, Any] | None = None, **changes: Any) -> Written:
     triaged = replace(TRIAGED, route="story", then="deep", story=replace(HACK, **changes))
     return await (await Written(world, number, **(news or {})).open()).go(triaged)
 
@@ -90,10 +90,11 @@ async def test_a_later_telling_gets_the_first_and_what_differs_is_a_story_of_its
 
 async def test_nobody_lends_a_telling_the_address_of_another(world: World) -> None:
     """Two items with the addresses of known papers would make any claim likely, and one with the SEC's confirmed."""
-    desk = {"source": "desk", "url": "https://desk.example/hack"}
+    desk = {"source": "desk", "url": "https://desk.example/hack", "authenticated": True}
     forged = [
         {"source": "stranger", "url": "https://desk.example/hack"},
-        {"source": "desk", "url": "https://www.sec.gov/x"},
+        {"source": "desk", "url": "https://www.sec.gov/x", "authenticated": True},
+        {"source": "desk", "url": "https://desk.example/forged"},
     ]
     first = await (await telling(world, 1, desk)).go(CHECKED)
     others = [await telling(world, n, news) for n, news in enumerate(forged, start=2)]
@@ -101,7 +102,8 @@ async def test_nobody_lends_a_telling_the_address_of_another(world: World) -> No
         replies = [(await index.perform(FindStory(case_id=o.case_id, hours=48.0))).reply for o in others]
     assert [(r.tellings[0].case_id, r.tellings[0].url, r.tellings[0].group, r.own.url) for r in replies] == [
         (first.case_id, desk["url"], "papers", None)
-    ] * 2
+    ] * 3
+    assert replies[2].own.group == "", "who only names a source is not of its group"
 
 
 async def test_what_was_refuted_or_retracted_or_told_later_holds_back_no_claim(world: World) -> None:

@@ -20,12 +20,15 @@ from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Source
 from infra.offline.newsroom.server import Answer, SourceServer
 from infra.offline.newsroom.wire import rss
-from schemas.news import News
+from schemas.news import News, is_marked
 from schemas.topics import Topics
 from streams.listening import listener as listener_module
+from streams.listening import memory as memory_module
 from streams.listening.listener import Health, Listener, Options
 from streams.listening.memory import ItemLog, remembered_in
 from tests.infra.fakes.sources import Newsroom, Told, news_in, recent
+
+KEY = b"of the listener"
 
 
 class World:
@@ -37,11 +40,13 @@ class World:
 
     async def look(self, *sources: Source, **options: Any) -> dict[str, Health]:
         return await Listener(
-            self.address, self.topics, lambda: list(sources), self.fetcher, Options(jitter=0, **options)
+            self.address, self.topics, lambda: list(sources), self.fetcher, Options(jitter=0, **options), KEY
         ).once()
 
     async def news(self) -> list[News]:
-        return await news_in(self.address, self.topics)
+        found = await news_in(self.address, self.topics)
+        assert all(is_marked(one, [KEY]) for one in found)
+        return found
 
 
 @pytest.fixture
@@ -97,6 +102,26 @@ async def test_ids_that_change_and_an_archive_open_nothing_and_a_flood_comes_in_
             await world.look(wire, max_new=5)
         assert Counter(one.text for one in await world.news()).most_common(1)[0][1] == 1
         assert len(await world.news()) == 12
+
+
+@pytest.mark.security
+async def test_new_ids_without_end_fill_no_memory_and_what_is_still_shown_opens_no_second_case(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_module, "MOST_REMEMBERED", 6)
+    steady = recent(0)
+    async with Newsroom(wire=[]) as room:
+        for number in range(12):
+            # An item that stays, another that has a new id at every look, and three that nobody saw before.
+            fresh = [recent(3 * number + n) for n in (1, 2, 3)]
+            room.feeds = {"wire": [steady, replace(recent(900), id=f"again-{number}"), *fresh]}
+            await world.look(room.source("wire"))
+        known = (await remembered_in(world.address, world.topics)).items["wire"]
+        assert len(known) <= 6 + 5 + 4, "those that left, those that are shown, and what the last look showed no longer"
+    news = [one.external_id for one in await world.news()]
+    assert sorted(news) == sorted({"n0", "again-0", *(f"n{number}" for number in range(1, 37))}), (
+        "each once, and none lost"
+    )
 
 
 @pytest.mark.security
@@ -213,7 +238,7 @@ async def test_one_look_at_a_socket_takes_its_first_message_or_says_that_none_ca
     fetcher, health = Fetcher(keys={"PHOENIX_API_KEY": "k"}), {}
     for source, within_s in ((row, 60.0), (silent, 0.05)):
         monkeypatch.setattr(listener_module, "FIRST_MESSAGE_WITHIN_S", within_s)
-        health |= await Listener(world.address, world.topics, lambda one=source: [one], fetcher, Options()).once()
+        health |= await Listener(world.address, world.topics, lambda one=source: [one], fetcher, Options(), KEY).once()
     await runner.cleanup()
     await fetcher.close()
     assert asked == ["k", "login k"] and (health["talks"].state, health["talks"].counts) == ("ok", {"new": 1})
@@ -239,7 +264,7 @@ async def test_a_socket_is_heard_answers_pings_and_after_a_drop_what_was_missed_
             id="stream", kind="socket", url=f"{stream.url.replace('http', 'ws')}/ws", private=True, item_id="_id", title="title",
             published="time", ping="ping", pong="pong", refill=f"{stream.url}/rest", refill_items="[]", robots=False,
         )  # fmt: skip
-        listener = Listener(world.address, world.topics, lambda: [source], world.fetcher, Options(jitter=0))
+        listener = Listener(world.address, world.topics, lambda: [source], world.fetcher, Options(jitter=0), KEY)
         running = asyncio.create_task(listener.run())
         for message in ("ping", orjson.dumps(one), "no json", b'{"hello": 1}', None):
             stream.queued.put_nowait(message)

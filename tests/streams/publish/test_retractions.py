@@ -28,7 +28,7 @@ PAGE = SignalEvidence(url="https://walmart.example/no", hash="h", stance="denies
 class Written:
     """A case whose events a test writes by hand. ``head`` is the id of its last event."""
 
-    def __init__(self, world: World, number: int, **news: str) -> None:
+    def __init__(self, world: World, number: int, **news: Any) -> None:
         self._world = world
         self.case_id, self.head, self._value, self._headers = opening(number, **news)
         self.signal_id = signal_id(LIVE_RUN, self.case_id)

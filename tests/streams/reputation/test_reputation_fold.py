@@ -35,6 +35,7 @@ def opened(
         source=source, text="text", published_at=at((received_s or 0.0) - 30), received_at=received, extra=extra,
         url=f"https://www.{group or source}.example/news",
     )  # fmt: skip
+    more.setdefault("authenticated", True)
     return EventReceived(news=news, config_hash="c", text_hash="t", language="en", **more)
 
 

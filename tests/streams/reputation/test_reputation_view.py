@@ -60,7 +60,14 @@ class Made:
         )  # fmt: skip
         linked = {how: after[0]} if after and how in ("edits", "retries") else {}
         language = "zh" if chance.random() < 0.1 else "en"
-        event = EventReceived(news=news, config_hash="c", text_hash=str(number), language=language, **linked)
+        event = EventReceived(
+            news=news,
+            config_hash="c",
+            text_hash=str(number),
+            language=language,
+            authenticated=chance.random() < 0.9,
+            **linked,
+        )
         opened = at + timedelta(milliseconds=chance.randint(1, 900))
         self.events.append((case, event, opened))
         self.opened.append((case, at))

@@ -81,18 +81,24 @@ function filters(query, changed) {
 }
 
 /** Whether a listener runs, and the whole list in a line. */
-function head({ listens, items }, program) {
+function head({ listens, has_key, items }, program) {
   const on = items.filter((one) => !["off", "muted"].includes(one.state));
   const states = STATES.map((state) => [state, on.filter((one) => one.state === state).length]).filter(([, n]) => n > 0);
   const sum = (field) => number(items.reduce((all, one) => all + one[field], 0));
   const line = h("p", { class: "src-summary" }, t("src.summary", { on: on.length, all: items.length }), " ",
     states.map(([state, n], at) => [at > 0 && " · ", h("span", {}, `${number(n)} ${t(stateKey(state))}`)]),
     t("src.summary.items", { new: sum("new"), edits: sum("edits") }));
-  if (listens) return h("div", {}, line);
+  const named = items.filter((one) => one.unmarked > 0);
+  const identity = [
+    listens && !has_key && h("div", { class: "notice warn" }, h("p", {}, t("src.no_listener_key"))),
+    named.length > 0 && h("div", { class: "notice warn" }, h("p", {}, t("src.unmarked", { n: sum("unmarked"), ids: named.map((one) => one.id).join(t("comma")) })),
+      command(`${program} dlq list --reason unmarked_source`)),
+  ].filter(Boolean);
+  if (listens) return h("div", {}, identity, line);
   const never = items.every((one) => one.looked_at === null);
   const how = h("div", { class: "commands" }, [["check", "listen --check"], ["beside", "listen"], ["up", "up --listen"]].map(([name, words]) => [h("p", { class: "hint" }, t(`src.how.${name}`)), command(`${program} ${words}`)]));
   const off = never ? empty(t("src.none"), t("src.cost"), how) : h("div", { class: "notice warn" }, h("p", {}, t("src.stopped")), how);
-  return h("div", {}, off, line);
+  return h("div", {}, off, identity, line);
 }
 
 function table(items) {

@@ -1,0 +1,97 @@
+"""The listener's key, and whose news a record is: only records with its mark are those of a listed source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import structlog
+
+from infra.listeners.source import own_file, refuse_listed, sources_of
+from infra.owner_only import kept_secret, made_secret
+from infra.redaction import know
+from schemas.errors import ConfigError
+from schemas.news import News, is_marked
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+FILE = "listener-key"
+"""File in the data directory. Where LISTENER_KEY is unset, whoever can read it can publish as any listed source."""
+
+
+def listener_key(settings: Settings) -> bytes:
+    """Return the key to mark news with: of the setting, else that of the data directory, which the first call makes.
+
+    Raises:
+        ConfigError: the file cannot be read or written, or is not ours.
+    """
+    if settings.listener_key is None:
+        file = settings.newsproof_data_dir / FILE
+        try:
+            made_secret(file)
+        except OSError as exc:
+            raise ConfigError(
+                f"the listener's key cannot be kept in {file} ({exc}): make it readable and writable, or set LISTENER_KEY"
+            ) from exc
+    return keys_at_hand(settings)[0]
+
+
+def keys_at_hand(settings: Settings) -> tuple[bytes, ...]:
+    """Return the keys by which a mark is valid, the one that marks first; none where there is no key here.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not ours.
+    """
+    if settings.listener_key is not None:
+        return tuple(one.strip().encode() for one in settings.listener_key.get_secret_value().split(","))
+    kept = kept_secret(settings.newsproof_data_dir / FILE)
+    if kept is None:
+        return ()
+    know(kept)
+    return (kept.encode(),)
+
+
+class Marks:
+    """Checks the sources of news. Without a key nothing is authenticated; a key that is made later is found."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._keys: tuple[bytes, ...] = ()
+        self._listed: Collection[str] = sources_of(None)
+
+    def is_marked(self, news: News) -> bool:
+        """Return whether the listener published this item: its mark is valid.
+
+        Raises:
+            ConfigError: as :func:`keys_at_hand`.
+        """
+        return news.mark is not None and is_marked(news, self._at_hand())
+
+    def authenticate(self, news: News) -> bool:
+        """Return :meth:`is_marked`.
+
+        Raises:
+            ContractError: unmarked_source: the item names a listed source, and its mark is not valid. Without a key
+                nobody can tell, so nothing is refused.
+            ConfigError: as :func:`keys_at_hand`.
+        """
+        if self.is_marked(news):
+            return True
+        if self._at_hand():
+            refuse_listed(news.source, self._ids())
+        return False
+
+    def _at_hand(self) -> tuple[bytes, ...]:
+        if not self._keys:
+            self._keys = keys_at_hand(self._settings)
+        return self._keys
+
+    def _ids(self) -> Collection[str]:
+        try:
+            self._listed = sources_of(own_file(self._settings))
+        except ConfigError as exc:
+            log.warning("the list of sources is not read: the one of before counts", why=str(exc))
+        return self._listed
