@@ -137,9 +137,7 @@ _JUDGED = (
 )
 
 
-def _said(
-    news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]
-) -> list[PageStance]:
+def _said(news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]) -> list[PageStance]:
     by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
     entries = [(r, _entry(r.reference_number, by_page[r.url, r.title])) for r in findings.references]
     return [entry if entry.says is None else by_slots(entry, r, news_at) for r, entry in entries]

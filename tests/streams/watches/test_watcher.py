@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from agents.evidence.hosts import host_of
 from agents.graphs import research, verification
 from agents.tables import load_tables
-from infra.offline.scripted.critic import in_slots
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.news import NewsPublisher
+from infra.offline.scripted.critic import in_slots
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
@@ -132,8 +132,7 @@ class Critic(Watched):
             return await super().perform(effect)
         titles = [p.text.partition("\n")[0] for p in effect.parts if getattr(p, "label", "").startswith("reference")]
         said = [
-            in_slots({"number": n, "stance": "supports", "quote": title})
-            for n, title in enumerate(titles, start=1)
+            in_slots({"number": n, "stance": "supports", "quote": title}) for n, title in enumerate(titles, start=1)
         ]
         return Answer(
             reply=ModelReply(data={"references": said, "claims": [], "verdict": "supported"}), cost_usd=Decimal(0)
