@@ -115,7 +115,9 @@ def test_a_figure_has_a_unit_and_the_range_that_its_words_leave_open(text, low, 
     assert (least, most, of) == (pytest.approx(low), pytest.approx(high), unit)
 
 
-@pytest.mark.parametrize("text", ["in 2024 the", "600 million in all", "for 24 hours", "not $300M", "Section 12", "0 BTC", "3 banks"])
+@pytest.mark.parametrize(
+    "text", ["in 2024 the", "600 million in all", "for 24 hours", "not $300M", "Section 12", "0 BTC", "3 banks"]
+)
 def test_a_number_without_a_unit_or_a_rejected_one_is_no_figure(text):
     assert found(text) == []
 
@@ -152,7 +154,9 @@ def test_the_stated_amount_is_the_main_one_though_the_text_does_not_hold_it():
     assert main_figures(both, 5e6, "") == ()
 
 
-@pytest.mark.parametrize("part", ["1 to ", "$1-", "one million ", "1/4 percent ", "一百", "超1多万", "9亿1,400万", "not 5 btc "])
+@pytest.mark.parametrize(
+    "part", ["1 to ", "$1-", "one million ", "1/4 percent ", "一百", "超1多万", "9亿1,400万", "not 5 btc "]
+)
 def test_a_hostile_sentence_is_parsed_in_time_in_proportion_to_its_length(part):
     start = time.process_time()
     figures(folded(part * (20_000 // len(part))))

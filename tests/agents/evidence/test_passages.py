@@ -122,7 +122,26 @@ def test_a_passage_is_a_part_of_the_page_of_at_most_1200_characters(parts: list[
     assert bool(found) == bool(text.strip())
 
 
-@pytest.mark.parametrize("part", ["a", " ", ".", ". ", "\n", "。", "a. ", "; ", ".;", "a\n \n", "hack ", "币安被盗", "Correction: ", "update ", "更正:"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a",
+        " ",
+        ".",
+        ". ",
+        "\n",
+        "。",
+        "a. ",
+        "; ",
+        ".;",
+        "a\n \n",
+        "hack ",
+        "币安被盗",
+        "Correction: ",
+        "update ",
+        "更正:",
+    ],
+)
 def test_a_page_of_64_kib_takes_time_in_proportion_to_its_length(part: str) -> None:
     text = "Kraken " + part * (64 * 1024 // len(part)) + " hack"
     start = time.process_time()
