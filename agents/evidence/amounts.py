@@ -222,17 +222,19 @@ def stated(value: float, unit: str) -> tuple[float, str]:
 class Figure(msgspec.Struct, frozen=True):
     """A figure with its unit, as the range of values that it leaves open: “more than 40M” is 40 to 60 million.
 
-    ``value`` is the number as it is written, of a range the lower end.
+    ``value`` is the number as it is written, of a range the lower end. ``is_bound``: it is the least or the most that can be.
     """
 
     value: float
     low: float
     high: float
     unit: str
+    is_bound: bool = False
 
     def agrees(self, other: Figure) -> bool:
         """Whether the two figures can be one, up to a tenth, a round one a little more. The caller compares their units."""
-        least = 1 - (ROUND if _is_round(self.value) or _is_round(other.value) else TENTH)
+        is_round = not self.is_bound and not other.is_bound and (_is_round(self.value) or _is_round(other.value))
+        least = 1 - (ROUND if is_round else TENTH)
         return self.low * least <= other.high and other.low * least <= self.high
 
 
@@ -300,8 +302,8 @@ def _bounded(value: float, unit: str, before: str, after: str) -> Figure:
     """Return the figure with the bound that the words before and after it make it."""
     plain = _exactly(value, unit)
     if _AT_LEAST.search(before) or _OR_MORE.match(after):
-        return replace(plain, high=ABOVE * plain.high)
-    return replace(plain, low=plain.low / ABOVE) if _AT_MOST.search(before) else plain
+        return replace(plain, high=ABOVE * plain.high, is_bound=True)
+    return replace(plain, low=plain.low / ABOVE, is_bound=True) if _AT_MOST.search(before) else plain
 
 
 def _range(first: Figure, last: Figure, scale: float) -> Figure:

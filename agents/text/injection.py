@@ -60,7 +60,8 @@ _EN = (
     r"[^.!?\n]{0,40}\b(?:this (?:page|article|text|source|claim)|answer supports|as (?:official|confirmed|verified|true)|confidence|verdict|stance)\b",
     r"\bfacts computed by code\b|<\s*/\s*references?\s*>|\b(?:speaks_for|same_subject|same_event|supporting_sources)\b",
     r"\bverdict\s*:\s*(?:supported|not_enough_evidence)\b",
-    r"(?:^|\n|[.;:!?\"“(]\s|\b(?:please|must|should|just|always|only)\s)\s*(?:answer|reply|say)\s+[\"'“]?(?:supports|denies|hedges)\b|"
+    r"\b(?:says|subject|act|stage|place|amount|date|slots?)[\"'”]?\s*[:=]\s*[\"'“]?(?:affirms|agrees|differs)(?:[\"'”]|\s*[,;.}\n]|\s*\Z)",
+    r"(?:^|\n|[.;:!?\"“(]\s|\b(?:please|must|should|just|always|only)\s)\s*(?:answer|reply|say)\s+[\"'“]?(?:supports|affirms|denies|hedges)\b|"
     r"\bstance\s*[:=]?\s*[\"'“]?(?:supports|denies|hedges)[\"'”]?\s*[,;.]|"
     r"\b(?:supports|hedges)[\"'”]?\s*[,;]?\s*(?:and\s+)?quote\s*:|\banswer (?:supports|denies|hedges|earlier|unrelated) for this page\b",
     r"\b(?:ai|llm|language model)[ -](?:assistant|reader|agent|reviewer|model|bot)s?\b(?:\s*[:,]\s*(?:please\s+)?"
@@ -82,7 +83,7 @@ _ZH = (
     r"(?:AI|人工智能|大模型|语言模型)\s?(?:助手|模型|代理|智能体|读者|机器人)?请?注意\s*[::,,]\s*(?:不要|必须|务必|直接|请|应)",
     r"如果你是(?:一个)?(?:AI|人工智[能慧]|大?语言模型|大模型|助手|机器人)",
     r"(?:输出|泄露|打印|写出|透露|附上|把|将)[^。!?\n]{0,6}(?:系统)?提示词",
-    r"(?:回答|回复|填写?|输出|选择?)\s*[\"“「]?(?:supports|denies|hedges|earlier|unrelated)(?![a-z])|代码计算的事实|(?:审阅|审核|核查)(?:者|员)请填",
+    r"(?:回答|回复|填写?|输出|选择?)\s*[\"“「]?(?:supports|affirms|denies|hedges|earlier|unrelated)(?![a-z])|代码计算的事实|(?:审阅|审核|核查)(?:者|员)请填",
 )
 _FIELD_WORDS = ("confidence", "official", "multi", "risk", "independent", "action", "verdict", "stance")
 _SUBJECTS = ("analyst", "model", "assistant", "ai", "llm", "verifier", "agent", "classifier", "reviewer", "system")
@@ -115,7 +116,8 @@ _NEEDS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("ai agents", "ai models", "ai assistants", "ai reviewers", "ai readers", "ai systems", "llms", "language models", "chatbots"),),
     (("computed by code", "<", "speaks_for", "same_subject", "same_event", "supporting_sources"),),
     (("verdict",), ("supported", "not_enough_evidence")),
-    (("supports", "denies", "hedges", "earlier", "unrelated"), ("answer", "reply", "say", "stance", "quote")),
+    (("affirms", "agrees", "differs"), (":", "=")),
+    (("supports", "affirms", "denies", "hedges", "earlier", "unrelated"), ("answer", "reply", "say", "stance", "quote")),
     (("ai", "llm", "language model"), ("assistant", "reader", "agent", "reviewer", "model", "bot"),
      (*_DUTIES, "have to", "need to", "are to", "disregard", "ignore", "trust", "answer", "treat", "state", "report", "conclude")),
 )  # fmt: skip

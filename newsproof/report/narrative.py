@@ -167,6 +167,8 @@ def doubts_in_words(page: ReadPage) -> str:
         (not page.quoted and said.stance != "unrelated", "its quote is not on the page"),
         (not said.same_subject, "another subject"),
         (not said.same_event, "another event"),
+        (said.stage == "differs", "not as far advanced"),
+        (said.place == "differs", "another venue or chain"),
         (said.amount == "differs", "another amount"),
     )
     return "; ".join([words for holds, words in doubts if holds] + [said.reason] * bool(said.reason))

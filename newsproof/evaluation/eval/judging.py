@@ -63,6 +63,7 @@ FORMS = (
     '"date": each "agrees|differs|silent"}, both with "quote", "speaks_for": "party|authority|other" and "cites" (docs/verification.md)'
 )
 """The two forms of an entry, for errors."""
+_SLOTS = ("subject", "act", "stage", "place", "amount", "date")
 Oracle = Mapping[str, tuple[GivenStance, ...]]
 
 
@@ -157,6 +158,8 @@ def _given(case: JudgedCase, oracle: Oracle) -> tuple[GivenStance, ...]:
 def _entry(number: int, given: GivenStance) -> PageStance:
     known = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
     if given.says is not None:
-        everything = {"number": number, "quote": None, "cites": None, **known}
+        # A page that says nothing needs no slots: whatever they were, it would be unrelated.
+        blank = {**dict.fromkeys(_SLOTS, "silent"), "speaks_for": "other"} if given.says == "nothing" else {}
+        everything = {"number": number, "quote": None, "cites": None, **blank, **known}
         return msgspec.convert(everything, SlotsAnswer).page_stance()
     return msgspec.convert({"reference_number": number, **known}, PageStance)

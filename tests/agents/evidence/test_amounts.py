@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from agents.evidence.amounts import Amounts, stated
+from agents.evidence.amounts import Amounts, Figure, differing, figures, main_figures, stated
+from agents.evidence.quotes import folded
 from agents.text.matching import fold_han
 
 
@@ -66,3 +69,95 @@ def test_amounts_that_stand_apart_stay_apart(text, values):
 )
 def test_a_figure_beside_its_unit_becomes_one_plain_number(value, unit, plain):
     assert stated(value, unit) == plain
+
+
+def found(text: str) -> list[tuple[float, float, str]]:
+    return [(f.low, f.high, f.unit) for f in figures(folded(text))]
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "unit"),
+    [
+        ("$3 million", 3e6, 3e6, "usd"),
+        ("300万美元", 3e6, 3e6, "usd"),
+        ("三百万美元", 3e6, 3e6, "usd"),
+        ("three million dollars", 3e6, 3e6, "usd"),
+        ("three hundred million dollars", 3e8, 3e8, "usd"),
+        ("half a billion dollars", 5e8, 5e8, "usd"),
+        ("3M USDC", 3e6, 3e6, "usd"),
+        ("HK$3 million", 3e6, 3e6, "hk"),
+        ("€3bn", 3e9, 3e9, "€"),
+        ("580億円", 5.8e10, 5.8e10, "jpy"),
+        ("300억 원", 3e10, 3e10, "krw"),
+        ("130 bitcoins", 130, 130, "btc"),
+        ("3万枚以太坊", 3e4, 3e4, "eth"),
+        ("40 million PEPE", 4e7, 4e7, "pepe"),
+        ("2,000 HYPE", 2e3, 2e3, "hype"),
+        ("1.2 million users", 1.2e6, 1.2e6, "people"),
+        ("a 12 % stake", 12, 12, "%"),
+        ("25 bps", 25, 25, "bp"),
+        ("a 1/4 percentage point", 25, 25, "bp"),
+        ("more than $40M", 4e7, 6e7, "usd"),
+        ("逾4000万美元", 4e7, 6e7, "usd"),
+        ("4000多万美元", 4e7, 6e7, "usd"),
+        ("8億ドル超", 8e8, 1.2e9, "usd"),
+        ("至少 4000 万美元", 4e7, 6e7, "usd"),
+        ("nearly $40M", 4e7, 4e7, "usd"),
+        ("up to $60M", 4e7, 6e7, "usd"),
+        ("$30-40 million", 3e7, 4e7, "usd"),
+        ("30 to 40 million dollars", 3e7, 4e7, "usd"),
+        ("between $30 million and $40 million", 3e7, 4e7, "usd"),
+        ("3000万至4000万美元", 3e7, 4e7, "usd"),
+    ],
+)
+def test_a_figure_has_a_unit_and_the_range_that_its_words_leave_open(text, low, high, unit):
+    ((least, most, of),) = found(f"It lost {text} on Monday" if text.isascii() else text)
+    assert (least, most, of) == (pytest.approx(low), pytest.approx(high), unit)
+
+
+@pytest.mark.parametrize(
+    "text", ["in 2024 the", "600 million in all", "for 24 hours", "not $300M", "Section 12", "0 BTC", "3 banks"]
+)
+def test_a_number_without_a_unit_or_a_rejected_one_is_no_figure(text):
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("claimed", "told", "differs"),
+    [
+        ("$40M", "$44M", False),
+        ("$42M", "$47M", True),
+        ("$100M", "$114M", False),
+        ("$100M", "$120M", True),
+        ("$300 million", "300万美元", True),
+        ("more than $40M", "$60M", False),
+        ("more than $40M", "$65M", False),
+        ("more than $40M", "$70M", True),
+        ("more than $40M", "$30M", True),
+        ("$35M", "3000万至4000万美元", False),
+        ("$55M", "3000万至4000万美元", True),
+        ("$40M", "12,000 ETH", False),
+        ("$40M", "12,000 ETH worth $41M", False),
+        ("130 BTC for $12M", "$12.1M of bitcoin", False),
+        ("130 BTC for $12M", "130 bitcoins for $90M", False),
+    ],
+)
+def test_figures_of_one_unit_are_compared_and_one_that_agrees_is_enough(claimed, told, differs):
+    assert (differing(figures(folded(claimed)), figures(folded(told))) is not None) is differs
+
+
+def test_the_stated_amount_is_the_main_one_though_the_text_does_not_hold_it():
+    both = figures(folded("130 BTC for $12M"))
+    assert [f.unit for f in main_figures(both, 12e6, "USD")] == ["usd"]
+    assert main_figures(both, 5e6, "USD") == (Figure(5e6, 5e6, 5e6, "usd"),)
+    assert main_figures(both, None, "") == both
+    assert main_figures(both, 5e6, "") == ()
+
+
+@pytest.mark.parametrize(
+    "part", ["1 to ", "$1-", "one million ", "1/4 percent ", "一百", "超1多万", "9亿1,400万", "not 5 btc "]
+)
+def test_a_hostile_sentence_is_parsed_in_time_in_proportion_to_its_length(part):
+    start = time.process_time()
+    figures(folded(part * (20_000 // len(part))))
+    assert time.process_time() - start < 2.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.evidence.passages import PASSAGE, passage_of
+from agents.evidence.passages import PASSAGE, corrects_itself, passage_of
 from agents.text.matching import fold_han, units
 
 CLAIM = "Kraken loses $85 million of user funds in a hack"
@@ -66,6 +66,47 @@ def test_a_page_without_ends_of_sentences_is_cut_in_pieces_and_the_one_with_the_
     assert "Kraken" in found and len(found) <= PASSAGE and found in text
 
 
+@pytest.mark.parametrize(
+    "correction",
+    [
+        "UPDATE: the report above was incorrect.",
+        "Correction: the bank held its rate.",
+        "CORRECTION (3 May): no funds were lost.",
+        "Editor's note: this story rests on a forged release.",
+        "This article has been corrected to say that nothing was lost.",
+        "An earlier version of this story said that funds were lost.",
+        "The report above was incorrect.",
+        "更正:此前报道的被盗金额有误。",
+        "编者注:本文所引公告系伪造。",
+        "編者註:本文所引公告係偽造。",
+        "勘误:数字应为三百万。",
+        "訂正:流出額は3億円でした。",
+    ],
+)
+@pytest.mark.parametrize("at", ["head", "foot", "middle"])
+def test_a_correction_is_in_the_passage_wherever_it_is_on_the_page(correction: str, at: str) -> None:
+    before, after = {"head": (0, 60), "foot": (60, 0), "middle": (60, 60)}[at]
+    rest = [NEWS, *[FILLER] * 60] if at != "foot" else [NEWS, *[FILLER] * 60]
+    text = " ".join([*rest[: before + 1], correction, *[FILLER] * after, "" if at == "foot" else NEWS])
+    found = passage(text)
+    assert corrects_itself(text)
+    assert correction in found and NEWS in found and len(found) <= PASSAGE
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Bitcoin's correction: traders buy", "Update: Coinbase adds a comment.", "以更正式的方式公布", "已要求有关机构更正,并保持联系。",
+     "The court corrected the lower court.", "Prices corrected for inflation rose."],
+)  # fmt: skip
+def test_a_page_that_speaks_of_a_correction_does_not_correct_itself(text: str) -> None:
+    assert not corrects_itself(text)
+
+
+def test_corrections_without_end_leave_room_for_the_news() -> None:
+    found = passage(" ".join([*(f"Correction: note {n}." for n in range(2000)), NEWS]))
+    assert NEWS in found and "note 0." in found and len(found) <= PASSAGE
+
+
 @given(
     st.lists(
         st.sampled_from(
@@ -81,7 +122,26 @@ def test_a_passage_is_a_part_of_the_page_of_at_most_1200_characters(parts: list[
     assert bool(found) == bool(text.strip())
 
 
-@pytest.mark.parametrize("part", ["a", " ", ".", ". ", "\n", "。", "a. ", "; ", ".;", "a\n \n", "hack ", "币安被盗"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a",
+        " ",
+        ".",
+        ". ",
+        "\n",
+        "。",
+        "a. ",
+        "; ",
+        ".;",
+        "a\n \n",
+        "hack ",
+        "币安被盗",
+        "Correction: ",
+        "update ",
+        "更正:",
+    ],
+)
 def test_a_page_of_64_kib_takes_time_in_proportion_to_its_length(part: str) -> None:
     text = "Kraken " + part * (64 * 1024 // len(part)) + " hack"
     start = time.process_time()

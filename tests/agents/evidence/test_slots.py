@@ -55,7 +55,7 @@ def slots(of: SearchReference, says_so: str = "affirms", quote: str | None = "",
     plain = PageStance(
         reference_number=of.reference_number, stance="unrelated", quote=of.passage if quote == "" else quote,
         says=says_so, **dict.fromkeys(SLOTS, "agrees") | other,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
     return by_slots(plain, of, NOW)
 
 

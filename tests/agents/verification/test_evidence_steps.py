@@ -218,6 +218,16 @@ def test_what_each_page_says_is_kept_with_its_quote(at_critique):
     assert event.unquoted == ()
 
 
+@pytest.mark.security
+def test_slots_are_kept_with_the_stance_that_code_derives_and_an_entry_without_one_is_no_reading(at_critique):
+    lacks = read(2)
+    del lacks["place"]
+    other = at_critique(3).told(critique(read(1), lacks, read(3, place="differs"))).event
+    assert [(s.reference_number, s.says, s.place, s.stance) for s in other.stances] == [
+        (1, "affirms", "silent", "supports"), (3, "affirms", "differs", "hedges"),
+    ]  # fmt: skip
+
+
 def test_a_critic_that_read_no_page_leaves_the_word_rules(at_critique):
     event = at_critique().told(critique(references=None)).event
     assert event.stances is None

@@ -13,7 +13,7 @@ from newsproof.app import exits
 from newsproof.evaluation.eval.evaluate import FIELDS, Evaluation, read_case
 from newsproof.evaluation.eval.judging import evaluate, judge_case, read_oracle
 from schemas.config import Snapshot
-from schemas.errors import ContractError
+from schemas.errors import ConfigError, ContractError
 from tests.newsproof.command import newsproof
 
 DATA = Path(__file__).parents[2] / "data"
@@ -125,6 +125,57 @@ def test_given_stances_are_one_for_each_page(tmp_path: Path) -> None:
     stances.write_text('{"id": "x1", "stances": [{"stance": "agrees"}]}\n', "utf-8")
     unknown = newsproof("eval", str(file), "--oracle", str(stances), cwd=tmp_path)
     assert (unknown.returncode, "line 1" in unknown.stderr) == (exits.USAGE, True)
+
+
+SLOTS = {
+    "says": "affirms", "quote": "Trading for LUM is live at Kraken", "speaks_for": "party",
+    **dict.fromkeys(("subject", "act", "stage", "place", "amount", "date"), "agrees"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stance", "verdict"),
+    [
+        (SLOTS, "confirmed"),
+        (SLOTS | {"place": "differs"}, "unconfirmed"),
+        (SLOTS | {"says": "denies"}, "refuted"),
+        (SLOTS | {"says": "denies", "act": "differs"}, "unconfirmed"),
+        (SLOTS | {"says": "nothing", "quote": None}, "unconfirmed"),
+        ({"says": "nothing"}, "unconfirmed"),
+    ],
+)
+def test_stances_may_be_given_by_slots_and_the_same_code_judges_them(
+    stance: dict[str, Any], verdict: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "stances.jsonl"
+    file.write_text(json.dumps({"id": "x1", "stances": [stance]}) + "\n", "utf-8")
+    judged_one = judge_case(1, read_case(json.dumps(case()).encode()), SNAPSHOT, read_oracle(file))
+    assert judged_one.rule == verdict
+
+
+@pytest.mark.parametrize("missing", [name for name in SLOTS if name != "quote"])
+def test_slots_are_given_whole_and_the_error_tells_both_forms(missing: str, tmp_path: Path) -> None:
+    file = tmp_path / "stances.jsonl"
+    given = {k: v for k, v in SLOTS.items() if k != missing}
+    file.write_text(json.dumps({"id": "x1", "stances": [given]}) + "\n", "utf-8")
+    with pytest.raises(ConfigError, match=r'line 1: .*"stance": "supports.*"says": "affirms'):
+        read_oracle(file)
+
+
+def test_the_claims_own_amount_is_compared_with_the_pages(tmp_path: Path) -> None:
+    file = tmp_path / "stances.jsonl"
+    file.write_text(
+        json.dumps({"id": "x1", "stances": [SLOTS | {"quote": "LUM worth $3 million is live"}]}) + "\n", "utf-8"
+    )
+    page = case()["evidence"][0] | {
+        "content": "At Kraken, LUM worth $3 million is live as of today, for all of its clients."
+    }
+    for amount, verdict in (
+        ({"value": 3, "unit": "million USD"}, "confirmed"),
+        ({"value": 300, "unit": "百万美元"}, "unconfirmed"),
+    ):
+        given = case(evidence=[page], claim={"subject": "Kraken", "amount": amount, "asset": "LUM", "venue": None})
+        assert judge_case(1, read_case(json.dumps(given).encode()), SNAPSHOT, read_oracle(file)).rule == verdict
 
 
 def test_with_json_the_last_line_is_one_object_of_the_promised_shape(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from schemas.evidence import (
     SearchReference,
     Sentiment,
 )
-from schemas.signals import Adjustment, Signal
+from schemas.signals import Adjustment, Signal, SignalEvidence
 from streams.journal.case_reading import JournalRecord
 from tests.newsproof.signal_samples import signal
 
@@ -115,6 +115,12 @@ def reference(number: int, **fields: Any) -> SearchReference:
         ({"stance": "denies", "same_subject": False}, "denies", "unrelated", "read as “denies”; another subject"),
         ({"stance": "supports", "same_event": False}, "supports", "unrelated", "read as “supports”; another event"),
         ({"stance": "supports", "amount": "differs"}, "supports", "hedges", "read as “supports”; another amount"),
+        (
+            {"stance": "hedges", "place": "differs", "stage": "differs"},
+            "supports",
+            "hedges",
+            "not as far advanced; another venue or chain",
+        ),
         ({"stance": "hedges"}, "denies", "denies", "read as “hedges”"),
         ({"stance": "earlier"}, "supports", "earlier", ""),
         ({"stance": "unrelated", "quote": None}, "denies", "unrelated", ""),
@@ -133,6 +139,15 @@ def test_a_page_counts_as_the_critic_read_it_where_its_quote_is_there(
     if said is not None and said.get("quote", "there") is not None:
         (page,) = narrative.pages_read(found, msgspec.structs.replace(critique, unquoted=(1,)))
         assert not page.quoted, "the log says that its page does not hold it"
+
+
+def test_a_page_counts_as_the_signal_took_it_where_code_compared_more_than_the_critic_said() -> None:
+    found = msgspec.structs.replace(FOUND, references=(reference(1),))
+    read = (PageStance(reference_number=1, stance="supports", quote="in these words"),)
+    critique = ev.EvidenceCritiqued(claims=(), verdict="supported", stances=read)
+    taken = SignalEvidence(url="u", hash="h", stance="hedges", reference_number=1, figure=3e6, claimed=3e8)
+    (page,) = narrative.pages_read(found, critique, (taken,))
+    assert (page.stance, narrative.doubts_in_words(page)) == ("hedges", "read as “supports”")
 
 
 def test_without_a_critic_pages_count_as_the_word_rules_read_them() -> None:

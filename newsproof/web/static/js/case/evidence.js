@@ -40,6 +40,8 @@ function piece(one, { stance, said: read, quoted }, critic) {
   const doubts = [
     read?.same_subject === false && t("read.subject"),
     read?.same_event === false && t("read.event"),
+    read?.stage === "differs" && t("read.stage"),
+    read?.place === "differs" && t("read.place"),
     read?.amount === "differs" && t("read.amount"),
   ].filter(Boolean);
   const marks = [

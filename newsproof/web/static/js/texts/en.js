@@ -239,6 +239,8 @@ export default {
   "read.as": "read as “{stance}”",
   "read.subject": "another subject",
   "read.event": "another event",
+  "read.stage": "not as far advanced",
+  "read.place": "another venue or chain",
   "read.amount": "another amount",
   "read.unquoted": "These words are not on the page, so they count for nothing:",
   "read.party": "the party speaks",

@@ -231,6 +231,8 @@ export default {
   "read.as": "读作“{stance}”",
   "read.subject": "主体不同",
   "read.event": "事件不同",
+  "read.stage": "进展未到该阶段",
+  "read.place": "交易所或链不同",
   "read.amount": "金额不同",
   "read.unquoted": "网页上没有这句话，不予采信：",
   "read.party": "当事方发言",
