@@ -144,7 +144,9 @@ def test_a_look_up_of_cases_reaches_no_more_than_the_cases_and_carries_no_link_o
     )
     assert [s.number for s in answer.sources] == [1] and answer.confidence <= 0.9
     assert answer.metadata.unsupported_numbers == ("$1,000,000",) and answer.metadata.citations_removed >= 2
-    assert "\n\n  confirmed · BTC buy · " in answer.answer, "the verdict is that of the case, whatever its pages ask for"
+    assert "\n\n  confirmed · BTC buy · " in answer.answer, (
+        "the verdict is that of the case, whatever its pages ask for"
+    )
     for text in (answer.answer, answer.summary, *(s.preview for s in answer.sources)):
         assert not any(bad in text for bad in ("://", "www.", "![", "](", "[99]", "\u202e", "\u200b", "javascript:"))
     ours = "".join(p.text for c in asked if isinstance(c, CallModel) for p in c.parts if not isinstance(p, Untrusted))
