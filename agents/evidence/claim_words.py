@@ -11,6 +11,7 @@ import re
 from agents.core.answers import one_line
 from agents.evidence.claim import PREDICATES
 from agents.evidence.compiled import Compiled
+from agents.evidence.entities import AUTHORITIES
 from agents.text.injection import steers_model
 from agents.text.matching import has_cjk
 from agents.text.wording import Language, Told, closed_up, joined, term
@@ -20,7 +21,9 @@ MAX_CLAIM = 300
 MOST_WORDS = 3
 """Words of a name in Latin letters."""
 _HAN, _OTHER_SCRIPT = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
-_KNOWN = frozenset(word for words in PREDICATES.values() for word in words)
+_KNOWN = frozenset(word for words in PREDICATES.values() for word in words) - {"scams"}
+"""Predicates that a template tells. Whom a scam names is often whom it imitates."""
+_OF_AUTHORITIES = frozenset(PREDICATES["regulation"]) - {"files", "settles", "proposes"}
 _WITHOUT_OBJECT = frozenset(
     {"hacked", "leaks_data", "account_taken_over", "recovers_funds", "reimburses", "depegs", "recovers_peg", "halts_redemption",
      "liquidated", "bankrupt", "halts_withdrawals", "resumes_withdrawals", "goes_public", "raises_rate", "cuts_rate", "holds_rate",
@@ -49,7 +52,6 @@ _VERBS = {
 _MODALITY = {
     "planned": Told("planned", "计划中"),
     "rumoured": Told("rumour", "传闻"),
-    "corrected": Told("corrected", "更正"),
 }
 _UNITS = {
     "USD": "美元", "CNY": "元", "JPY": "日元", "HKD": "港元", "EUR": "欧元", "KRW": "韩元", "GBP": "英镑",
@@ -90,8 +92,15 @@ def _is_in(text: str, language: Language) -> bool:
 
 
 def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bool) -> Told:
-    """Return what the stated parts say; "" in a language that has no word for whom the claim is about, or for no predicate."""
-    if stated.predicate not in _KNOWN:
+    """Return what the stated parts say; "" in a language that has no name for whom the claim is about.
+
+    Nothing of a denial or a correction: its parts do not say whether they are what is denied. Nothing of an authority's act
+    by whom the tables know for none.
+    """
+    if stated.predicate not in _KNOWN or stated.modality in {"denied", "corrected"}:
+        return Told()
+    known = tables.entities.exactly(stated.subject)
+    if stated.predicate in _OF_AUTHORITIES and known and known[0].kind not in AUTHORITIES:
         return Told()
     subject, of = (_name(word, tables, closed=closed) for word in (stated.subject, stated.object))
     amount = _amount(stated.amount, draft, tables)
@@ -107,7 +116,9 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
         concerns = Told(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Told()
         beside = joined((concerns, amount, modality), "; ", "；").of(of_language)
         does = verb.of(of_language)
-        does = does.replace("{}", what) if "{}" in does else f"{does} {what}"
+        if "{}" not in does or not what:
+            does = f"{(verb if '{}' not in does else term(stated.predicate)).of(of_language)} {{}}"
+        does = does.replace("{}", what)
         clause = " ".join(f"{who} {does}".split())
         return (
             ""
@@ -119,10 +130,7 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
             else f"{clause}（{beside}）"
         )
 
-    made = closed_up(Told(said("en"), said("zh")))
-    if stated.modality != "denied":
-        return made
-    return Told(made.en and f"it is not true that {made.en}", made.zh and f"“{made.zh}”一说不实")
+    return closed_up(Told(said("en"), said("zh")))
 
 
 def _name(word: str, tables: Compiled, *, closed: bool) -> Told:
@@ -138,7 +146,7 @@ def _name(word: str, tables: Compiled, *, closed: bool) -> Told:
     ticker = tables.ticker_of(plain)
     if ticker in tables.asset_names:
         return Told(ticker, ticker)
-    if closed or not plain or steers_model(plain):
+    if closed or not plain or plain.lower() in tables.name_stopwords | tables.common_words or steers_model(plain):
         return Told()
     # A phrase in Latin letters is no name, and no part of a Chinese sentence.
     return Told("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
