@@ -11,6 +11,7 @@ from agents.evidence.findings import DROP_FLAGS
 from agents.evidence.policy import Conclusion, conclude, notes
 from agents.evidence.witnesses import Heard
 from agents.judging import Judged, not_judged
+from schemas.effects import Failure
 from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
@@ -85,6 +86,8 @@ def judged_signal(
         draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, has_pages=bool(judged.heard)
     )
     text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why)
+    if judged.why == "budget" and (denial := _denial(case, replies)):
+        text = f"{text}: {denial}"
     return _signal(
         case,
         draft,
@@ -125,6 +128,13 @@ def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
     """Return one flag for each kind of call that the budget denied. ``replies`` are the ones not folded yet."""
     denied = dict.fromkeys((*case.denied, *denied_kinds(replies.calls)))
     return tuple(dict.fromkeys("model_skipped:budget" if k == "model" else "search_skipped:budget" for k in denied))
+
+
+def _denial(case: Case, replies: Replies) -> str:
+    """Return the budget's own words on the first call that it denied: which limit was reached, and when that ends."""
+    searched = (o.failure for s in case.searches for o in s.outcomes)
+    said = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
+    return next((r.message for r in said if isinstance(r, Failure) and r.kind == "budget"), "")
 
 
 def _signal(

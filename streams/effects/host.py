@@ -74,11 +74,19 @@ class EffectsHost:
         self._clock, self._now = clock, now
 
     async def perform(
-        self, effect: Effect, *, case_id: str, head_id: str, attempt: int, claim_kinds: tuple[ClaimKind, ...] = ()
+        self,
+        effect: Effect,
+        *,
+        case_id: str,
+        head_id: str,
+        attempt: int,
+        claim_kinds: tuple[ClaimKind, ...] = (),
+        source_group: str = "",
     ) -> tuple[Call, ...]:
         """Execute the effect; return the records, one per provider tried, at least one.
 
-        The last one's reply is the answer. ``claim_kinds`` say which share of the day's searches it belongs to.
+        The last one's reply is the answer. ``claim_kinds`` and ``source_group`` say which shares
+        of the budget it belongs to.
 
         If a provider fails, the next of its chain is asked. If all fail, the failure that is worth waiting for goes
         last, whichever provider it came from.
@@ -87,7 +95,13 @@ class EffectsHost:
             chain = self._ports.chain(effect)
         except ConfigError as exc:
             return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
-        reserve = partial(self._spending.reserve, case_id=case_id, head_id=head_id, claim_kinds=claim_kinds)
+        reserve = partial(
+            self._spending.reserve,
+            case_id=case_id,
+            head_id=head_id,
+            claim_kinds=claim_kinds,
+            source_group=source_group,
+        )
         if isinstance(effect, Search) and self._searches is not None:
             return await self._searched(effect, chain, self._searches, reserve, attempt)
         return await self._through(effect, chain, reserve, attempt)

@@ -84,8 +84,9 @@ def test_a_degraded_case_whose_last_call_is_denied_ends_with_the_evidence_that_w
 def test_a_single_pass_that_is_denied_says_that_nothing_was_analysed_deeply(deep, triaged):
     event = given(opened(NEWS), triaged("single_pass"), config=deep).told(DENIED).event
     assert (event.path, event.signal.verdict, event.signal.unchecked_reason) == (
-        "single_pass", "unchecked", "not_planned"
+        "single_pass", "unchecked", "budget"
     )  # fmt: skip
+    assert event.signal.notes.endswith(DENIED.message), "the notes say which limit was reached"
     assert {"not_deep_analysed", "model_skipped:budget", "data_incomplete"} <= set(event.signal.risk_flags)
 
 
