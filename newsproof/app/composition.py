@@ -162,6 +162,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         rules=RULES,
         search_providers=search_providers(settings),
         search_by_topic=_by_topic(settings),
+        search_billed=_billed(settings),
         **_quality(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
@@ -179,6 +180,12 @@ def _by_topic(settings: Settings) -> tuple[str, ...]:
     from infra.search import PROVIDERS
 
     return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].by_topic)
+
+
+def _billed(settings: Settings) -> tuple[str, ...]:
+    from infra.search import PROVIDERS
+
+    return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].billed)
 
 
 def _quality(settings: Settings) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agents.core.case import fold
 from agents.specification import START, call_of, given, opened, run_case
+from schemas.budget import UNLISTED
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
 from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
@@ -55,6 +56,27 @@ def test_the_kinds_of_a_claim_say_which_share_of_the_days_searches_it_has(deep, 
     claim = None if modality is None else StatedClaim(subject="Circle", modality=modality)
     event = replace(triaged(event_type=event_type), claim=claim)
     assert given(opened(NEWS), event, config=deep).case.claim_kinds == kinds
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("trusted", "marked", "group", "kinds", "of"),
+    [
+        ((), False, "coindesk", (), UNLISTED),
+        (("test",), False, "coindesk", ("forced",), "test"),
+        ((), True, "coindesk", ("forced",), "coindesk"),
+        ((), True, None, ("forced",), "test"),
+        (None, False, "coindesk", ("forced",), UNLISTED),
+    ],
+)
+def test_only_a_listed_source_has_the_forced_share_and_a_group_of_its_own(
+    deep, triaged, trusted, marked, group, kinds, of
+):
+    opening = opened(NEWS)
+    extra = {"group": group} if group else {}
+    opening = replace(opening, authenticated=marked, news=replace(opening.news, extra=extra))
+    case = given(opening, triaged(event_type="hack"), config=replace(deep, trusted_sources=trusted)).case
+    assert (case.claim_kinds, case.source_group) == (kinds, of), "what unsigned news says of its group is nobody's word"
 
 
 def test_a_case_has_no_kind_of_claim_before_triage_has_read_it(deep):
