@@ -279,7 +279,7 @@ class BudgetState:
         self, limits: LimitsSet, day: DayBook, month: MonthBook, asked: Reserved, nano: int
     ) -> tuple[str, str] | None:
         in_triage = asked.for_triage
-        if not in_triage and day.general + nano > limits.daily_nano:
+        if not in_triage and limits.daily_percent < 100 and day.general + nano > limits.daily_nano:
             return "money_day", (
                 f"this call may cost {usd_of(nano):f} USD, more than is left of the {usd_of(limits.daily_nano):f} USD of "
                 f"{self.day} (UTC): wait for 00:00 UTC, or raise DEEP_ANALYSIS_DAILY_MAX_PERCENT or "

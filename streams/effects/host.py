@@ -207,7 +207,9 @@ class EffectsHost:
             answer = _failed(exc, effect)
             if grant is None and port.worst_case_usd(effect) == 0:
                 answer = replace(answer, cost_usd=Decimal(0))
-        call = self._record(effect, answer, port.provider, port.mode, attempt, began, grant)
+        call = self._record(
+            effect, answer, port.provider, port.mode, attempt, began, grant, units=port.quota_units(effect)
+        )
         if grant is not None:
             self._spending.settle(grant, call)
         if unwanted and call.error in GOES_ON:
@@ -223,6 +225,8 @@ class EffectsHost:
         attempt: int,
         began: float,
         grant: Grant | None,
+        *,
+        units: int = 0,
     ) -> Call:
         prompt: dict[str, Any] = (
             {
@@ -254,6 +258,7 @@ class EffectsHost:
             grant=None if grant is None else grant.id,
             search_key=search_key(effect, mode) if isinstance(effect, Search) else None,
             refusals=answer.refusals,
+            units=units,
             **prompt,
         )
 
