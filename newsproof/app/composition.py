@@ -185,7 +185,10 @@ def _by_topic(settings: Settings) -> tuple[str, ...]:
 def _billed(settings: Settings) -> tuple[str, ...]:
     from infra.search import PROVIDERS
 
-    return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].billed)
+    asked = search_providers(settings)
+    if scripted(settings):
+        return asked  # its search stands for a hosted one, as its models do
+    return tuple(name for name in asked if name in PROVIDERS and PROVIDERS[name].billed)
 
 
 def _quality(settings: Settings) -> dict[str, Any]:

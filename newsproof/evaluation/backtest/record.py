@@ -47,6 +47,7 @@ async def _recorded(settings: Settings) -> bytes:
                 update={
                     **FULL_PIPELINE,
                     "trusted_sources": SAMPLE_NEWS,
+                    "search_requests_per_message": 0,
                     "newsproof_mode": "simulated",
                     "scripted_model_url": models.url,
                     "tool_scrape_enabled": True,
