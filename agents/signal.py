@@ -15,6 +15,7 @@ from agents.evidence.summary import NOTHING, Beside, summarised
 from agents.evidence.witnesses import Heard, speakers_of
 from agents.judging import Judged, not_judged
 from agents.text.wording import Told
+from schemas.effects import Failure
 from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
@@ -79,6 +80,8 @@ def judged_signal(
     later = dated_later(judged.findings)
     end = conclude(draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, thin=thin)
     text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why, dated_later=later)
+    if judged.why == "budget" and (denial := _denial(case, replies)):
+        text = f"{text}: {denial}"
     return _signal(
         case,
         draft,
@@ -123,6 +126,13 @@ def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
     """Return one flag for each kind of call that the budget denied. ``replies`` are the ones not folded yet."""
     denied = dict.fromkeys((*case.denied, *denied_kinds(replies.calls)))
     return tuple(dict.fromkeys("model_skipped:budget" if k == "model" else "search_skipped:budget" for k in denied))
+
+
+def _denial(case: Case, replies: Replies) -> str:
+    """Return the budget's own words on the first call that it denied: which limit was reached, and when that ends."""
+    searched = (o.failure for s in case.searches for o in s.outcomes)
+    said = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
+    return next((r.message for r in said if isinstance(r, Failure) and r.kind == "budget"), "")
 
 
 def _signal(

@@ -89,7 +89,7 @@ class Port(Protocol):
         ...
 
     def quota_units(self, effect: Any) -> int:
-        """Return the units of the daily tool quota that performing this effect once takes: 1 for a metered tool call."""
+        """Return the units of the daily tool quota that performing this effect once takes: the requests billed for it."""
         ...
 
     async def close(self) -> None:

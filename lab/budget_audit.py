@@ -14,7 +14,7 @@ import msgspec
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
-from schemas.budget import LimitsSet, Reserved, Settled, decode, nano_usd, usd_of
+from schemas.budget import UNLISTED, LimitsSet, Reserved, Settled, decode, nano_usd, usd_of
 from schemas.errors import ContractError
 from schemas.topics import Topics
 from streams.budget.rule import BudgetState
@@ -32,7 +32,7 @@ class BudgetAudit(msgspec.Struct, kw_only=True):
     """Findings on the budget, from its topic and from the journals of cases and chats.
 
     ``overshoot_units`` and ``overshoot_usd`` are the most by which grants exceeded a limit at any log position; the shares
-    of doubtful and of unforced claims, and of investigations, are limits too.
+    of doubtful and of unforced claims, of investigations, of a day's money and of each group of sources are limits too.
     ``above`` counts settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full
     until their month ends. ``spent`` counts grants found in journalled calls; among them, ``spent_without_grant`` were
     never granted by the log, and ``spent_twice`` paid for two results. ``days`` and ``months`` are keyed by their ISO
@@ -71,6 +71,8 @@ class _Bound(msgspec.Struct, frozen=True):
     units: int
     for_triage: bool
     limited_as: tuple[str, ...]
+    group: str
+    from_reserve: bool
 
 
 class _Sums:
@@ -78,6 +80,8 @@ class _Sums:
 
     def __init__(self) -> None:
         self.units: Counter[tuple[str, str]] = Counter()
+        self.shares: Counter[tuple[str, str]] = Counter()
+        """(day or month, share) → nano-USD."""
         self.held: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.paid: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.others: Counter[str] = Counter()
@@ -93,8 +97,15 @@ class _Sums:
         for limited in bound.limited_as:
             self.units[bound.day, limited] += bound.units
         self.held[bound.month][bound.day] += bound.nano
+        self.share(bound, bound.nano)
         if not bound.for_triage:
             self.others[bound.month] += bound.nano
+
+    def share(self, bound: _Bound, nano: int) -> None:
+        if not bound.from_reserve:
+            self.shares[bound.day, "all"] += nano
+        for period in (bound.day, bound.month):
+            self.shares[period, _share_of(bound.group, for_triage=bound.for_triage)] += nano
 
     def settle(self, said: Settled) -> int | None:
         """Return the amount above the reservation (nano-USD); None if there was no such grant."""
@@ -104,11 +115,16 @@ class _Sums:
         cost = 0 if said.unused else bound.nano if said.usd is None else nano_usd(said.usd)
         self.held[bound.month][bound.day] -= bound.nano
         self.paid[bound.month][bound.day] += cost
+        self.share(bound, cost - bound.nano)
         for limited in bound.limited_as:
             self.units[bound.day, limited] -= bound.units if said.unused else 0
         if not bound.for_triage:
             self.others[bound.month] += cost - bound.nano
         return max(0, cost - bound.nano)
+
+
+def _share_of(group: str, *, for_triage: bool) -> str:
+    return f"{'triage' if for_triage else 'calls'} of {group}"
 
 
 async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bool = True) -> BudgetAudit:
@@ -148,7 +164,12 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
     shares = {"all": True, "unforced": "forced" not in kinds}
     shares |= {name: name in kinds for name in ("doubtful", "investigation")}
     limited_as = tuple(name for name, counts in shares.items() if counts)
-    sums.grant(asked.id, _Bound(day, month, nano, asked.units, asked.for_triage, limited_as))
+    limited_as += (f"group {asked.group}",) if asked.group else ()
+    bound = _Bound(
+        *(day, month, nano, asked.units, asked.for_triage, limited_as, asked.group),
+        from_reserve=asked.id in state.held and state.held[asked.id].pot == "triage",
+    )
+    sums.grant(asked.id, bound)
     limits = state.limits or LimitsSet(
         monthly_usd=Decimal(0), triage_reserve_usd=Decimal(0), daily_units=0, allow_unpriced=False, by=""
     )
@@ -158,6 +179,7 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
             "doubtful": limits.daily_units * limits.doubtful_percent // 100,
             "investigation": limits.daily_units * limits.investigation_percent // 100,
             "unforced": limits.daily_units - limits.daily_units * limits.forced_percent // 100,
+            f"group {asked.group}": limits.daily_units * _percent(limits, asked.group) // 100,
         }
         beyond = max(sums.units[day, limited] - most[limited] for limited in limited_as)
         audit.overshoot_units = max(audit.overshoot_units, beyond)
@@ -166,7 +188,24 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
         beyond = sums.total(month) - general - nano_usd(limits.triage_reserve_usd)
         if not asked.for_triage:
             beyond = max(beyond, sums.others[month] - general)
+            beyond = max(beyond, sums.shares[day, "all"] - general * limits.daily_percent // 100)
+        beyond = max(beyond, _beyond_share(limits, sums, bound))
         audit.overshoot_usd = max(audit.overshoot_usd, usd_of(beyond))
+
+
+def _percent(limits: LimitsSet, group: str) -> int:
+    return limits.unlisted_percent if group == UNLISTED else limits.group_percent
+
+
+def _beyond_share(limits: LimitsSet, sums: _Sums, bound: _Bound) -> int:
+    """Return by how much a grant takes its group beyond its share of the day's money, and the unlisted ones' of the month's."""
+    percent = _percent(limits, bound.group)
+    bounded = bound.group == UNLISTED and percent < 100
+    if not bound.group or (bound.for_triage and not bounded):
+        return 0
+    share, general = _share_of(bound.group, for_triage=bound.for_triage), nano_usd(limits.monthly_usd)
+    of_day = sums.shares[bound.day, share] - general * limits.daily_percent // 100 * percent // 100
+    return max(of_day, sums.shares[bound.month, share] - general * percent // 100) if bounded else of_day
 
 
 def _books(audit: BudgetAudit, sums: _Sums) -> None:

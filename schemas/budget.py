@@ -13,8 +13,9 @@ import msgspec
 
 from schemas.record_codec import RecordCodec
 
-VERSION = 3
-"""Version 2 added the shares of the day's units, version 3 that of investigations: code that knows of none would grant what this denies."""
+VERSION = 4
+"""Version 2 added the shares of the day's units, version 3 that of investigations, version 4 those of source groups and the
+day's money: code that knows of none would grant what this denies."""
 TAGS = "newsproof.budget_"
 """Every type tag begins so; a tag that does, and is unknown, was written by newer code."""
 MAX_USD = Decimal(1_000_000)
@@ -26,6 +27,8 @@ ClaimKind = Literal["doubtful", "forced", "investigation"]
 ``doubtful``: the news puts its claim as rumoured or planned. ``forced``: its event type always takes the deep path.
 A rumoured hack is both.
 """
+UNLISTED = "unlisted"
+"""The one group of all sources that nobody listed: their ids cost nothing, so a share for each id would bound nothing."""
 
 
 class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_limits_set"):
@@ -34,6 +37,10 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     ``monthly_usd`` bounds what all calls of a UTC month may cost, ``triage_reserve_usd`` what triage may spend beyond it,
     ``daily_units`` the tool calls of a UTC day. Of these, ``doubtful_percent`` bounds what goes to doubtful claims, ``forced_percent`` is
     kept for forced ones, and ``investigation_percent`` bounds what investigations take; the defaults share nothing out. ``by`` is the worker slot whose settings they are.
+
+    ``daily_percent`` of the month's money bounds what a day may cost, triage aside. ``group_percent`` bounds what one group
+    of listed sources takes of a day's units and money; ``unlisted_percent`` bounds it for all unlisted sources together, and
+    also what they take of the month's money. Their triage has a share of the same size to itself, and none of the reserve.
     """
 
     monthly_usd: Decimal
@@ -44,12 +51,19 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     doubtful_percent: int = 100
     forced_percent: int = 0
     investigation_percent: int = 100
+    daily_percent: int = 100
+    group_percent: int = 100
+    unlisted_percent: int = 100
     version: int = VERSION
 
     def __post_init__(self) -> None:
         _check_usd(self.monthly_usd, self.triage_reserve_usd)
         _check_units(self.daily_units)
-        if not all(0 <= p <= 100 for p in (self.doubtful_percent, self.forced_percent, self.investigation_percent)):
+        shares = (
+            *(self.doubtful_percent, self.forced_percent, self.investigation_percent),
+            *(self.daily_percent, self.group_percent, self.unlisted_percent),
+        )
+        if not all(0 <= p <= 100 for p in shares):
             raise ValueError("a share must be within 0 and 100 percent")
 
     @property
@@ -67,6 +81,16 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
         """The units of a day that only forced claims get, rounded down."""
         return self.daily_units * self.forced_percent // 100
 
+    @property
+    def daily_nano(self) -> int:
+        """The most that the calls of a day may cost, triage aside, in nano-USD."""
+        return nano_usd(self.monthly_usd) * self.daily_percent // 100
+
+    def share_of(self, group: str, whole: int) -> int:
+        """Return the share of this group of sources in ``whole`` units or nano-USD, rounded down; all of it without a group."""
+        percent = self.unlisted_percent if group == UNLISTED else self.group_percent if group else 100
+        return whole * percent // 100
+
 
 class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_reserved"):
     """Leave is asked for one call, at its worst case. The fold says whether it was given.
@@ -74,6 +98,7 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_
     ``id`` is unique for ever: it holds the incarnation of the worker that asks. ``effect`` is the tag of what is asked
     for. ``usd`` None = the price is unknown.
     ``for_triage``: may be paid from triage's own reserve. ``claim_kinds``: the kinds of the claim that it is for, if any.
+    ``group``: the group of the news' source, :data:`UNLISTED` where nobody listed it; "" where no news is behind it.
     """
 
     id: str
@@ -85,6 +110,7 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_
     case_id: str
     head_id: str
     claim_kinds: tuple[ClaimKind, ...] = ()
+    group: str = ""
     version: int = VERSION
 
     def __post_init__(self) -> None:

@@ -75,7 +75,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``usage_input_tokens`` includes the cached ones. ``attempt`` counts from 1 within the step. ``replied_at`` is UTC.
     ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply. ``grant`` is the
     reservation on the ``budget`` topic that it was paid from. ``search_key`` is what equal searches have in common,
-    whichever case asked: the search cache finds a reply by it. ``refusals`` came before the reply, in order.
+    whichever case asked: the search cache finds a reply by it. ``refusals`` came before the reply, in order. ``units``: how
+    many requests the provider bills for it, 0 where it is free, cached or denied.
     """
 
     kind: CallKind
@@ -102,6 +103,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grant: str | None = None
     search_key: str | None = None
     refusals: tuple[Refusal, ...] = ()
+    units: int = 0
 
     @property
     def paid(self) -> bool:

@@ -123,6 +123,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
     ``search_by_topic``: the providers that are asked for news, for official pages and for the rest apart.
     ``search_retries``: how often a search that took too long is made again; None: as ``step_max_attempts`` says.
+    ``trusted_sources``: those whose news is forced without the listener's mark; None, in snapshots from before this was kept:
+    everybody's. ``search_requests_per_message``: billed requests of a case, 0: as many as its rounds make; ``search_billed``:
+    the providers that bill them.
     ``quality_floors``: provider → the share of the best score of its answer that a page needs; ``quality_min_relevance`` is a
     score, and holds for the other providers. ``quality_widths``: provider → the least width of a content in columns, 50 else.
     """
@@ -147,6 +150,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int = 10
     search_providers: tuple[str, ...] = ("offline",)
     search_by_topic: tuple[str, ...] = ()
+    search_billed: tuple[str, ...] = ()
+    search_requests_per_message: int = 0
     search_retries: int | None = None
     search_depth: str = "basic"
     search_max_results: int = 5
@@ -158,6 +163,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     quality_widths: dict[str, int] = {}
     quality_same_text: float = 0.55
     gate_doubtful: bool = True
+    trusted_sources: tuple[str, ...] | None = None
     memory_limit: int = 5
     memory_min_confidence: float = 0.0
     case_deadline_seconds: float = 300.0

@@ -12,7 +12,7 @@ from typing import Unpack
 from agents.core.case_core import Apply, Opening, Replies, denied_kinds, moved, opened
 from agents.core.inquiry import ROUNDS, Inquiry, done
 from schemas import events as ev
-from schemas.budget import MAX_UNITS, ClaimKind
+from schemas.budget import MAX_UNITS, UNLISTED, ClaimKind
 from schemas.evidence import MemoryEntry
 from schemas.investigation_events import Limits
 from schemas.news import News
@@ -23,7 +23,7 @@ __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fol
 SINGLE_PASS = "single_pass"
 """The step that ends a case without the deep path: its last resort."""
 ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
-"""Event types that take the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
+"""Event types that listed sources bring onto the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
 
 
 class Case(Inquiry, frozen=True, kw_only=True):
@@ -74,7 +74,21 @@ class Case(Inquiry, frozen=True, kw_only=True):
             return ()
         claim = self.triaged.claim
         doubtful: tuple[ClaimKind, ...] = ("doubtful",) if claim and claim.modality in ("rumoured", "planned") else ()
-        return (*doubtful, "forced") if self.triaged.draft.event_type in ALWAYS_DEEP else doubtful
+        forced = self.has_listed_source and self.triaged.draft.event_type in ALWAYS_DEEP
+        return (*doubtful, "forced") if forced else doubtful
+
+    @property
+    def has_listed_source(self) -> bool:
+        """Whether the listener's mark or ``TRUSTED_SOURCES`` vouches for the source. Only such news is forced."""
+        trusted = self.config.trusted_sources
+        return self.received.authenticated or trusted is None or self.news.source in trusted
+
+    @property
+    def source_group(self) -> str:
+        source, group = self.news.source, self.news.extra.get("group")
+        if self.received.authenticated:
+            return group if isinstance(group, str) and group else source
+        return source if source in (self.config.trusted_sources or ()) else UNLISTED
 
     @property
     def about(self) -> Draft:

@@ -113,6 +113,11 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
     @property
+    def source_group(self) -> str:
+        """The group of the news' source, whose share of the budget the case's calls take from; "" without news."""
+        return ""
+
+    @property
     def has_fallback(self) -> bool:
         """Whether the case could still end with a useful result if no model answered from now on."""
         return True

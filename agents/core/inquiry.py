@@ -74,6 +74,11 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
         return True
 
     @property
+    def has_listed_source(self) -> bool:
+        """Whether somebody vouches for who brought it; whatever a person asked for counts as such."""
+        return True
+
+    @property
     def stated(self) -> StatedClaim | None:
         """The claim, part by part, where one was stated."""
         return None

@@ -47,7 +47,8 @@ def needed_tools(case: Inquiry) -> tuple[str, ...]:
 
 
 def _is_forced(case: Inquiry) -> bool:
-    return case.about.event_type in FORCE_SEARCH or _denies(case)
+    # An unlisted source that asserts a hack is searched for where the model thinks so: its news is free to make up.
+    return (case.has_listed_source and case.about.event_type in FORCE_SEARCH) or _denies(case)
 
 
 def _denies(case: Inquiry) -> bool:

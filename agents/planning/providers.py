@@ -19,6 +19,8 @@ from schemas.events import SubTask
 ENOUGH = 3
 """Results of news and of official pages together, from which no general search is added."""
 MAX_DOMAINS = 10
+MOST_DOMAINS, MOST_RESULTS = 300, 20
+"""What one request to Tavily takes (https://docs.tavily.com/documentation/api-reference/endpoint/search)."""
 DEFAULT_ROLE = "verification"
 SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt", "feeds"})
 """Providers with a single collection each, of papers, of documents, of news: no social platform is in it."""
@@ -105,6 +107,55 @@ def searches_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search,
     return (*asked, plain) if answers and few and not awaited else asked
 
 
+def forms_of(case: Inquiry, task: SubTask) -> tuple[Search, ...]:
+    """Return the requests to a provider that bills each of them, the one that finds most first.
+
+    That is one search of the parties' and the established outlets' own domains together, where pages are opened for their
+    dates; then one of dated news, and one of the whole web. docs/verification.md says what was measured of each.
+    """
+    tool, _, provider = task.tool.partition(":")
+    plain = search_of(case, provider, task.query, domains=task.domains, days=task.days)
+    if tool != "search" or provider not in case.config.search_by_topic:
+        return (plain,)
+    news = replace(plain, topic="news")
+    if task != next(t for t in case.plans[-1].tasks if t.tool == task.tool):
+        return (news,)
+    official = official_domains(case)
+    if not official:
+        return news, plain
+    if not case.config.tool_scrape_enabled:
+        return news, replace(plain, include_domains=official), plain
+    # It stands for two searches, and a request costs the same whatever it returns.
+    best = replace(plain, include_domains=_heard_domains(case), max_results=min(2 * plain.max_results, MOST_RESULTS))
+    return best, news, plain
+
+
+def _heard_domains(case: Inquiry) -> tuple[str, ...]:
+    table = case.config.tables.credibility
+    outlets = (d for level in ("high", "medium") for d in table.get(level, ()) if "*" not in d)
+    beside = case.config.search_include_domains or outlets
+    return tuple(dict.fromkeys((*official_domains(case), *beside)))[:MOST_DOMAINS]
+
+
+def is_counted(case: Inquiry, provider: str) -> bool:
+    """Whether searches of this provider are billed, and a message may send so many; an investigation has limits of its own."""
+    config = case.config
+    return config.search_requests_per_message > 0 and provider in config.search_billed and not case.open_ended
+
+
+def requests_sent(case: Inquiry) -> int:
+    """Return how many billed requests the rounds so far have sent. What failed or came from the cache is none."""
+    outcomes = (o for s in case.searches for o in s.outcomes)
+    return sum(is_counted(case, o.provider) and o.failure is None and not o.cached for o in outcomes)
+
+
+def can_search(case: Inquiry) -> bool:
+    """Whether a further round could search: a billed request is left, or a provider of the role bills none."""
+    asked = providers_of(case.config, case.about.event_type)
+    left = case.config.search_requests_per_message - requests_sent(case)
+    return left > 0 or not asked or not all(is_counted(case, name) for name in asked)
+
+
 def may_ask_again(case: Inquiry) -> bool:
     """Whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
     late = sum(1 for f in case.failures if f.step == "search" and f.failure.kind == "timeout")
@@ -121,7 +172,9 @@ def topic_of(case: Inquiry, search: Search) -> Literal["", "news", "official", "
         return ""
     if search.topic == "news":
         return "news"
-    return "official" if search.include_domains not in ((), case.config.search_include_domains) else "general"
+    mixed = [(), case.config.search_include_domains]
+    mixed += [_heard_domains(case)] if is_counted(case, search.provider) else []
+    return "official" if search.include_domains not in mixed else "general"
 
 
 def official_domains(case: Inquiry) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from agents.core.step import On
 from agents.evidence.findings import assess
 from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
+from agents.planning.providers import can_search
 from agents.text.injection import steers_model
 from schemas.events import (
     CaseTriaged,
@@ -97,7 +98,12 @@ def evidence_is_there(case: Inquiry, findings: Findings) -> bool:
 def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
     """Whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
     limits = case.limits
-    return len(case.plans) < limits.rounds and case.steps_done + ahead < limits.steps and searches_left(case) > 0
+    return (
+        len(case.plans) < limits.rounds
+        and case.steps_done + ahead < limits.steps
+        and searches_left(case) > 0
+        and can_search(case)
+    )
 
 
 def searches_left(case: Inquiry) -> int:

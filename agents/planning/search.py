@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from agents.core.case_core import Replies, denied_kinds
 from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure
-from agents.planning.providers import searches_of, topic_of
+from agents.planning.providers import topic_of
+from agents.planning.requests import searches_due
 from agents.planning.retries import why_ask_again
 from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
@@ -66,7 +67,7 @@ class SearchEvidence:
 
 def _effects_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Effect, ...]:
     if (tool := tool_of(task)) and tool.reads == "evidence":
-        return searches_of(case, task, replies)
+        return searches_due(case, task, replies)
     effect = effect_of(case, task)
     return () if effect is None else (effect,)
 

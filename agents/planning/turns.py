@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
-from agents.planning.providers import AT_HOME, role_of, searches_of
+from agents.planning.providers import is_counted, role_of
+from agents.planning.requests import in_order, is_main, searches_due
 from agents.planning.rounds import evidence_is_there, judged_again, searches_left
 from agents.planning.tool_answers import in_time
 from schemas.effects import Effect, Search, SearchReply
@@ -19,17 +20,21 @@ def tasks_due(case: Inquiry, replies: Replies) -> tuple[SubTask, ...]:
     Of the searches for the plan's own query: that of the provider who knows the news' language best, then the others in
     the order of priority, each when those before it were answered and did not bring enough pages about the claim.
     """
-    plan = case.plans[-1]
-    main = {task.tool: task for task in reversed(plan.tasks) if task.tool.startswith("search:")}
-    if not asks_in_turn(case):
-        return plan.tasks
-    home = f"search:{AT_HOME.get(case.language)}"
-    due = list[SubTask]()
-    for task in sorted((t for t in plan.tasks if t is main.get(t.tool)), key=lambda t: t.tool != home):
-        due.append(task)
-        if not _is_answered(case, task, replies) or _is_enough(case, due, replies):
-            break
-    return tuple(t for t in plan.tasks if t in due or t is not main.get(t.tool))
+    tasks = case.plans[-1].tasks
+    later = [task for task in tasks if _is_held_back(case, task, replies)]
+    if asks_in_turn(case):
+        due = list[SubTask]()
+        main = [t for t in in_order(case) if is_main(case, t)]
+        for task in (t for t in main if t not in later):
+            due.append(task)
+            if not _is_answered(case, task, replies) or _is_enough(case, due, replies):
+                break
+        later += [t for t in main if t not in due]
+    return tuple(t for t in tasks if t not in later)
+
+
+def _is_held_back(case: Inquiry, task: SubTask, replies: Replies) -> bool:
+    return is_counted(case, task.tool.partition(":")[2]) and not searches_due(case, task, replies)
 
 
 def asks_in_turn(case: Inquiry) -> bool:
@@ -40,11 +45,11 @@ def asks_in_turn(case: Inquiry) -> bool:
 
 
 def _is_answered(case: Inquiry, task: SubTask, replies: Replies) -> bool:
-    return all(replies.of(search) is not None for search in searches_of(case, task, replies))
+    return all(replies.of(search) is not None for search in searches_due(case, task, replies))
 
 
 def _is_enough(case: Inquiry, asked: list[SubTask], replies: Replies) -> bool:
-    told = [(task, replies.of(search)) for task in asked for search in searches_of(case, task, replies)]
+    told = [(task, replies.of(search)) for task in asked for search in searches_due(case, task, replies)]
     answers = [in_time(reply.results, case, task) for task, reply in told if isinstance(reply, SearchReply)]
     return evidence_is_there(case, judged_again(case, query=case.plans[-1].search_keywords, answers=answers))
 

@@ -11,12 +11,14 @@ from schemas.signals import Draft, StatedClaim
 NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
 
 
-def gate(draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot) -> tuple[Gated, str]:
-    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1.
+def gate(
+    draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot, *, listed: bool = True
+) -> tuple[Gated, str]:
+    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1. ``listed``: somebody vouches for its source.
 
-    Of deep value is news that denies or corrects, of any type; and, but for ``NEVER_DEEP``, the types of ``ALWAYS_DEEP``,
-    what reaches the threshold of confidence, and what is doubtful and would matter. These take the deep path where it is
-    switched on and the bucket lies in the rollout, else the single pass.
+    Of deep value is news that denies or corrects, of any type; and, but for ``NEVER_DEEP``, the types of ``ALWAYS_DEEP``
+    from listed sources, what reaches the threshold of confidence, and what is doubtful and would matter. These take the
+    deep path where it is switched on and the bucket lies in the rollout, else the single pass.
     """
     kind, threshold = draft.event_type, config.high_value_confidence_threshold
     denies = claim.modality in {"denied", "corrected"}
@@ -25,14 +27,14 @@ def gate(draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot) -> t
     reached = draft.confidence >= threshold
     held = [
         f"news with a claim {claim.modality} is always of value" if denies else "",
-        f"{kind} is always of value" if kind in ALWAYS_DEEP else "",
+        f"{kind} is always of value" if kind in ALWAYS_DEEP and listed else "",
         f"confidence {draft.confidence:.2f} ≥ {threshold:.2f}" if reached else "",
         _doubtful(draft, claim) if config.gate_doubtful else "",
     ]
     why = ", ".join(filter(None, held))
     if not why:
         return "preliminary", (
-            f"confidence {draft.confidence:.2f} is below {threshold:.2f}, {kind} is no forced type, "
+            f"confidence {draft.confidence:.2f} is below {threshold:.2f}, {_why_not_forced(kind)}, "
             f"and strength {draft.strength} with action {draft.action} gives no reason to doubt it"
         )
     if not config.deep_analysis_tools_enabled:
@@ -43,6 +45,10 @@ def gate(draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot) -> t
             f"{why}, but bucket {bucket:.4f} is outside the rollout {config.phase1_rollout_percentage:g}",
         )
     return "deep", why
+
+
+def _why_not_forced(kind: str) -> str:
+    return f"{kind} is forced for listed sources alone" if kind in ALWAYS_DEEP else f"{kind} is no forced type"
 
 
 def rollout_bucket(case_id: str) -> float:

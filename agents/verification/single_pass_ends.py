@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
 from agents.judging import Judged, judged_case
@@ -35,11 +37,12 @@ def unpaid(case: Case, replies: Replies, stop: StepFailure) -> Event:
     answered = tuple(
         ProviderOutcome(provider=r.provider, query=r.query, hits=len(r.results)) for r in replies.all(SearchReply)
     )
+    judged = evidence_of_pass(case, replies, answered)
     signal = judged_signal(
         case,
         replies,
         case.draft,
-        evidence_of_pass(case, replies, answered),
+        replace(judged, why="budget") if judged.why == "not_planned" else judged,
         memory=case.context.entries if case.context else (),
         extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *(() if case.degraded else _NOT_DEEP)),
     )

@@ -8,7 +8,7 @@ from agents.core.answers import clean_keywords
 from agents.core.case import Case
 from agents.evidence.query_builder import fallback_query, fit_query
 from agents.evidence.stated import claim_of
-from agents.planning.providers import providers_of, search_of
+from agents.planning.providers import AT_HOME, is_counted, providers_of, requests_sent, search_of
 from agents.verification.recall import recall_of
 from schemas.config import Snapshot
 from schemas.effects import Effect, FunctionDeclaration, ModelReply, Search
@@ -38,7 +38,7 @@ def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
     if SEARCH_NEWS.name in calls and case.config.tool_search_enabled:
         wanted = calls[SEARCH_NEWS.name].args.get("query")
         query = clean_keywords(wanted if isinstance(wanted, str) else "") or _fallback(case)
-        effects += [_search(case, provider, _fitted(case, provider, query)) for provider in _providers(case)]
+        effects += [_search(case, provider, _fitted(case, provider, query)) for provider in _affordable(case)]
     return tuple(dict.fromkeys(effects))
 
 
@@ -46,6 +46,12 @@ def _search(case: Case, provider: str, query: str) -> Search:
     # One search is all that the pass makes: that of news, whose results are dated.
     found = search_of(case, provider, query)
     return replace(found, topic="news") if provider in case.config.search_by_topic else found
+
+
+def _affordable(case: Case) -> tuple[str, ...]:
+    asked, left = _providers(case), case.config.search_requests_per_message - requests_sent(case)
+    billed = sorted((p for p in asked if is_counted(case, p)), key=lambda p: p != AT_HOME.get(case.language))
+    return tuple(p for p in asked if p not in billed[max(0, left) :])
 
 
 def _providers(case: Case) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Triage:
         draft, stated = _claimed(judged, case)
         told = stated or StatedClaim(modality=telling_of(case).modality)
         bucket = rollout_bucket(case.case_id)
-        route, reason = gate(draft, told, bucket, case.config)
+        route, reason = gate(draft, told, bucket, case.config, listed=case.has_listed_source)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
         story = story_of(draft, told, case.config.tables) if case.config.story_window_hours else None

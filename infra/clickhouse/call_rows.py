@@ -36,7 +36,14 @@ def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
 def tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
     """Return the row of any other call, in the order of ``columns.TOOL_CALLS``."""
     query, results = _looked_up(call.reply)
-    return (*_call_start(r, index, call, accepted), call.kind, query, results, *_call_end(r, call, accepted))
+    return (
+        *_call_start(r, index, call, accepted),
+        call.kind,
+        query,
+        results,
+        call.units,
+        *_call_end(r, call, accepted),
+    )
 
 
 def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:

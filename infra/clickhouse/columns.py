@@ -72,6 +72,7 @@ TOOL_CALLS = (
     "tool_name",
     "query",
     "result_count",
+    "units",
     *_CALL_END,
 )
 SIGNALS = (

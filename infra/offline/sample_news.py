@@ -10,6 +10,9 @@ import orjson
 
 from schemas.news import News
 
+SAMPLE_NEWS = "history"
+"""The source of every sample item. What runs the sample names it in ``TRUSTED_SOURCES``."""
+
 
 class Label(msgspec.Struct, frozen=True):
     """What is known of a sample item today. It never enters the pipeline: no news, prompt, page or tool holds it."""
@@ -28,7 +31,7 @@ def sample_news() -> list[News]:
     items = [
         msgspec.convert(
             {
-                "source": "history",
+                "source": SAMPLE_NEWS,
                 "external_id": row["id"],
                 "language": row["lang"],
                 "text": row["text"],

@@ -21,6 +21,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
     ``by_default``: it is asked as soon as nothing is missing, where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none.
     ``by_topic``: it has a search of news apart, so news, official pages and the rest are asked for one by one.
+    ``billed``: it bills each request, so ``SEARCH_REQUESTS_PER_MESSAGE`` counts them.
     ``make``: None where it searches our own log: no setting concerns it, and the composition of the process makes it.
     """
 
@@ -30,6 +31,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     make: Callable[[Settings], Port] | None
     by_default: bool = False
     by_topic: bool = False
+    billed: bool = False
 
 
 KEYLESS = "gdelt"
@@ -190,7 +192,7 @@ PROVIDERS: dict[str, Provider] = {
     one.name: one
     for one in (
         Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow, by_default=True),
-        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha, by_default=True),
+        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha, by_default=True, billed=True),
         Provider(
             name="tavily",
             about="international web",
@@ -198,6 +200,7 @@ PROVIDERS: dict[str, Provider] = {
             make=_tavily,
             by_default=True,
             by_topic=True,
+            billed=True,
         ),
         Provider(
             name="searxng",

@@ -77,6 +77,7 @@ class JsonSearch(ABC):
         return self._unit_cost
 
     def quota_units(self, effect: Search) -> int:
+        """Return 1: each search is one billed request."""
         return 1
 
     async def close(self) -> None:

@@ -90,7 +90,11 @@ class TavilySearch(JsonSearch):
 
     def worst_case_usd(self, effect: Search) -> Decimal | None:
         """Return the price of the credits that a search of this depth takes; None when it is unknown."""
-        return None if self._unit_cost is None else _CREDITS.get(effect.depth, 1) * self._unit_cost
+        return None if self._unit_cost is None else self.quota_units(effect) * self._unit_cost
+
+    def quota_units(self, effect: Search) -> int:
+        """Return the credits that a search of this depth takes."""
+        return _CREDITS.get(effect.depth, 1)
 
     def _cost(self, body: dict[str, Any], depth: str) -> tuple[Decimal | None, str]:
         if self._unit_cost is None:

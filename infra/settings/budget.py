@@ -16,11 +16,18 @@ class BudgetSettings(BaseSettings):
         le=1_000_000,
         description="USD that all calls of a UTC month may cost; a day past 1/30 of it is logged",
     )
+    deep_analysis_daily_max_percent: int = Field(
+        10,
+        ge=0,
+        le=100,
+        description="Most of the month's money, in percent, that a UTC day may cost, triage aside. 10 is three times an even "
+        "day: room for a crash, and no day or bug uses up the month",
+    )
     triage_reserve_usd: float = Field(
         3.0,
         ge=0,
         le=1_000_000,
-        description="USD a month for triage alone, beyond the budget; then news waits in its topic",
+        description="USD a month for triage alone, beyond the budget; then news waits in its topic. Not for unlisted sources",
     )
     deep_analysis_tool_daily_limit: int = Field(
         50,
@@ -38,7 +45,21 @@ class BudgetSettings(BaseSettings):
         20,
         ge=0,
         le=100,
-        description="Percent of a day's metered tool calls that are kept for hacks, depegs and liquidations",
+        description="Percent of a day's metered tool calls that are kept for hacks, depegs and liquidations of listed sources",
+    )
+    source_group_max_percent: int = Field(
+        50,
+        ge=0,
+        le=100,
+        description="Most of a day's metered tool calls and money, in percent, for the news of one group of listed sources; "
+        "half, so that one flooding source leaves as much to all others",
+    )
+    unlisted_sources_max_percent: int = Field(
+        30,
+        ge=0,
+        le=100,
+        description="The same for all sources together that are neither the listener's nor in TRUSTED_SOURCES, and of the "
+        "month's money; as much again for their triage, which gets nothing of TRIAGE_RESERVE_USD. 100: no limit",
     )
     investigation_max_percent: int = Field(
         40,

@@ -18,6 +18,12 @@ class VerificationSettings(BaseSettings):
         description="Claims that would matter if true also take the deep path where they call for an order, are rumoured "
         "or planned, or have an unnamed source",
     )
+    trusted_sources: str = Field(
+        "",
+        description="Comma-separated source ids of your own publishers, such as desk,alerts: their hacks, depegs and "
+        "liquidations always take the deep path, and each has a share of the budget to itself, as what the listener brings "
+        "in has. Only names that nobody else can publish under: `news` checks no sender",
+    )
     phase1_rollout_percentage: float = Field(
         0.05, description="Share of gated cases that take the deep path, 0–1", ge=0.0, le=1.0
     )

@@ -27,6 +27,7 @@ from schemas.topics import Topics
 
 if TYPE_CHECKING:
     from agents.core.registry import Registry
+    from schemas.budget import LimitsSet
     from streams.budget.budget import BudgetLedger
     from streams.effects.search_cache import SearchCache
     from streams.ending import Ending
@@ -155,6 +156,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
 
     from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
     from_settings["tool_scrape_enabled"] = opens_pages(settings)
+    from_settings["trusted_sources"] = _listed(settings.trusted_sources)
     return Snapshot(
         **from_settings,
         provider_mode=settings.mode,
@@ -162,6 +164,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         rules=RULES,
         search_providers=search_providers(settings),
         search_by_topic=_by_topic(settings),
+        search_billed=_billed(settings),
         **_quality(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
@@ -171,10 +174,23 @@ def snapshot_of(settings: Settings) -> Snapshot:
     )
 
 
+def _listed(written: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in written.split(",") if name.strip()))
+
+
 def _by_topic(settings: Settings) -> tuple[str, ...]:
     from infra.search import PROVIDERS
 
     return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].by_topic)
+
+
+def _billed(settings: Settings) -> tuple[str, ...]:
+    from infra.search import PROVIDERS
+
+    asked = search_providers(settings)
+    if scripted(settings):
+        return asked  # its search stands for a hosted one, as its models do
+    return tuple(name for name in asked if name in PROVIDERS and PROVIDERS[name].billed)
 
 
 def _quality(settings: Settings) -> dict[str, Any]:
@@ -383,22 +399,30 @@ def sink_of(settings: Settings, clickhouse: ClickHouse, registry: Registry | Non
     return Sink(address_of(settings), topics_of(settings), clickhouse, registry=registry)
 
 
-def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
-    """Return a worker's budget ledger with the limits of these settings, not started."""
+def limits_of_settings(settings: Settings) -> LimitsSet:
+    """Return the limits of the budget that these settings set."""
     from schemas.budget import LimitsSet
-    from streams.budget.budget import BudgetLedger
 
-    limits = LimitsSet(
+    return LimitsSet(
         monthly_usd=Decimal(str(settings.deep_analysis_monthly_budget)),
         triage_reserve_usd=Decimal(str(settings.triage_reserve_usd)),
         daily_units=settings.deep_analysis_tool_daily_limit,
+        daily_percent=settings.deep_analysis_daily_max_percent,
+        group_percent=settings.source_group_max_percent,
+        unlisted_percent=settings.unlisted_sources_max_percent,
         doubtful_percent=settings.search_doubtful_max_percent,
         forced_percent=settings.search_forced_reserve_percent,
         investigation_percent=settings.investigation_max_percent,
         allow_unpriced=settings.allow_unpriced,
         by=settings.worker_slot,
     )
-    return BudgetLedger(address_of(settings), topics_of(settings), limits, ending, wake)
+
+
+def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
+    """Return a worker's budget ledger with the limits of these settings, not started."""
+    from streams.budget.budget import BudgetLedger
+
+    return BudgetLedger(address_of(settings), topics_of(settings), limits_of_settings(settings), ending, wake)
 
 
 def worker_options(settings: Settings) -> WorkerOptions:

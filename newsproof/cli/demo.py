@@ -15,7 +15,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import committed_by
 from infra.listeners.mark import keys_at_hand
 from infra.offline.newsroom.newsroom import Newsroom
-from infra.offline.sample_news import sample_labels, sample_news
+from infra.offline.sample_news import SAMPLE_NEWS, sample_labels, sample_news
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.composition import (
@@ -89,6 +89,8 @@ async def framed(
     refuse_unusable_directory(at)
     say(f"Newsproof demo: {mode_in_words(at)}.")
     say("Every gated case takes the deep path: PHASE1_ROLLOUT_PERCENTAGE=1.0, DEEP_ANALYSIS_TOOLS_ENABLED=true.")
+    if newsroom is None:
+        say(f"Its own news counts as news of listed sources: TRUSTED_SOURCES={at.trusted_sources}.")
     empty(at.newsproof_data_dir)
     began = time.monotonic()
     with listed(newsroom, at.newsproof_data_dir) as sources:
@@ -125,6 +127,7 @@ def demo_settings(settings: Settings, *, live: bool) -> Settings:
     return settings.model_copy(
         update={
             **FULL_PIPELINE,
+            "trusted_sources": SAMPLE_NEWS,
             "tool_scrape_enabled": not live and chosen == "offline",  # the bundled corpus has pages to open
             "newsproof_mode": "live" if live else chosen,
             "newsproof_data_dir": settings.newsproof_data_dir / DEMO,

@@ -47,6 +47,7 @@ _ENGLISH = (
     ("news with a claim {how:w} is always of value", "“{how:w}”性质的新闻一律核查"),
     ("{kind:w} is always of value", "“{kind:w}”类新闻一律核查"),
     ("{kind:w} is no forced type", "“{kind:w}”不在必查类型之列"),
+    ("{kind:w} is forced for listed sources alone", "“{kind:w}”类仅对已登记的信源必查"),
     ("confidence {a:n} ≥ {b:n}", "置信度 {a:n} ≥ {b:n}"),
     ("confidence {a:n} is below {b:n}", "置信度 {a:n} 低于 {b:n}"),
     ("strength {s:w} with ", "强度{s:w}且"),

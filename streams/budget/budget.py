@@ -125,7 +125,14 @@ class BudgetLedger(Budget):
     # Spending
 
     async def reserve(
-        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+        self,
+        effect: Effect,
+        port: Port,
+        *,
+        case_id: str,
+        head_id: str,
+        claim_kinds: tuple[ClaimKind, ...] = (),
+        source_group: str = "",
     ) -> Grant | Failure | None:
         """Return a grant for one call, the denial, or None if the call is free and unmetered."""
         usd, units = port.worst_case_usd(effect), port.quota_units(effect)
@@ -142,6 +149,7 @@ class BudgetLedger(Budget):
             case_id=case_id,
             head_id=head_id,
             claim_kinds=claim_kinds,
+            group=source_group,
         )
         decision = await self._decided(record)
         if not decision.denied:

@@ -4,6 +4,9 @@ A reservation is granted if its worst case fits into the rest of its day's units
 grant counts at its worst case until it is settled. Of a day's units, doubtful claims and investigations get at most their shares, and what
 is kept for forced claims goes to no others; each share is rounded down to whole units. Time is the latest append time seen so far, so a clock that jumps
 back reopens no day. Amounts are billionths of a USD, so sums are exact.
+
+No group of sources takes more than its share of a day's units and money, so that a flood from one of them leaves the rest to
+the others. Triage of listed sources is bounded by the month and its reserve alone.
 """
 
 from __future__ import annotations
@@ -14,7 +17,17 @@ from typing import Literal
 
 import msgspec
 
-from schemas.budget import BudgetRecord, ClaimKind, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
+from schemas.budget import (
+    UNLISTED,
+    BudgetRecord,
+    ClaimKind,
+    LimitsSet,
+    PassedBy,
+    Reserved,
+    Settled,
+    nano_usd,
+    usd_of,
+)
 
 Pot = Literal["general", "triage"]
 DAILY_SHARE = 30
@@ -41,11 +54,29 @@ class Money(msgspec.Struct):
         return self.held + self.paid
 
 
+class GroupBook(msgspec.Struct):
+    """What one group of sources has of a period: units, and nano-USD for triage and for all other calls."""
+
+    units: int = 0
+    nano: int = 0
+    triage_nano: int = 0
+
+    def book(self, nano: int, *, for_triage: bool) -> None:
+        """Book an amount; a negative one gives it back."""
+        if for_triage:
+            self.triage_nano += nano
+        else:
+            self.nano += nano
+
+    def used(self, *, for_triage: bool) -> int:
+        return self.triage_nano if for_triage else self.nano
+
+
 class DayBook(msgspec.Struct):
     """One UTC day. ``above`` counts settlements above their reservation; ``denied`` counts by reason.
 
     Of ``units``, ``units_doubtful`` went to doubtful claims and ``units_forced`` to forced ones, some to both, and
-    ``units_investigation`` to investigations.
+    ``units_investigation`` to investigations. ``general`` is what the month's money lost to this day, in nano-USD.
     """
 
     units: int = 0
@@ -56,7 +87,12 @@ class DayBook(msgspec.Struct):
     held: int = 0
     paid: int = 0
     above: int = 0
+    general: int = 0
+    groups: dict[str, GroupBook] = msgspec.field(default_factory=dict)
     denied: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def group(self, name: str) -> GroupBook:
+        return self.groups.setdefault(name, GroupBook())
 
     def take(self, units: int, claim_kinds: tuple[ClaimKind, ...]) -> None:
         """Book the units; a negative number gives them back."""
@@ -70,13 +106,14 @@ class MonthBook(msgspec.Struct):
     """One UTC month, by pot, in nano-USD.
 
     ``above_usd`` is the sum by which settlements exceeded their reservations; ``triage_needs`` is the highest
-    worst-case cost of one triage.
+    worst-case cost of one triage. ``unlisted`` is what the sources have that nobody listed.
     """
 
     general: Money = msgspec.field(default_factory=Money)
     triage: Money = msgspec.field(default_factory=Money)
     above_usd: int = 0
     triage_needs: int = 0
+    unlisted: GroupBook = msgspec.field(default_factory=GroupBook)
 
     def pot(self, name: Pot) -> Money:
         return self.general if name == "general" else self.triage
@@ -90,6 +127,8 @@ class Held(msgspec.Struct, frozen=True):
     nano: int
     units: int
     claim_kinds: tuple[ClaimKind, ...]
+    group: str
+    for_triage: bool
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -169,11 +208,12 @@ class BudgetState:
         if denied:
             book.denied[reason] = book.denied.get(reason, 0) + 1
             return Decision(asked.id, denied)
-        book.take(asked.units, asked.claim_kinds)
+        held = Held(self.day, pot, nano, asked.units, asked.claim_kinds, asked.group, asked.for_triage)
         book.granted += 1
         book.held += nano
         month.pot(pot).held += nano
-        self.held[asked.id] = Held(self.day, pot, nano, asked.units, asked.claim_kinds)
+        _take(book, month, held, units=asked.units, nano=nano)
+        self.held[asked.id] = held
         return Decision(asked.id, "")
 
     def _judge(self, asked: Reserved, nano: int) -> tuple[str, str, Pot]:
@@ -198,11 +238,14 @@ class BudgetState:
             return "units", text, "general"
         if asked.units and (share := self._share_used(limits, day, asked)) is not None:
             return *share, "general"
+        if nano and (share := self._money_share_used(limits, day, month, asked, nano)) is not None:
+            return *share, "general"
         if nano == 0 or month.general.used + nano <= nano_usd(limits.monthly_usd):
             return "", "", "general"
-        if asked.for_triage and nano <= _reserve_left(limits, month):
+        has_reserve = asked.for_triage and not _is_shared_out(limits, asked.group)
+        if has_reserve and nano <= _reserve_left(limits, month):
             return "", "", "triage"
-        also = f", and triage's reserve of {limits.triage_reserve_usd} USD too" if asked.for_triage else ""
+        also = f", and triage's reserve of {limits.triage_reserve_usd} USD too" if has_reserve else ""
         text = (
             f"this call may cost {usd_of(nano):f} USD, more than is left of the {limits.monthly_usd} USD of "
             f"{self.day:%Y-%m} (UTC){also}: wait for the next month, or raise DEEP_ANALYSIS_MONTHLY_BUDGET"
@@ -221,11 +264,37 @@ class BudgetState:
                 f"investigations have used their {limits.investigation_units} {of_day}: "
                 "wait for the next day, or raise INVESTIGATION_MAX_PERCENT or DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
             )
+        share = limits.share_of(asked.group, limits.daily_units)
+        if asked.group and day.group(asked.group).units + asked.units > share:
+            return _of_group(asked.group, "units", f"{share} {of_day}")
         others = day.units - day.units_forced + asked.units
         if "forced" not in asked.claim_kinds and others > limits.daily_units - limits.forced_units:
             return "units_kept", (
                 f"what is left {of_day} is kept for hacks, depegs and liquidations: "
                 "wait for the next day, lower SEARCH_FORCED_RESERVE_PERCENT, or raise DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
+            )
+        return None
+
+    def _money_share_used(
+        self, limits: LimitsSet, day: DayBook, month: MonthBook, asked: Reserved, nano: int
+    ) -> tuple[str, str] | None:
+        in_triage = asked.for_triage
+        if not in_triage and limits.daily_percent < 100 and day.general + nano > limits.daily_nano:
+            return "money_day", (
+                f"this call may cost {usd_of(nano):f} USD, more than is left of the {usd_of(limits.daily_nano):f} USD of "
+                f"{self.day} (UTC): wait for 00:00 UTC, or raise DEEP_ANALYSIS_DAILY_MAX_PERCENT or "
+                "DEEP_ANALYSIS_MONTHLY_BUDGET"
+            )
+        if not asked.group or (in_triage and not _is_shared_out(limits, asked.group)):
+            return None
+        what = "triage" if in_triage else "money"
+        share = limits.share_of(asked.group, limits.daily_nano)
+        if day.group(asked.group).used(for_triage=in_triage) + nano > share:
+            return _of_group(asked.group, what, f"{usd_of(share):f} USD of {self.day} (UTC)")
+        share = limits.share_of(asked.group, nano_usd(limits.monthly_usd))
+        if asked.group == UNLISTED and month.unlisted.used(for_triage=in_triage) + nano > share:
+            return _of_group(
+                asked.group, what, f"{usd_of(share):f} USD of {self.day:%Y-%m} (UTC)", until="the next month"
             )
         return None
 
@@ -243,8 +312,7 @@ class BudgetState:
         pot.held -= held.nano
         pot.paid += cost
         before, day.held, day.paid = day.paid, day.held - held.nano, day.paid + cost
-        if said.unused:
-            day.take(-held.units, held.claim_kinds)
+        _take(day, month, held, units=-held.units if said.unused else 0, nano=cost - held.nano)
         if cost > held.nano:
             day.above += 1
             month.above_usd += cost - held.nano
@@ -320,6 +388,35 @@ class BudgetState:
             f"{usd_of(needs):f}): news waits in its topic for the next month, or raise "
             "DEEP_ANALYSIS_MONTHLY_BUDGET or TRIAGE_RESERVE_USD"
         )
+
+
+def _take(day: DayBook, month: MonthBook, held: Held, *, units: int, nano: int) -> None:
+    """Book units and nano-USD of a grant in every share that they count in; negative numbers give them back."""
+    day.take(units, held.claim_kinds)
+    day.general += nano if held.pot == "general" else 0
+    if held.group:
+        of_day = day.group(held.group)
+        of_day.units += units
+        of_day.book(nano, for_triage=held.for_triage)
+    if held.group == UNLISTED:
+        month.unlisted.book(nano, for_triage=held.for_triage)
+
+
+def _is_shared_out(limits: LimitsSet, group: str) -> bool:
+    """Whether the triage of this group has a share alone: that of unlisted sources, unless they have everything."""
+    return group == UNLISTED and limits.unlisted_percent < 100
+
+
+def _of_group(group: str, what: str, share: str, *, until: str = "00:00 UTC") -> tuple[str, str]:
+    if group == UNLISTED:
+        for_what = " for triage" if what == "triage" else ""
+        return f"{what}_unlisted", (
+            f"sources that nobody listed have together used their {share}{for_what}: wait for {until}, name sources of your "
+            "own in TRUSTED_SOURCES, or raise UNLISTED_SOURCES_MAX_PERCENT"
+        )
+    return f"{what}_group", (
+        f"the sources of {group} have used their {share}: wait for {until}, or raise SOURCE_GROUP_MAX_PERCENT"
+    )
 
 
 def _reserve_left(limits: LimitsSet, month: MonthBook) -> int:

@@ -74,11 +74,19 @@ class EffectsHost:
         self._clock, self._now = clock, now
 
     async def perform(
-        self, effect: Effect, *, case_id: str, head_id: str, attempt: int, claim_kinds: tuple[ClaimKind, ...] = ()
+        self,
+        effect: Effect,
+        *,
+        case_id: str,
+        head_id: str,
+        attempt: int,
+        claim_kinds: tuple[ClaimKind, ...] = (),
+        source_group: str = "",
     ) -> tuple[Call, ...]:
         """Execute the effect; return the records, one per provider tried, at least one.
 
-        The last one's reply is the answer. ``claim_kinds`` say which share of the day's searches it belongs to.
+        The last one's reply is the answer. ``claim_kinds`` and ``source_group`` say which shares
+        of the budget it belongs to.
 
         If a provider fails, the next of its chain is asked. If all fail, the failure that is worth waiting for goes
         last, whichever provider it came from.
@@ -87,7 +95,13 @@ class EffectsHost:
             chain = self._ports.chain(effect)
         except ConfigError as exc:
             return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
-        reserve = partial(self._spending.reserve, case_id=case_id, head_id=head_id, claim_kinds=claim_kinds)
+        reserve = partial(
+            self._spending.reserve,
+            case_id=case_id,
+            head_id=head_id,
+            claim_kinds=claim_kinds,
+            source_group=source_group,
+        )
         if isinstance(effect, Search) and self._searches is not None:
             return await self._searched(effect, chain, self._searches, reserve, attempt)
         return await self._through(effect, chain, reserve, attempt)
@@ -193,7 +207,9 @@ class EffectsHost:
             answer = _failed(exc, effect)
             if grant is None and port.worst_case_usd(effect) == 0:
                 answer = replace(answer, cost_usd=Decimal(0))
-        call = self._record(effect, answer, port.provider, port.mode, attempt, began, grant)
+        call = self._record(
+            effect, answer, port.provider, port.mode, attempt, began, grant, units=port.quota_units(effect)
+        )
         if grant is not None:
             self._spending.settle(grant, call)
         if unwanted and call.error in GOES_ON:
@@ -209,6 +225,8 @@ class EffectsHost:
         attempt: int,
         began: float,
         grant: Grant | None,
+        *,
+        units: int = 0,
     ) -> Call:
         prompt: dict[str, Any] = (
             {
@@ -240,6 +258,7 @@ class EffectsHost:
             grant=None if grant is None else grant.id,
             search_key=search_key(effect, mode) if isinstance(effect, Search) else None,
             refusals=answer.refusals,
+            units=units,
             **prompt,
         )
 

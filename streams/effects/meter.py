@@ -80,6 +80,8 @@ class Meter:
         self.cost_usd: Counter[CallLabels] = Counter()
         self.unpriced: Counter[CallLabels] = Counter()
         self.tokens: Counter[tuple[str, str, str]] = Counter()
+        self.billed: Counter[tuple[str, str]] = Counter()
+        """(kind, provider) → requests that the provider bills."""
         self.denied = 0
         self.captchas: Counter[tuple[str, str]] = Counter()
         """(strategy, route) → pages that asked for a human."""
@@ -135,6 +137,8 @@ class Meter:
         self.calls[(*labels, "cached" if call.cached else call.error or "ok")] += 1
         if call.cached:
             return
+        if call.units:
+            self.billed[call.kind, call.provider] += call.units
         self.captchas.update((one.strategy, one.route) for one in call.refusals if one.kind == "captcha")
         self.call_seconds.setdefault(labels, Latencies()).add(call.latency_ms / 1000)
         self.denied += call.error == "budget"

@@ -28,12 +28,20 @@ class Spending(Protocol):
     """Reservations and settlements, call by call."""
 
     async def reserve(
-        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+        self,
+        effect: Effect,
+        port: Port,
+        *,
+        case_id: str,
+        head_id: str,
+        claim_kinds: tuple[ClaimKind, ...] = (),
+        source_group: str = "",
     ) -> Grant | Failure | None:
         """Return a grant for one call of this effect through this port, the denial, or None if nothing is paid.
 
         A denial is a ``Failure`` of kind ``budget`` whose message names the limit. A repeated call, whatever the
-        reason, needs a new grant. ``claim_kinds`` are those of the claim that the call is for.
+        reason, needs a new grant. ``claim_kinds`` are those of the claim that the call is for, ``source_group`` is that of its
+        source ("" where no news is behind it).
         """
         ...
 
@@ -73,7 +81,14 @@ class Unlimited:
     """Grants every call and writes nothing."""
 
     async def reserve(
-        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+        self,
+        effect: Effect,
+        port: Port,
+        *,
+        case_id: str,
+        head_id: str,
+        claim_kinds: tuple[ClaimKind, ...] = (),
+        source_group: str = "",
     ) -> Grant | Failure | None:
         return None
 

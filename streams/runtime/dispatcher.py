@@ -249,7 +249,12 @@ class Dispatcher:
         async with place:
             hit(EFFECT_BEFORE)
             calls = await self._host.perform(
-                effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt, claim_kinds=case.claim_kinds
+                effect,
+                case_id=case.case_id,
+                head_id=case.head_id,
+                attempt=attempt,
+                claim_kinds=case.claim_kinds,
+                source_group=case.source_group,
             )
             hit(EFFECT_ANSWERED)
             return calls

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from schemas.budget import (
     MAX_USD,
+    UNLISTED,
     VERSION,
     BudgetRecord,
     LimitsSet,
@@ -28,18 +29,29 @@ from schemas.record_codec import NewerRecordError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
 SAMPLES: dict[str, BudgetRecord] = {
+    "limits_set.v4": LimitsSet(
+        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
+        doubtful_percent=40, forced_percent=20, investigation_percent=40, daily_percent=10, group_percent=50,
+        unlisted_percent=30,
+    ),
+    "reserved.v4": Reserved(
+        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
+        case_id="case", head_id="head", claim_kinds=("forced",), group="unlisted",
+    ),
+    "settled.v4": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
+    "passed_by.v4": PassedBy(offsets=(3, 17)),
+}  # fmt: skip
+OLDER: dict[str, BudgetRecord] = {
     "limits_set.v3": LimitsSet(
         monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        doubtful_percent=40, forced_percent=20, investigation_percent=40,
+        doubtful_percent=40, forced_percent=20, investigation_percent=40, version=3,
     ),
     "reserved.v3": Reserved(
         id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", claim_kinds=("investigation",),
+        case_id="case", head_id="head", claim_kinds=("investigation",), version=3,
     ),
-    "settled.v3": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
-    "passed_by.v3": PassedBy(offsets=(3, 17)),
-}  # fmt: skip
-OLDER: dict[str, BudgetRecord] = {
+    "settled.v3": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=3),
+    "passed_by.v3": PassedBy(offsets=(3, 17), version=3),
     "limits_set.v2": LimitsSet(
         monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
         doubtful_percent=40, forced_percent=20, version=2,
@@ -84,6 +96,8 @@ def test_limits_of_before_the_shares_share_nothing_out() -> None:
     limits = OLDER["limits_set.v1"]
     assert isinstance(limits, LimitsSet)
     assert (limits.doubtful_units, limits.forced_units) == (limits.daily_units, 0)
+    assert limits.daily_nano == nano_usd(limits.monthly_usd)
+    assert [limits.share_of(group, 50) for group in ("", "coindesk", UNLISTED)] == [50, 50, 50]
 
 
 def test_every_golden_record_is_tested() -> None:
@@ -120,6 +134,8 @@ def settled(**changes: object) -> bytes:
         settled(version="2"),
         b'{"type":"newsproof.budget_limits_set","monthly_usd":"1","triage_reserve_usd":"0","daily_units":1,'
         b'"allow_unpriced":false,"by":"0","forced_percent":101}',
+        b'{"type":"newsproof.budget_limits_set","monthly_usd":"1","triage_reserve_usd":"0","daily_units":1,'
+        b'"allow_unpriced":false,"by":"0","unlisted_percent":-1}',
         b'{"type":"newsproof.budget_reserved","id":"a","effect":"x","provider":"p","usd":"1","units":-1,'
         b'"for_triage":false,"case_id":"","head_id":""}',
     ],

@@ -243,6 +243,7 @@ def _results(meter: Meter) -> Iterator[Metric]:
     for name, text, names, counts in (
         ("newsproof_step_failures", "Failures of steps, by kind", ("step", "kind"), meter.failures),
         ("newsproof_calls", "Calls by outcome: ok, cached, or the kind of failure", (*of_call, "outcome"), meter.calls),
+        ("newsproof_billed_requests", "Requests that providers bill", ("kind", "provider"), meter.billed),
         ("newsproof_cost_usd", "What calls cost, USD", of_call, meter.cost_usd),
         ("newsproof_calls_unpriced", "Calls whose price is unknown", of_call, meter.unpriced),
         ("newsproof_tokens", "Tokens, by direction", ("provider", "model", "direction"), meter.tokens),

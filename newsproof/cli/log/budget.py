@@ -8,9 +8,9 @@ from typing import Any
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.open_log import open_log
-from schemas.budget import nano_usd, usd_of
+from schemas.budget import UNLISTED, LimitsSet, nano_usd, usd_of
 from streams.budget.reading import read_budget
-from streams.budget.rule import BudgetState, DayBook, Money, MonthBook
+from streams.budget.rule import BudgetState, DayBook, GroupBook, Money, MonthBook
 from streams.journal.clock import utc_now
 
 NO_LIMITS = "No limits are in the budget topic yet: a worker writes them when it starts (`newsproof up`)."
@@ -51,7 +51,12 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
                 "granted": day.units_forced,
                 "kept": 0 if limits is None else limits.forced_units,
             },
+            "sources": {name: _of_sources(limits, name, book) for name, book in sorted(day.groups.items())},
             "calls_granted": day.granted,
+            "general_usd": {
+                "granted": usd_of(day.general),
+                "limit": None if limits is None else usd_of(limits.daily_nano),
+            },
             "denied": day.denied,
             **_amounts(Money(held=day.held, paid=day.paid)),
         },
@@ -66,6 +71,17 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
         "news_waits_because": state.why_not_admit(0, now),
         "alerts": [{"day": str(a.at), "kind": a.kind, "text": a.text} for a in state.alerts],
         "unreadable_records": state.garbage,
+    }
+
+
+def _of_sources(limits: LimitsSet | None, name: str, book: GroupBook) -> dict[str, Any]:
+    """Return what a group of sources has of the day, and its share."""
+    return {
+        "units_granted": book.units,
+        "units_limit": 0 if limits is None else limits.share_of(name, limits.daily_units),
+        "granted_usd": usd_of(book.nano),
+        "triage_usd": usd_of(book.triage_nano),
+        "limit_usd": None if limits is None else usd_of(limits.share_of(name, limits.daily_nano)),
     }
 
 
@@ -105,6 +121,12 @@ def _print(document: dict[str, Any]) -> None:
         f"{doubtful['limit']}, and {forced['granted']} to hacks, depegs and liquidations, for which {forced['kept']} are kept; "
         f"{asked['granted']} to investigations, which may have {asked['limit']}."
     )
+    for name, of in today["sources"].items():
+        who = "Sources that nobody listed" if name == UNLISTED else f"The sources of {name}"
+        say_result(
+            f"{who}: {of['units_granted']} of their {of['units_limit']} tool calls, {of['granted_usd']:.4f} of their "
+            f"{of['limit_usd']:.4f} USD, and {of['triage_usd']:.4f} USD for triage."
+        )
     if document["limits"].allow_unpriced:
         say_result("Calls of unknown price are granted and count as 0 (ALLOW_UNPRICED).")
     for at, reasons in document["denied_by_day"].items():

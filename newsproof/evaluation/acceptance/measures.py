@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
@@ -14,6 +12,7 @@ _DEEP = """deep AS (SELECT case_id FROM events FINAL
 _CASES = """
 SELECT n.external AS message, s.status AS status, s.path AS path, s.took_ms AS took_ms, s.said AS outcome,
        s.action AS action, s.verdict AS verdict, c.searches AS searches,
+       c.requests AS requests, c.billed_requests AS billed_requests,
        c.calls AS calls, toFloat64(c.spent_usd) AS cost_usd, c.unpriced AS unpriced_calls
 FROM (SELECT case_id, external_id AS external FROM news FINAL) AS n
 INNER JOIN (
@@ -24,7 +23,9 @@ INNER JOIN (
          argMax(concat(JSONExtractString(payload, 'signal', 'action'), ' ',
                        toString(round(JSONExtractFloat(payload, 'signal', 'confidence'), 2))), journal_offset) AS said
   FROM events FINAL GROUP BY case_id) AS s ON s.case_id = n.case_id
-LEFT JOIN (SELECT case_id, count() AS calls, countIf(kind = 'search' AND error_type = '') AS searches, sum(cost_usd) AS spent_usd, countIf(cost_usd IS NULL) AS unpriced
+LEFT JOIN (SELECT case_id, count() AS calls, countIf(kind = 'search' AND error_type = '') AS searches,
+    countIf(kind = 'search' AND NOT cached AND error_type NOT IN ('budget', 'breaker_open', 'not_configured')) AS requests,
+    sum(units) AS billed_requests, sum(cost_usd) AS spent_usd, countIf(cost_usd IS NULL) AS unpriced
   FROM v_calls GROUP BY case_id) AS c ON c.case_id = n.case_id
 ORDER BY message"""
 _STEP_SECONDS = f"""
@@ -33,13 +34,6 @@ SELECT step, avg(took_s) AS seconds FROM (
   SELECT case_id, step, sum(step_latency_ms) / 1000 AS took_s FROM events FINAL
   WHERE case_id IN deep AND step != '' AND event_type != 'newsproof.effect_completed' GROUP BY case_id, step)
 GROUP BY step"""
-_FIRST_SEARCHES = f"""
-WITH {_DEEP}
-SELECT avg(arrayUniq(arrayMap(t -> JSONExtractString(t, 'query'), arrayFilter(
-    t -> splitByChar(':', JSONExtractString(t, 'tool'))[1] IN ('search', 'platform_search', 'competitor_lookup'),
-    JSONExtractArrayRaw(payload, 'tasks'))))) AS searches
-FROM events FINAL
-WHERE event_type = 'newsproof.tool_planned' AND case_id IN deep AND JSONExtractUInt(payload, 'round') = 1"""
 _SEARCHES = """
 SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FINAL WHERE tool_name = 'search'"""
 
@@ -47,7 +41,8 @@ SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FI
 class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
     """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None = no call has a known price.
 
-    ``searches``: those that a provider answered. ``action`` and ``verdict`` are those of the signal; empty without one.
+    ``searches``: those that a provider answered; ``requests``: those that were sent to one, ``billed_requests``: those that
+    it bills, a search at depth advanced for two. ``action`` and ``verdict`` are those of the signal; empty without one.
     """
 
     message: str
@@ -61,15 +56,16 @@ class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     verdict: str
     searches: int
+    requests: int
+    billed_requests: int
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run. ``seconds_by_step``: mean per deep message, rounds summed. ``first_searches``: planned in round one."""
+    """A whole run. ``seconds_by_step``: mean per deep message, rounds summed."""
 
     steps: tuple[StepFigures, ...]
     cases: tuple[CaseMeasure, ...]
     seconds_by_step: dict[str, float]
-    first_searches: float | None
     searches_asked: int
     searches_answered: int
 
@@ -84,13 +80,11 @@ async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
     steps = await read_steps(tables)
     cases = [CaseMeasure(**row) for row in (await tables.query(_CASES)).dicts()]
     seconds = {str(step): float(s) for step, s in (await tables.query(_STEP_SECONDS)).rows}
-    (first,) = (await tables.query(_FIRST_SEARCHES)).rows[0]
     asked, answered = (await tables.query(_SEARCHES)).rows[0]
     return Measured(
         steps=tuple(sorted(steps, key=lambda s: order.get(s.step, len(order)))),
         cases=tuple(cases),
         seconds_by_step=seconds,
-        first_searches=None if first is None or isnan(first) else float(first),
         searches_asked=int(asked),
         searches_answered=int(answered),
     )

@@ -31,6 +31,8 @@ class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[CaseMeasure, ...]
     seconds: float
     searches: int
+    requests: int
+    billed_requests: int
     cost_usd: float
     unpriced_calls: int
     max_cost_usd: float | None
@@ -57,6 +59,8 @@ def report_of(
         cases=run.cases,
         seconds=round(seconds, 2),
         searches=run.searches_answered,
+        requests=sum(c.requests for c in run.cases),
+        billed_requests=sum(c.billed_requests for c in run.cases),
         cost_usd=sum(c.cost_usd or 0.0 for c in run.cases),
         unpriced_calls=sum(c.unpriced_calls for c in run.cases),
         max_cost_usd=max_cost_usd,
@@ -68,12 +72,13 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
     show = _markdown if markdown else _table
     show(
         "Messages",
-        ("message", "path", "searches", "seconds", "calls", "USD", "verdict", "signal"),
+        ("message", "path", "requests", "billed", "seconds", "calls", "USD", "verdict", "signal"),
         [
             (
                 c.message,
                 c.path,
-                c.searches,
+                c.requests,
+                c.billed_requests,
                 f"{c.took_ms / 1000:.2f}",
                 c.calls,
                 _usd(c.cost_usd, c.unpriced_calls),
@@ -103,7 +108,9 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
     )
     of_most = "simulated" if report.max_cost_usd is None else f"of at most {report.max_cost_usd:g}"
     cost = _usd(report.cost_usd, report.unpriced_calls)
-    say_result(f"{cost} USD, {of_most}; {report.searches} searches answered; {report.seconds:g} s")
+    say_result(
+        f"{cost} USD, {of_most}; {report.searches} searches answered, {report.billed_requests} billed requests; {report.seconds:g} s"
+    )
 
 
 def _lines(verdicts: Sequence[Verdict]) -> list[tuple[str, ...]]:

@@ -31,7 +31,7 @@ from newsproof.app.invocation import json_line
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.acceptance.measures import Measured, ended, measured
-from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news
+from newsproof.evaluation.acceptance.messages import MESSAGES, SOURCE, acceptance_news
 from newsproof.evaluation.acceptance.report import AcceptanceReport, print_report, report_of
 from newsproof.evaluation.acceptance.targets import criteria, verdicts
 from newsproof.sdk.client import checked_news
@@ -112,6 +112,9 @@ async def acceptance(settings: Settings, *, max_cost: float | None, as_json: boo
 def _own(settings: Settings) -> dict[str, object]:
     return {
         **FULL_PIPELINE,
+        "trusted_sources": SOURCE,
+        "source_group_max_percent": 100,  # all messages are of one source, on one day
+        "deep_analysis_daily_max_percent": 100,
         "newsproof_data_dir": settings.newsproof_data_dir / DIRECTORY,
         "kafka_bootstrap_servers": None,
         "clickhouse_url": None,

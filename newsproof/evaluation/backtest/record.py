@@ -7,7 +7,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.offline.sample_news import sample_news
+from infra.offline.sample_news import SAMPLE_NEWS, sample_news
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
@@ -46,6 +46,8 @@ async def _recorded(settings: Settings) -> bytes:
             at = settings.model_copy(
                 update={
                     **FULL_PIPELINE,
+                    "trusted_sources": SAMPLE_NEWS,
+                    "search_requests_per_message": 0,
                     "newsproof_mode": "simulated",
                     "scripted_model_url": models.url,
                     "tool_scrape_enabled": True,

@@ -67,6 +67,13 @@ def test_some_types_are_always_searched_for_in_the_first_round(at_plan, decided,
     told.emits_like(ToolPlanned, decided_by="force_search", tools=("search",), route="search", keywords_from="model")
 
 
+@pytest.mark.security
+@pytest.mark.parametrize("kind", ["hack", "regulation", "partnership"])
+def test_for_news_that_nobody_vouches_for_the_model_decides_whether_to_search(at_plan, deep, decided, kind):
+    told = at_plan(replace(deep, trusted_sources=()), event_type=kind).told(decided())
+    told.emits_like(ToolPlanned, decided_by="model", tools=(), route="critique")
+
+
 def test_the_function_call_is_forced_and_names_the_enabled_tools(at_plan, deep):
     call = at_plan(replace(deep, tool_price_enabled=True)).asked
     assert isinstance(call, CallModel) and call.forced_function == "decide_next_tools"

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agents.core.case import fold
 from agents.specification import START, call_of, given, opened, run_case
+from schemas.budget import UNLISTED
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
 from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
@@ -57,6 +58,27 @@ def test_the_kinds_of_a_claim_say_which_share_of_the_days_searches_it_has(deep, 
     assert given(opened(NEWS), event, config=deep).case.claim_kinds == kinds
 
 
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("trusted", "marked", "group", "kinds", "of"),
+    [
+        ((), False, "coindesk", (), UNLISTED),
+        (("test",), False, "coindesk", ("forced",), "test"),
+        ((), True, "coindesk", ("forced",), "coindesk"),
+        ((), True, None, ("forced",), "test"),
+        (None, False, "coindesk", ("forced",), UNLISTED),
+    ],
+)
+def test_only_a_listed_source_has_the_forced_share_and_a_group_of_its_own(
+    deep, triaged, trusted, marked, group, kinds, of
+):
+    opening = opened(NEWS)
+    extra = {"group": group} if group else {}
+    opening = replace(opening, authenticated=marked, news=replace(opening.news, extra=extra))
+    case = given(opening, triaged(event_type="hack"), config=replace(deep, trusted_sources=trusted)).case
+    assert (case.claim_kinds, case.source_group) == (kinds, of), "what unsigned news says of its group is nobody's word"
+
+
 def test_a_case_has_no_kind_of_claim_before_triage_has_read_it(deep):
     assert given(opened(NEWS), config=deep).case.claim_kinds == ()
 
@@ -84,8 +106,9 @@ def test_a_degraded_case_whose_last_call_is_denied_ends_with_the_evidence_that_w
 def test_a_single_pass_that_is_denied_says_that_nothing_was_analysed_deeply(deep, triaged):
     event = given(opened(NEWS), triaged("single_pass"), config=deep).told(DENIED).event
     assert (event.path, event.signal.verdict, event.signal.unchecked_reason) == (
-        "single_pass", "unchecked", "not_planned"
+        "single_pass", "unchecked", "budget"
     )  # fmt: skip
+    assert event.signal.notes.endswith(DENIED.message), "the notes say which limit was reached"
     assert {"not_deep_analysed", "model_skipped:budget", "data_incomplete"} <= set(event.signal.risk_flags)
 
 

@@ -86,6 +86,30 @@ def test_the_gate_follows_type_and_threshold(deep, draft, kind, confidence, rout
     assert gate(certain, PLAIN, 0.0, deep)[0] == route
 
 
+@pytest.mark.security
+@pytest.mark.parametrize("kind", ["hack", "depeg", "liquidation"])
+def test_an_unlisted_source_forces_nothing_but_goes_deep_for_the_same_reasons_as_any_other_news(deep, draft, kind):
+    weak = replace(draft, event_type=kind, confidence=0.1, strength="low")
+    route, why = gate(weak, PLAIN, 0.0, deep, listed=False)
+    assert (route, f"{kind} is forced for listed sources alone" in why) == ("preliminary", True)
+    for reason in ({"confidence": 0.75}, {"strength": "high", "action": "sell"}):
+        assert gate(replace(weak, **reason), PLAIN, 0.0, deep, listed=False)[0] == "deep"
+
+
+@pytest.mark.security
+def test_triage_forces_the_type_for_sources_that_are_listed_and_in_snapshots_of_before_for_all(deep, judged):
+    weak = judged(event_type="hack", confidence=0.1, strength="low")
+    for trusted, marked, route in (
+        ((), False, "preliminary"),
+        (("test",), False, "deep"),
+        ((), True, "deep"),
+        (None, False, "deep"),
+    ):
+        opening = replace(opened(NEWS), authenticated=marked)
+        event = given(opening, config=replace(deep, trusted_sources=trusted)).told(FIRST, weak).event
+        assert event.route == route, event.gate_reason
+
+
 @pytest.mark.parametrize(
     ("changes", "claim", "route", "why"),
     [

@@ -123,7 +123,7 @@ async def test_each_search_of_a_topic_is_a_unit_of_the_day_at_the_price_of_its_d
     async with tavily(fake.results()) as (search, _):
         assert [(search.quota_units(s), search.worst_case_usd(s)) for s in searches] == [(1, Decimal("0.008"))] * 3
         deep = msgspec.structs.replace(searches[1], depth="advanced")
-        assert (search.quota_units(deep), search.worst_case_usd(deep)) == (1, Decimal("0.016"))
+        assert (search.quota_units(deep), search.worst_case_usd(deep)) == (2, Decimal("0.016"))
 
 
 MALFORMED_ITEMS = [

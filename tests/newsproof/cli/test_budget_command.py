@@ -60,7 +60,7 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
         ),
         asked("rumour", "0", units=1, claim_kinds=("doubtful",)),
         asked("other", "0", units=1),
-        asked("a", "1.5", units=1, claim_kinds=("forced",)),
+        asked("a", "1.5", units=1, claim_kinds=("forced",), group="desk"),
         Settled(id="a", usd=Decimal("0.5"), by="left"),
         asked("b", "0.25"),
         asked("c", "0.1", units=1),
@@ -78,6 +78,10 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
     assert (said["today"]["units_granted"], said["today"]["units_left"]) == (1, 0)
     assert said["today"]["units_doubtful"] == {"granted": 0, "limit": 0}
     assert said["today"]["units_forced"] == {"granted": 1, "kept": 1}
+    [(desk, of_desk)] = said["today"]["sources"].items()
+    assert (desk, of_desk["units_granted"], of_desk["units_limit"], Decimal(of_desk["granted_usd"])) == (
+        *("desk", 1, 1), Decimal("0.5")
+    )  # fmt: skip
     assert said["today"]["denied"] == {"units": 1, "units_doubtful": 1, "units_kept": 1, "money": 2}
     assert [alert["kind"] for alert in said["alerts"]] == ["daily_share"]
     assert (said["unsettled"], said["unreadable_records"]) == (1, 1)
@@ -88,6 +92,9 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
         and "2.2500" in text
         and "1/30" in text
         and "money 2, units 1, units_doubtful 1" in text
+    )
+    assert (
+        "The sources of desk: 1 of their 1 tool calls, 0.5000 of their 3.0000 USD, and 0.0000 USD for triage." in text
     )
     assert "0 went to rumoured or planned claims, which may have 0, and 1 to hacks" in text
 
@@ -109,3 +116,4 @@ async def test_the_limits_are_those_of_the_settings_to_the_cent(written_as: str)
     assert (limits.monthly_usd, limits.by) == (Decimal(str(float(written_as))), "left")
     assert (limits.daily_units, limits.triage_reserve_usd, limits.allow_unpriced) == (50, Decimal("3.0"), False)
     assert (limits.doubtful_units, limits.forced_units) == (20, 10)
+    assert (limits.daily_percent, limits.group_percent, limits.unlisted_percent) == (10, 50, 30)

@@ -29,18 +29,19 @@ from tests.newsproof.command import newsproof, processes_in
 SECONDS = {"recall": 0.1, "plan": 1.5, "search": 1.0, "synthesize": 2.0}
 
 
-def case(seconds: float, cost_usd: float | None, *, path: str = "deep", unpriced: int = 0) -> CaseMeasure:
+def case(
+    seconds: float, cost_usd: float | None, *, path: str = "deep", unpriced: int = 0, requests: int = 1, billed: int = 1
+) -> CaseMeasure:
     return CaseMeasure(
         message="m", status="newsproof.signal_synthesized", path=path, took_ms=seconds * 1000, outcome="buy 0.8", calls=5,
         cost_usd=cost_usd, unpriced_calls=unpriced, action="buy", verdict="confirmed", searches=1,
+        requests=requests, billed_requests=billed,
     )  # fmt: skip
 
 
-def run(
-    *cases: CaseMeasure, seconds: dict[str, float] | None = None, searches: float | None = 1.0, answered: int = 20
-) -> Measured:
+def run(*cases: CaseMeasure, seconds: dict[str, float] | None = None, answered: int = 20) -> Measured:
     return Measured(
-        steps=(), cases=cases, seconds_by_step=SECONDS if seconds is None else seconds, first_searches=searches,
+        steps=(), cases=cases, seconds_by_step=SECONDS if seconds is None else seconds,
         searches_asked=20, searches_answered=answered,
     )  # fmt: skip
 
@@ -66,7 +67,8 @@ def test_a_run_within_every_limit_meets_every_target() -> None:
         (run(case(8.0, 0.01)), "mean latency"),
         (run(case(5.0, 0.01), seconds={**SECONDS, "recall": 1.0}), "mean recall"),
         (run(case(5.0, 0.01), seconds={k: v for k, v in SECONDS.items() if k != "plan"}), "mean plan"),
-        (run(case(5.0, 0.01), searches=1.1), "searches, first round"),
+        (run(case(5.0, 0.01), case(5.0, 0.01, billed=3)), "search requests"),
+        (run(case(5.0, 0.01, requests=3, billed=0)), "search requests"),
         (run(case(5.0, 0.01), answered=19), "search success"),
     ],
 )
@@ -75,10 +77,16 @@ def test_each_target_is_missed_by_its_own_figure_alone(measured: Measured, targe
 
 
 def test_a_run_without_a_deep_message_meets_no_target_of_deep_messages() -> None:
-    assert missed(run(case(5.0, 0.01, path="preliminary"), seconds={}, searches=None))[:2] == [
+    assert missed(run(case(5.0, 0.01, path="preliminary"), seconds={}))[:2] == [
         "mean cost",
         "mean latency",
     ]
+
+
+def test_requests_to_free_providers_count_only_where_none_is_billed() -> None:
+    told = run(case(5.0, 0.01, requests=4, billed=1), case(5.0, 0.01, requests=2, billed=2))
+    free = next(v for v in verdicts(told) if v.target == "search requests")
+    assert (free.met, free.measured, free.note) == (True, 1.5, "billed; 6 sent, 1 message with more than one")
 
 
 def all_messages(**changed: dict[str, object]) -> Measured:
@@ -158,7 +166,7 @@ def test_a_run_without_a_key_measures_every_message_and_says_that_it_is_simulate
         assert steps[name]["input_tokens"] > 0 and steps[name]["cost_usd"] > 0 and steps[name]["p95_ms"] > 0
     assert {t["target"] for t in report["targets"]} == {
         *("mean cost", "mean latency", "mean recall", "mean plan", "mean search", "mean synthesize"),
-        *("searches, first round", "search success"),
+        *("search requests", "search success"),
     }
     assert [c["met"] for c in report["criteria"]] == [True] * 3, report["criteria"]
     assert processes_in(tmp_path) == []
@@ -217,6 +225,7 @@ async def test_a_live_run_costs_no_more_than_it_may(tmp_path: Path) -> None:
     assert report["mode"].startswith("live") and (report["messages"], report["failed"]) == (16, 0)
     assert billed == 6, "0.05 USD are room for six searches of 0.008 USD"
     assert report["cost_usd"] == pytest.approx(0.008 * billed)
+    assert report["billed_requests"] == report["requests"] == billed
     assert (report["searches"], report["max_cost_usd"], report["unpriced_calls"]) == (billed, 0.05, 0)
     assert processes_in(tmp_path) == []
 
@@ -225,6 +234,7 @@ async def test_a_live_run_costs_no_more_than_it_may(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_live_run_with_money_enough_says_whether_each_criterion_holds(tmp_path: Path) -> None:
     report, billed, _ = await live_run(tmp_path, "1")
+    assert report["billed_requests"] == billed
     assert report["cost_usd"] == pytest.approx(0.008 * billed)
     assert [c["met"] for c in report["criteria"]] == [True] * 3, report["criteria"]
 

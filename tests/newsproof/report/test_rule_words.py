@@ -36,11 +36,12 @@ ENGLISH = re.compile(r"[A-Za-z]{2,}")
 def test_every_reason_of_the_gate_is_told_in_chinese() -> None:
     configs: list[Snapshot] = [Snapshot(), Snapshot(deep_analysis_tools_enabled=True, phase1_rollout_percentage=0.5)]
     kinds, how, by = get_args(EventType), get_args(Modality), get_args(Attribution)
-    for kind, modality, attribution, action, bucket, config in product(
-        kinds, how, by, ("buy", "observe"), (0.0, 0.9999), configs
+    for kind, modality, attribution, action, bucket, config, listed in product(
+        kinds, how, by, ("buy", "observe"), (0.0, 0.9999), configs, (True, False)
     ):
         draft = replace(DRAFT, event_type=kind, action=action)
-        _, why = gate(draft, StatedClaim(modality=modality, attribution=attribution), bucket, config)
+        claim = StatedClaim(modality=modality, attribution=attribution)
+        _, why = gate(draft, claim, bucket, config, listed=listed)
         said = rule_words(why)
         assert said.en == why
         assert ENGLISH.search(said.zh) is None, why

@@ -40,6 +40,9 @@ def limits_of(
     unpriced: bool = False,
     doubtful: int = 100,
     forced: int = 0,
+    daily: int = 100,
+    group: int = 100,
+    unlisted: int = 100,
 ) -> LimitsSet:
     """Limits as a worker's settings give them."""
     return LimitsSet(
@@ -49,6 +52,9 @@ def limits_of(
         allow_unpriced=unpriced,
         doubtful_percent=doubtful,
         forced_percent=forced,
+        daily_percent=daily,
+        group_percent=group,
+        unlisted_percent=unlisted,
         by="0",
     )
 
@@ -60,10 +66,13 @@ def search(query: str = "q") -> Search:
     return Search(provider="simulated", query=query, max_results=5, as_of=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-async def granted_of(ledger: BudgetLedger, effects: list[Effect], port: Simulated, *kinds: ClaimKind) -> list[Any]:
-    """Ask for all of them at once, for claims of these kinds."""
+async def granted_of(
+    ledger: BudgetLedger, effects: list[Effect], port: Simulated, *kinds: ClaimKind, group: str = ""
+) -> list[Any]:
+    """Ask for all of them at once, for claims of these kinds from sources of this group."""
     asked = (
-        ledger.reserve(e, port, case_id=f"case-{n}", head_id="head", claim_kinds=kinds) for n, e in enumerate(effects)
+        ledger.reserve(e, port, case_id=f"case-{n}", head_id="head", claim_kinds=kinds, source_group=group)
+        for n, e in enumerate(effects)
     )
     return list(await asyncio.gather(*asked))
 

@@ -24,10 +24,11 @@ from infra.ports import Ports
 from infra.settings import Settings
 from lab.bench.graph import plain_registry
 from lab.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
-from newsproof.app.composition import FULL_PIPELINE, snapshot_of
+from newsproof.app.composition import FULL_PIPELINE, limits_of_settings, snapshot_of
 from schemas import events as ev
-from schemas.budget import LimitsSet, Reserved, Settled, encode, usd_of
+from schemas.budget import UNLISTED, LimitsSet, Reserved, Settled, encode, usd_of
 from schemas.calls import Call
+from schemas.config import Snapshot
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
 from schemas.record_codec import NewerRecordError
@@ -103,6 +104,31 @@ async def test_four_workers_that_race_for_the_share_of_doubtful_claims_get_exact
     assert granted == [8, 8, 4]
     audit = await budget_overshoot(world.address, world.topics)
     assert (audit.granted, audit.overshoot) == (20, 0)
+
+
+async def test_four_workers_that_race_for_the_shares_of_sources_get_exactly_those(world: World) -> None:
+    async with AsyncExitStack() as stack:
+        limits = limits_of(usd="0.2", units=40, group=50, unlisted=30, daily=50)
+        four = [await stack.enter_async_context(ledger(world, limits)) for _ in range(4)]
+        granted = []
+        for group in (UNLISTED, "coindesk", "theblock"):
+            got = await asyncio.gather(*(granted_of(each, [search()] * 10, METERED, group=group) for each in four))
+            granted.append(sum(isinstance(g, Grant) for each in got for g in each))
+    assert granted == [12, 20, 8]
+    audit = await budget_overshoot(world.address, world.topics)
+    assert (audit.granted, audit.overshoot) == (40, 0)
+
+
+async def test_the_audit_counts_money_that_a_rule_without_shares_would_have_granted(world: World) -> None:
+    sums, audit, state = _Sums(), BudgetAudit(days={}, months={}), BudgetState()
+    state.fold(0, 0, limits_of(usd="10", daily=10, group=50, unlisted=30))
+    for n in range(3):
+        _granted(audit, sums, state, replace(rumour(n), usd=Decimal("0.2"), group=UNLISTED, claim_kinds=()))
+    assert audit.overshoot_usd == Decimal("0.3"), "0.60 USD of the 0.30 that a day has for them"
+    audit = BudgetAudit(days={}, months={})
+    for n in range(3, 6):
+        _granted(audit, sums, state, replace(rumour(n), usd=Decimal("0.2"), group="", claim_kinds=()))
+    assert audit.overshoot_usd == Decimal("0.2"), "1.20 USD of the 1 that a day may cost"
 
 
 async def test_the_audit_counts_a_share_that_a_rule_without_shares_would_have_passed(world: World) -> None:
@@ -250,14 +276,14 @@ async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world
 
 async def test_a_record_of_newer_code_stops_the_worker_rather_than_let_it_decide_otherwise(world: World) -> None:
     async with ledger(world) as reader:
-        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":4}'
+        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":5}'
         await world.producer.send_and_wait(world.topics.budget, value, partition=0)
         await world.until(lambda: reader.ending.over)
     assert "deploy it before its writers" in str(reader.ending.error)
 
 
 async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_start(world: World) -> None:
-    value = b'{"type":"newsproof.budget_dreamt","version":4}'
+    value = b'{"type":"newsproof.budget_dreamt","version":5}'
     await world.producer.send_and_wait(world.topics.budget, value, partition=0)
     with pytest.raises(NewerRecordError, match="deploy"):
         async with ledger(world):
@@ -356,9 +382,14 @@ def denials(story: list[CaseEvent]) -> list[Call]:
     return [c for e in story for c in e.calls if c.error == "budget"]
 
 
+def deep_snapshot(*trusted: str) -> Snapshot:
+    at = Settings(_env_file=None, newsproof_mode="offline", trusted_sources=",".join(trusted), **FULL_PIPELINE)  # type: ignore[arg-type]
+    return replace(snapshot_of(at), retry_base_seconds=0.05)
+
+
 async def judged(world: World, limits: LimitsSet, *, priced: bool) -> tuple[list[CaseEvent], ev.SignalSynthesized]:
     """Run one piece of news through the whole graph; return its story and its end."""
-    snapshot = replace(snapshot_of(Settings(newsproof_mode="offline", **FULL_PIPELINE)), retry_base_seconds=0.05)  # type: ignore[arg-type]
+    snapshot = deep_snapshot("wire")
     spending = BudgetLedger(world.address, world.topics, limits, Ending(), Wake())
     async with world.working(verification(), ports=offline_ports(priced=priced), snapshot=snapshot, spending=spending):
         await world.publish(news("hack", text=HACK, language="en"))
@@ -387,6 +418,31 @@ async def test_with_units_the_same_case_searches_and_has_no_such_flag(world: Wor
     assert not [f for f in end.signal.risk_flags if "budget" in f]
     [today] = (await read_budget(world.address, world.topics)).days.values()
     assert today.units_forced == today.units > 0, "a hack may use what is kept for hacks"
+
+
+@pytest.mark.security
+async def test_a_listed_hack_is_searched_while_fake_hacks_from_fresh_sources_have_used_their_share(
+    world: World,
+) -> None:
+    limits = limits_of_settings(Settings(_env_file=None))  # type: ignore[call-arg]
+    spending = BudgetLedger(world.address, world.topics, limits, Ending(), Wake())
+    fakes = [
+        news(f"fake-{n}", source=f"fresh-{n}", text=HACK.replace("XXX", f"XXX{n}"), language="en") for n in range(30)
+    ]
+    ports = offline_ports(priced=False)
+    async with world.working(verification(), ports=ports, snapshot=deep_snapshot("desk"), spending=spending):
+        await world.publish(*fakes)
+        await world.until_closed(30, within_s=60)
+        await world.publish(news("true", source="desk", text=HACK.replace("XXX", "Euler"), language="en"))
+        await world.until_closed(31, within_s=60)
+    ends = [e for e in (f.event for f in await world.journal()) if isinstance(e, ev.SignalSynthesized)]
+    [listed] = [e.signal for e in ends if e.signal.news_source == "desk"]
+    assert not [f for f in listed.risk_flags if "budget" in f] and listed.unchecked_reason is None
+    refused = [e.signal for e in ends if e.signal.unchecked_reason == "budget"]
+    assert len(refused) >= 15 and {s.verdict for s in refused} == {"unchecked"}
+    assert all("used their 15 of the 50 tool calls" in s.notes and "wait for 00:00 UTC" in s.notes for s in refused)
+    [today] = (await read_budget(world.address, world.topics)).days.values()
+    assert (today.group(UNLISTED).units, today.units_forced) == (15, today.group("desk").units)
 
 
 async def test_without_money_triage_still_runs_and_the_case_degrades_and_says_so(world: World) -> None:

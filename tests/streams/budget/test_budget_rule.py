@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.budget import BudgetRecord, LimitsSet, Reserved, Settled, nano_usd, usd_of
+from infra.settings import Settings
+from newsproof.app.composition import limits_of_settings
+from schemas.budget import UNLISTED, BudgetRecord, LimitsSet, Reserved, Settled, nano_usd, usd_of
 from streams.budget.rule import REMEMBERED_OFFSETS, BudgetState
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -26,6 +28,9 @@ def limits(
     doubtful: int = 100,
     forced: int = 0,
     investigation: int = 100,
+    daily: int = 100,
+    group: int = 100,
+    unlisted: int = 100,
 ) -> LimitsSet:
     return LimitsSet(
         monthly_usd=Decimal(usd),
@@ -35,14 +40,19 @@ def limits(
         doubtful_percent=doubtful,
         forced_percent=forced,
         investigation_percent=investigation,
+        daily_percent=daily,
+        group_percent=group,
+        unlisted_percent=unlisted,
         by="0",
     )
 
 
-def asked(id: str, usd: str | None = "0", *, units: int = 0, triage: bool = False, kinds: Any = ()) -> Reserved:
+def asked(
+    id: str, usd: str | None = "0", *, units: int = 0, triage: bool = False, kinds: Any = (), group: str = ""
+) -> Reserved:
     return Reserved(
         id=id, effect="search", provider="p", usd=None if usd is None else Decimal(usd), units=units, for_triage=triage,
-        case_id="c", head_id="h", claim_kinds=kinds,
+        case_id="c", head_id="h", claim_kinds=kinds, group=group,
     )  # fmt: skip
 
 
@@ -83,10 +93,23 @@ def test_tool_calls_are_granted_up_to_the_daily_limit_and_the_denial_names_it() 
 DOUBTFUL, FORCED, BOTH = ("doubtful",), ("forced",), ("doubtful", "forced")
 
 
-def granted(log: Log, kinds: Any, calls: int) -> int:
+def granted(log: Log, kinds: Any, calls: int, *, group: str = "") -> int:
     """Ask for this many searches of such claims; return how many were granted."""
     first = len(log.records)
-    return [log.add(asked(f"{first + n}", units=1, kinds=kinds)) for n in range(calls)].count("")
+    return [log.add(asked(f"{first + n}", units=1, kinds=kinds, group=group)) for n in range(calls)].count("")
+
+
+def as_shipped(**changed: Any) -> LimitsSet:
+    """The limits that the settings give where nobody changed them."""
+    return limits_of_settings(Settings(_env_file=None, **changed))
+
+
+OF_BEFORE = {
+    "deep_analysis_daily_max_percent": 100,
+    "source_group_max_percent": 100,
+    "unlisted_sources_max_percent": 100,
+}
+"""The settings that share nothing out among sources, as it was before."""
 
 
 def test_doubtful_claims_get_exactly_two_fifths_of_the_day_and_others_go_on() -> None:
@@ -147,6 +170,94 @@ def test_shares_are_rounded_down_so_one_unit_a_day_serves_any_claim_but_a_doubtf
     assert granted(Log(limits(units=1, doubtful=40, forced=20)), (), 2) == 1
     assert granted(Log(limits(units=2, doubtful=40, forced=20)), DOUBTFUL, 2) == 0
     assert granted(Log(limits(units=3, doubtful=40, forced=20)), DOUBTFUL, 2) == 1
+
+
+@pytest.mark.security
+def test_a_flood_from_sources_that_nobody_listed_leaves_the_day_to_those_that_are() -> None:
+    before = Log(as_shipped(**OF_BEFORE))
+    granted(before, FORCED, 96, group=UNLISTED)
+    assert granted(before, FORCED, 6, group="coindesk") == 0, "16 fake hacks of six searches had the whole day"
+    log = Log(as_shipped())
+    assert granted(log, (), 96, group=UNLISTED) == 15
+    denied = log.add(asked("one-more", units=1, group=UNLISTED))
+    assert denied is not None and "together used their 15 of the 50 tool calls of 2026-03-10 (UTC)" in denied
+    assert "wait for 00:00 UTC" in denied and "TRUSTED_SOURCES" in denied and "UNLISTED_SOURCES_MAX_PERCENT" in denied
+    assert granted(log, FORCED, 96, group="coindesk") == 25, "the flood took nothing of its share"
+    assert "sources of coindesk have used their 25" in (log.add(asked("c", units=1, group="coindesk")) or "")
+    assert granted(log, FORCED, 96, group="theblock") == 10, "and one listed source leaves the rest to the others"
+    assert log.add(asked("tomorrow", units=1, group=UNLISTED), NOON + timedelta(days=1)) == ""
+
+
+DEEP_USD, TRIAGE_USD = "0.0115", "0.0005"
+
+
+def flood(log: Log, items: int, at: datetime, group: str = UNLISTED) -> tuple[int, int]:
+    """Triage and analyse so many items within a day; return how many of each were paid. Each costs what it may."""
+    first, done = len(log.records), [0, 0]
+    for n in range(items):
+        for which, usd in enumerate((TRIAGE_USD, DEEP_USD)):
+            id = f"{first}-{n}-{which}"
+            if not log.add(asked(id, usd, triage=not which, group=group), at + timedelta(seconds=n)):
+                log.add(paid(id, usd))
+                done[which] += 1
+    return done[0], done[1]
+
+
+@pytest.mark.security
+def test_2600_items_of_unlisted_sources_cost_a_day_its_share_and_not_the_month() -> None:
+    before = Log(as_shipped(**OF_BEFORE))
+    assert flood(before, 2600, NOON) == (2600, 2500)
+    assert before.left()[0] < nano_usd(Decimal(DEEP_USD)), "nothing could be analysed for the rest of the month"
+    log = Log(as_shipped())
+    assert flood(log, 2600, NOON) == (1800, 78), "0.90 USD of analyses, and 0.90 USD of triage"
+    assert log.left()[:2] == (Decimal("28.203"), Decimal(3))
+    assert "used their 0.9 USD of 2026-03-10 (UTC): wait for 00:00 UTC" in (
+        log.add(asked("more", DEEP_USD, group=UNLISTED)) or ""
+    )
+    assert flood(log, 100, NOON, "coindesk") == (100, 100), "whoever is listed goes on"
+
+
+@pytest.mark.security
+def test_a_flood_of_weeks_leaves_the_listed_their_part_of_the_month_and_the_whole_reserve_for_triage() -> None:
+    log = Log(as_shipped())
+    start = datetime(2026, 3, 1, 0, tzinfo=UTC)
+    done = [flood(log, 2000, start + timedelta(days=day)) for day in range(30)]
+    usd = [sum(n) * Decimal(each) for n, each in zip(zip(*done, strict=True), (TRIAGE_USD, DEEP_USD), strict=True)]
+    assert all(Decimal("8.9") < each <= 9 for each in usd), usd
+    month, reserve, _ = log.left()
+    assert (month >= 12, reserve) == (True, Decimal(3))
+    denied = log.add(asked("more", DEEP_USD, group=UNLISTED))
+    assert denied is not None and "9 USD of 2026-03 (UTC): wait for the next month" in denied
+
+
+def test_a_day_costs_at_most_its_part_of_the_month_but_triage_of_the_listed_goes_on() -> None:
+    log = Log(limits("30", daily=10))
+    assert [log.add(asked(str(n), "1")) for n in range(4)][:3] == ["", "", ""]
+    denied = log.add(asked("over", "0.5"))
+    assert denied is not None and "more than is left of the 3 USD of 2026-03-10 (UTC): wait for 00:00 UTC" in denied
+    assert "DEEP_ANALYSIS_DAILY_MAX_PERCENT" in denied and log.state.books()[0].denied == {"money_day": 2}
+    assert log.add(asked("triage", "0.5", triage=True, group="coindesk")) == ""
+    log.add(paid("0", "0.1"))
+    assert log.add(asked("again", "0.4")) == "", "a settlement gives the day its rest back, less what triage took"
+    assert log.add(asked("over-again", "0.1")), "the day is full"
+    assert log.add(asked("next", "3"), NOON + timedelta(days=1)) == ""
+
+
+def test_triage_of_unlisted_sources_gets_nothing_of_the_reserve() -> None:
+    log = Log(limits("1", reserve="1", unlisted=50))
+    assert log.add(asked("spent", "1")) == ""
+    assert "triage's reserve" not in (log.add(asked("flood", "0.1", triage=True, group=UNLISTED)) or "triage's reserve")
+    assert log.add(asked("listed", "0.1", triage=True, group="coindesk")) == ""
+    assert log.left()[1] == Decimal("0.9")
+
+
+def test_a_call_of_a_group_that_was_not_made_gives_its_share_back() -> None:
+    log = Log(limits("10", units=4, group=50, unlisted=50))
+    for group in ("coindesk", UNLISTED):
+        assert [log.add(asked(f"{group}-{n}", "1", units=1, group=group)) for n in range(3)][:2] == ["", ""]
+        log.add(paid(f"{group}-0", None, unused=True))
+        assert log.add(asked(f"{group}-again", "1", units=1, group=group)) == ""
+        assert log.add(asked(f"{group}-more", "1", units=1, group=group))
 
 
 def test_money_has_no_shares() -> None:
@@ -342,21 +453,25 @@ def test_news_waits_when_no_triage_can_be_paid_and_says_until_when() -> None:
 
 AMOUNTS = st.decimals(min_value=0, max_value=5, places=3)
 IDS = st.integers(0, 25).map(str)
+PERCENT = st.sampled_from([0, 10, 33, 50, 100, 100])
 RECORDS = st.one_of(
     st.builds(
-        lambda i, usd, units, triage, kinds: Reserved(
+        lambda i, usd, units, triage, kinds, group: Reserved(
             id=i, effect="search", provider="p", usd=usd, units=units, for_triage=triage, case_id="c", head_id="h",
-            claim_kinds=kinds,
+            claim_kinds=kinds, group=group,
         ),
         IDS, st.none() | AMOUNTS, st.integers(0, 2), st.booleans(), st.sampled_from([(), DOUBTFUL, FORCED, BOTH]),
+        st.sampled_from(["", "a", "b", UNLISTED]),
     ),
     st.builds(lambda i, usd, unused: Settled(id=i, usd=usd, by="0", unused=unused), IDS, st.none() | AMOUNTS, st.booleans()),
     st.builds(
-        lambda usd, reserve, units, free, doubtful, forced: LimitsSet(
+        lambda usd, reserve, units, free, doubtful, forced, daily, group, unlisted: LimitsSet(
             monthly_usd=usd, triage_reserve_usd=reserve, daily_units=units, allow_unpriced=free, by="0",
-            doubtful_percent=doubtful, forced_percent=forced,
+            doubtful_percent=doubtful, forced_percent=forced, daily_percent=daily, group_percent=group,
+            unlisted_percent=unlisted,
         ),
         st.decimals(min_value=0, max_value=20, places=2), AMOUNTS, st.integers(0, 8), st.booleans(), st.integers(0, 100), st.integers(0, 100),
+        *[PERCENT] * 3,
     ),
 )  # fmt: skip
 STEPS_MS = st.integers(-3_600_000, 40 * 24 * 3600 * 1000)
@@ -371,6 +486,21 @@ class PlainBooks:
 
     def total(self, month: str, *, triage_too: bool) -> int:
         return sum(int(g[3]) for g in self.granted.values() if g[1] == month and (triage_too or not g[4]))  # type: ignore[call-overload]
+
+    def sum(
+        self,
+        what: int,
+        *,
+        day: str = "",
+        month: str = "",
+        group: str | None = None,
+        triage: bool | None = None,
+        pot: str = "",
+    ) -> int:
+        """Add up a column: 2 the units, 3 the nano-USD, of the grants that are like this."""
+        wanted = {0: day or None, 1: month or None, 4: triage, 6: group, 7: pot or None}
+        alike = [g for g in self.granted.values() if all(w is None or g[n] == w for n, w in wanted.items())]  # type: ignore[index]
+        return sum(int(g[what]) for g in alike)  # type: ignore[index]
 
     def units(self, day: str, of: Callable[[Any], bool] = lambda kinds: True) -> int:
         return sum(int(g[2]) for g in self.granted.values() if g[0] == day and of(g[5]))  # type: ignore[call-overload]
@@ -403,7 +533,12 @@ def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
             assert record.id not in plain.granted, "no id is granted twice"
             nano = 0 if record.usd is None else nano_usd(record.usd)
             kinds = record.claim_kinds
-            plain.granted[record.id] = [f"{at:%Y-%m-%d}", f"{at:%Y-%m}", record.units, nano, record.for_triage, kinds]
+            group = record.group
+            plain.granted[record.id] = [
+                *(f"{at:%Y-%m-%d}", f"{at:%Y-%m}", record.units, nano, record.for_triage, kinds, group),
+                state.held[record.id].pot,
+            ]
+            percent = current.unlisted_percent if group == UNLISTED else current.group_percent if group else 100
             if record.units:
                 day, most = f"{at:%Y-%m-%d}", current.daily_units
                 assert plain.units(day) <= most
@@ -411,10 +546,19 @@ def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
                 assert "doubtful" not in kinds or 100 * doubtful <= most * current.doubtful_percent
                 kept = most - plain.units(day, lambda kinds: "forced" not in kinds)
                 assert "forced" in kinds or 100 * (kept + 1) > most * current.forced_percent
+                assert not group or 100 * plain.sum(2, day=day, group=group) <= most * percent
             if nano:
                 month, general = f"{at:%Y-%m}", nano_usd(current.monthly_usd)
                 assert record.for_triage or plain.total(month, triage_too=False) <= general
                 assert plain.total(month, triage_too=True) <= general + nano_usd(current.triage_reserve_usd)
+                day, most = f"{at:%Y-%m-%d}", general * current.daily_percent
+                assert record.for_triage or 100 * plain.sum(3, day=day, pot="general") <= most
+                alike = {"group": group, "triage": record.for_triage}
+                if (group and not record.for_triage) or (group == UNLISTED and percent < 100):
+                    assert 10_000 * plain.sum(3, day=day, **alike) <= most * percent
+                if group == UNLISTED and percent < 100:
+                    assert 100 * plain.sum(3, month=month, **alike) <= general * percent
+                    assert state.held[record.id].pot == "general", "the reserve is not for them"
     again = BudgetState()
     assert [again.fold(*entry) for entry in log] == decisions
     assert (again.days, again.months, again.held, again.alerts) == (state.days, state.months, state.held, state.alerts)

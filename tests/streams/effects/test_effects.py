@@ -70,7 +70,14 @@ class Books:
         self.settled: dict[str, Call] = {}
 
     async def reserve(
-        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+        self,
+        effect: Effect,
+        port: Port,
+        *,
+        case_id: str,
+        head_id: str,
+        claim_kinds: tuple[ClaimKind, ...] = (),
+        source_group: str = "",
     ) -> Grant | Failure | None:
         if port.provider == self.denies or self.denies in claim_kinds:
             return Failure(kind="budget", message="the month is spent", retryable=False)
