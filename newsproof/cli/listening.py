@@ -242,6 +242,10 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
         f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: from publication to receipt, median. All is of the newest record in "
         "the log; /metrics of a listener has it live."
     )
+    _print_identity(settings, rows)
+
+
+def _print_identity(settings: Settings, rows: Iterable[ListedSource]) -> None:
     for r in rows:
         if r.unmarked:
             say_result(
