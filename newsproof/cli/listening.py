@@ -238,6 +238,10 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
         ],
         right=("lag s", "new", "edits"),
     )
+    _print_below(settings, rows)
+
+
+def _print_below(settings: Settings, rows: list[ListedSource]) -> None:
     say_result(
         f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: from publication to receipt, median. All is of the newest record in "
         "the log; /metrics of a listener has it live."

@@ -645,6 +645,7 @@ export default {
   "term.bad_value": "值有误",
   "term.damaged": "已损坏",
   "term.foreign_signal": "不是本系统的信号",
+  "term.unmarked_source": "冒用列表信源",
   "term.future_date": "日期在未来",
   "term.missing_field": "缺少字段",
   "term.no_upcast": "无法升级到当前版本",
