@@ -56,7 +56,9 @@ _NOT_THIS = re.compile(
 )
 """A word that rejects the figure after it. What was taken “from Kraken, $3 million in all” is not rejected."""
 _WORTH_BEFORE = re.compile(r"(?:\bvalu(?:ed|ation|ing)\b|\bmarket cap|\btvl\b|估值|市值|锁仓)[^.,;。\d]{0,14}[$€£¥]?$")
-_WORTH_AFTER = re.compile(r"\s?(?:的?(?:估值|市值)|(?:pre-money |post-money )?valuation\b|(?:in )?market cap|(?:in |of )?tvl\b)")
+_WORTH_AFTER = re.compile(
+    r"\s?(?:的?(?:估值|市值)|(?:pre-money |post-money )?valuation\b|(?:in )?market cap|(?:in |of )?tvl\b)"
+)
 """What something is worth is another quantity than what was paid, raised or lost."""
 _TO = re.compile(r"\s?(-|to|至|到|and)\s?")
 _SIGNS = {"$": "usd", "€": "€", "£": "£", "¥": "¥", "₩": "krw", "₿": "btc", "₹": "₹"}
