@@ -206,12 +206,19 @@ def evidence_of(case: Case, heard: Sequence[Heard]) -> tuple[SignalEvidence, ...
             independent=h.reference.independent,
             published_at=h.reference.published_at,
             quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
-            figure=h.figures[0] if h.figures else None,
-            claimed=h.figures[1] if h.figures else None,
+            figure=figure,
+            claimed=claimed,
             speaker=speaker,
         )
         for h, speaker in zip(heard, speakers, strict=True)
+        for figure, claimed in [_figures(h)]
     )
+
+
+def _figures(heard: Heard) -> tuple[float, float] | tuple[None, None]:
+    # Signals of cases that critique version 3 read have no figures, and are decided again as they were.
+    by_slots = heard.said is not None and heard.said.says is not None
+    return heard.figures if by_slots and heard.figures else (None, None)
 
 
 def _made_with(case: Case, replies: Replies) -> tuple[tuple[PromptUse, ...], str | None]:

@@ -50,6 +50,16 @@ _AT_MOST = re.compile(
     r"(?:\b(?:up to|at most|less than|under|below|no more than|a maximum of)|至多|最多|不超过?|不足|低于|不到)\s?(?:about |约)?(?:us|hk)?[$€£¥]?\s?$"
 )
 _OR_MORE = re.compile(r"\s?(?:以上|を?超(?!\s?\d)|[多余]|\+|or more\b|plus\b|이상)")
+_NOT_THIS = re.compile(
+    r"(?:\b(?:not|rather than|instead of)\b[^.,;:\d]{0,14}|\b(?:previously|earlier|initially|from)\s(?:about |around |the |a )*"
+    r"|(?:而非|而不是|并非|不是|此前|之前|原先|最初|误[报写作称])[^,。;\d]{0,8})$"
+)
+"""A word that rejects the figure after it. What was taken “from Kraken, $3 million in all” is not rejected."""
+_WORTH_BEFORE = re.compile(r"(?:\bvalu(?:ed|ation|ing)\b|\bmarket cap|\btvl\b|估值|市值|锁仓)[^.,;。\d]{0,14}[$€£¥]?$")
+_WORTH_AFTER = re.compile(
+    r"\s?(?:的?(?:估值|市值)|(?:pre-money |post-money )?valuation\b|(?:in )?market cap|(?:in |of )?tvl\b)"
+)
+"""What something is worth is another quantity than what was paid, raised or lost."""
 _TO = re.compile(r"\s?(-|to|至|到|and)\s?")
 _SIGNS = {"$": "usd", "€": "€", "£": "£", "¥": "¥", "₩": "krw", "₿": "btc", "₹": "₹"}
 _OTHER_DOLLAR = re.compile(r"(?<![a-z])(?:hk|nt|a|c|s|r)$")
@@ -191,7 +201,11 @@ class Amounts:
                 or (plain and (value < _PLAIN_FROM or int(value) in _YEARS))
             ):
                 continue
-            (wrong if _rejected(text, match.start()) else given).add(value)
+            before = text[max(0, match.start() - _REACH) : match.start()]
+            set_aside = list(_NOT.finditer(before))
+            # “not 500,000 but 401,000”: the rejecting word applies only to the next amount.
+            aside = bool(set_aside) and not any(c.isdigit() for c in before[set_aside[-1].end() :])
+            (wrong if aside else given).add(value)
         self.given, self.wrong = frozenset(given), frozenset(wrong)
 
     @property
@@ -252,10 +266,12 @@ def figures(text: str) -> tuple[Figure, ...]:
         is_year = value in _YEARS and "," not in match["number"]
         large = match["scale"] is not None or (value >= _PLAIN_FROM and not is_year)
         unit, end = _unit(plain, start, at, large=large)
-        if not isfinite(value) or value <= 0 or _rejected(plain, start):
+        before, after = plain[max(0, start - _REACH) : start], plain[end : end + _REACH]
+        if not isfinite(value) or value <= 0 or _NOT_THIS.search(before):
             continue
-        before = plain[max(0, start - _REACH) : start]
-        figure = _bounded(value, unit, before, plain[end : end + 8])
+        if unit and (_WORTH_BEFORE.search(before) or _WORTH_AFTER.match(after)):
+            unit = f"{unit} of value"
+        figure = _bounded(value, unit, before, after)
         if found and (join := _TO.fullmatch(plain, found[-1][1], start)) is not None:
             first, _ = found[-1]
             between = join[1] != "and" or "between" in plain[max(0, start - 2 * _REACH) : start]
@@ -327,13 +343,6 @@ def _unit(text: str, start: int, end: int, *, large: bool) -> tuple[str, int]:
         return _SIGNS[sign], end
     noun = _NOUN.match(text, end) if large else None
     return ("", end) if noun is None or noun[1] in _NO_UNIT else (noun[1].removesuffix("s"), noun.end())
-
-
-def _rejected(text: str, start: int) -> bool:
-    before = text[max(0, start - _REACH) : start]
-    set_aside = list(_NOT.finditer(before))
-    # “not 500,000 but 401,000”: the rejecting word applies only to the next amount.
-    return bool(set_aside) and not any(c.isdigit() for c in before[set_aside[-1].end() :])
 
 
 def _digits(text: str) -> str:

@@ -225,7 +225,8 @@ def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadS
         return "unrelated"
     if not quoted or (said.stance == "hedges" and left == "denies"):
         return left
-    if said.stance == "supports" and not said.same_event:
+    # A denial of another event denies nothing of this one.
+    if said.stance in {"supports", "denies"} and not said.same_event:
         return "unrelated"
     return "hedges" if said.stance == "supports" and said.amount == "differs" else said.stance
 

@@ -139,6 +139,12 @@ def test_a_number_without_a_unit_or_a_rejected_one_is_no_figure(text):
         ("$40M", "12,000 ETH", False),
         ("$40M", "12,000 ETH worth $41M", False),
         ("130 BTC for $12M", "$12.1M of bitcoin", False),
+        ("raises $50M", "closed its round at a $2 billion valuation", False),
+        ("融资5000万美元", "本轮估值20亿美元", False),
+        ("valued at $50 billion", "valued at $5 billion", True),
+        ("$300M", "taken from Kraken, $3 million in all", True),
+        ("$300M", "up from $3 million", False),
+        ("$3M", "$3 million and not the reported $300 million", False),
         ("130 BTC for $12M", "130 bitcoins for $90M", False),
     ],
 )

@@ -16,6 +16,7 @@ from agents.evidence import Claim, assess
 from agents.evidence.passages import PASSAGE
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import by_slots, hear, judge_evidence, stance_by_slots
+from agents.signal import evidence_of
 from schemas.evidence import PageSays, PageStance, SearchReference, SearchResult, Slot
 from tests.agents.evidence.test_witnesses import HACK, NOW, SNAPSHOT, heard, judge, official, press, says
 
@@ -230,3 +231,13 @@ def test_a_correction_at_the_foot_is_shown_to_the_critic_and_bars_support_by_wor
 def test_a_page_with_a_correction_supports_where_a_critic_has_read_it() -> None:
     page = official(1, f"Correction: an earlier version misnamed a founder.\n…\n{BODY}")
     assert heard(page, slots(page, quote=BODY.strip()))[0] == "supports"
+
+
+def test_a_signals_evidence_keeps_both_figures_where_they_differ() -> None:
+    claim, page = (
+        replace(HACK, text="Kraken loses $300 million in a hack"),
+        official(1, "We lost $3 million on Monday."),
+    )
+    by_slot, old = (evidence_of(hear(claim, [page], [s], SNAPSHOT))[0] for s in (slots(page), says(page)))
+    assert (by_slot.stance, by_slot.figure, by_slot.claimed) == ("hedges", 3e6, 3e8)
+    assert (old.stance, old.figure, old.claimed) == ("hedges", None, None), "a log of before is decided as it was"

@@ -114,6 +114,7 @@ def test_what_the_word_rules_read_supports_nothing_beside_a_critic() -> None:
     [
         ({"stance": "unrelated", "quote": None}, "unrelated"),
         ({"stance": "denies", "same_subject": False}, "unrelated"),
+        ({"stance": "denies", "same_event": False}, "unrelated"),
         ({"stance": "earlier"}, "earlier"),
         ({"stance": "hedges"}, "denies"),
         ({"stance": "hedges", "amount": "differs"}, "denies"),
