@@ -89,10 +89,11 @@ async def test_spend_is_by_day_step_model_and_prompt_version(clickhouse: ClickHo
 
 
 async def test_calls_by_provider_give_the_share_of_successes_and_latencies(clickhouse: ClickHouse) -> None:
-    calls = [search_call("0.008", latency_ms=float(ms)) for ms in (100, 200, 300)]
+    calls = [search_call("0.008", latency_ms=float(ms), units=2 if ms == 300 else 1) for ms in (100, 200, 300)]
     await fill(clickhouse, [record(recalled(*calls, search_call("0", latency_ms=400.0, error="timeout")))])
-    (row,) = await view(clickhouse, "v_calls_by_provider", "provider_name, kind, calls, success_share, p50_ms")
-    assert tuple(row.values()) == ("tavily", "search", 4, 0.75, 250.0)
+    columns = "provider_name, kind, calls, billed_requests, success_share, p50_ms"
+    (row,) = await view(clickhouse, "v_calls_by_provider", columns)
+    assert tuple(row.values()) == ("tavily", "search", 4, 4, 0.75, 250.0)
 
 
 async def test_cost_per_signal_counts_every_call_of_its_case(clickhouse: ClickHouse) -> None:
@@ -190,14 +191,14 @@ async def test_adjustments_say_which_rule_moved_confidence(clickhouse: ClickHous
 
 async def test_search_cost_stands_against_the_size_of_the_change(clickhouse: ClickHouse) -> None:
     await three_judgements(clickhouse)
-    searches = recalled(search_call("0.008"), search_call("0.004"), search_call(None))
+    searches = recalled(search_call("0.008", units=2), search_call("0.004", units=1), search_call(None))
     await fill(clickhouse, [record(searches, case="a", offset=5)])
-    columns = "delta_from, signals, mean_searches, total_search_cost_usd, unpriced_searches"
+    columns = "delta_from, signals, mean_searches, mean_billed_requests, total_search_cost_usd, unpriced_searches"
     rows = await view(clickhouse, "v_search_cost_by_delta", columns)
     assert [tuple(r.values()) for r in rows] == [
-        (0.0, 1, 0.0, Decimal(0), 0),
-        (0.2, 1, 3.0, Decimal("0.012"), 1),
-        (0.4, 1, 0.0, Decimal(0), 0),
+        (0.0, 1, 0.0, 0.0, Decimal(0), 0),
+        (0.2, 1, 3.0, 3.0, Decimal("0.012"), 1),
+        (0.4, 1, 0.0, 0.0, Decimal(0), 0),
     ]
 
 

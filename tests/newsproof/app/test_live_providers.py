@@ -12,6 +12,7 @@ from infra.settings import Settings
 from newsproof.app import composition
 from newsproof.cli.doctor.check import Check
 from newsproof.cli.doctor.doctor import _pages, _search_providers, _search_roles
+from schemas.config import Snapshot
 from schemas.effects import FetchMarket, Scrape
 from schemas.errors import ConfigError
 from tests.infra.fakes.tavily import AS_OF
@@ -108,6 +109,18 @@ def test_which_providers_are_asked_topic_by_topic_is_pinned() -> None:
     assert snapshot.search_providers == ("bocha", "tavily", "searxng")
     assert snapshot.search_by_topic == ("tavily", "searxng")
     assert composition.snapshot_of(settings(newsproof_mode="offline")).search_by_topic == ()
+
+
+def test_what_bills_each_request_and_whose_news_is_trusted_is_pinned() -> None:
+    at = settings(
+        **TAVILY, **BOCHA, deep_analysis_search_provider="bocha,tavily,gdelt", trusted_sources=" desk, me,desk"
+    )
+    snapshot = composition.snapshot_of(at)
+    assert (snapshot.search_billed, snapshot.search_requests_per_message) == (("bocha", "tavily"), 1)
+    assert snapshot.trusted_sources == ("desk", "me")
+    plain = composition.snapshot_of(settings(newsproof_mode="offline"))
+    assert (plain.search_billed, plain.trusted_sources) == ((), ())
+    assert (Snapshot().search_requests_per_message, Snapshot().trusted_sources) == (0, None), "as logs of before"
 
 
 def test_the_bounds_of_quality_control_are_pinned_for_the_providers_that_are_asked() -> None:

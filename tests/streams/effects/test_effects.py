@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from agents.core.case import Replies
 from infra.ports import Answer, Free, Port, Ports
+from lab.bench.graph import plain_registry
 from schemas import envelope as wire
 from schemas.budget import ClaimKind
 from schemas.calls import Call, ProviderMode
@@ -21,6 +22,7 @@ from schemas.errors import FailureKind, PermanentError, TransientError
 from schemas.events import EffectCompleted, StepFailed
 from streams.effects.breakers import Breakers, BreakerState
 from streams.effects.host import EffectsHost
+from streams.effects.meter import Meter
 from streams.effects.search_cache import SearchCache, search_key
 from streams.effects.spending import Grant
 
@@ -248,6 +250,20 @@ async def test_an_equal_search_within_the_time_is_answered_unpaid_and_marked() -
     wall.now += timedelta(seconds=1)
     [again] = await perform(of, SEARCH)
     assert not again.cached and len(port.asked) == 2, "a hit does not make a reply younger"
+
+
+async def test_a_call_holds_the_requests_that_are_billed_for_it_and_none_where_nothing_was_sent() -> None:
+    of, port, _, books = searching()
+    port.quota_units = lambda effect: 2 if effect.depth == "advanced" else 1  # type: ignore[method-assign]
+    [deep] = await perform(of, replace(SEARCH, depth="advanced"))
+    [plain], [cached] = await perform(of, SEARCH), await perform(of, SEARCH, "another")
+    books.denies = "web"
+    [denied] = await perform(of, replace(SEARCH, query="other"))
+    assert [c.units for c in (deep, plain, cached, denied)] == [2, 1, 0, 0]
+    meter = Meter(plain_registry(asks=True))
+    for call in (deep, plain, cached, denied):
+        meter._count_call(call)
+    assert meter.billed == {("search", "web"): 3}
 
 
 @pytest.mark.parametrize(
