@@ -134,7 +134,8 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it. ``speaker``: the party or
     authority whose word supports or denies, on its own page or as this one reports it; "" where the tables do not name it,
-    None for a page that speaks for nobody.
+    None for a page that speaks for nobody. ``figure`` and ``claimed``: the page's own amount and the news', as plain numbers;
+    both None unless code compared them and they differ.
     """
 
     url: str
@@ -145,6 +146,8 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     independent: bool = False
     published_at: datetime | None = None
     quote: str | None = None
+    figure: float | None = None
+    claimed: float | None = None
     speaker: str | None = None
 
 

@@ -159,7 +159,13 @@ def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Told:
     unit = _CURRENCIES.get(amount.unit, amount.unit.upper())
     if unit not in _UNITS and unit != draft.asset and unit not in tables.asset_names:
         return Told()
-    return Told(f"{_scaled(amount.value, _EN)} {unit}", f"{_scaled(amount.value, _ZH)}{_UNITS.get(unit, f' {unit}')}")
+    figure = plainly(amount.value)
+    return Told(f"{figure.en} {unit}", f"{figure.zh}{_UNITS.get(unit, f' {unit}')}")
+
+
+def plainly(figure: float) -> Told:
+    """Return a figure with its scale, such as “3 million” and “300 万”."""
+    return Told(_scaled(figure, _EN), _scaled(figure, _ZH))
 
 
 _EN = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
