@@ -110,7 +110,9 @@ def denied_by(speaker: str | None) -> ev.RetractionFound:
     ],
     ids=lambda one: type(one).__name__ if isinstance(one, ev.Event) else None,
 )  # fmt: skip
-def test_a_revision_s_summary_is_what_the_revision_says(event: Any, begins: dict[str, Any], en: str, zh: str) -> None:
+def test_the_summary_of_a_revision_is_what_the_revision_says(
+    event: Any, begins: dict[str, Any], en: str, zh: str
+) -> None:
     for language in ("en", "zh"):
         last = summarised(signal("s", language=language, **(CLAIM | begins)))
         assert last.summary not in (en, zh)
