@@ -197,8 +197,9 @@ def evidence_of(case: Case, heard: Sequence[Heard]) -> tuple[SignalEvidence, ...
             published_at=h.reference.published_at,
             quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
             speaker=speaker,
+            speaker_zh=speaker_zh,
         )
-        for h, speaker in zip(heard, speakers, strict=True)
+        for h, (speaker, speaker_zh) in zip(heard, speakers, strict=True)
     )
 
 

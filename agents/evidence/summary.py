@@ -125,7 +125,7 @@ def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: b
     """
     said = [e for e in evidence if e.stance == stance and e.speaker is not None]
     themselves = [e for e in said if e.official]
-    names = list(dict.fromkeys(e.speaker for e in (themselves or said) if e.speaker))
+    names = list(dict.fromkeys(Told(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
     who = joined(names[:MOST_NAMED], " and ", " 与 ")
     if themselves:
         return who or Told("an official page", "官方网页")

@@ -50,6 +50,7 @@ SENTENCES: list[tuple[str, tuple[str, str], str, str]] = [
     ("other amount", told_of(OWN, page("hedges", figure=5.0), page("hedges", official=True, figure=3.21e8), risk_flags=("amount_differs",)), f"Confirmed by Kroger (reported with another amount: 321 million): {EN}", f"已获 Kroger 证实（报道的金额不同：3.21 亿）：{ZH}"),
     ("other amount, no figure", told_of(OWN, risk_flags=("amount_differs",)), f"Confirmed by Kroger (reported with another amount): {EN}", f"已获 Kroger 证实（报道的金额不同）：{ZH}"),
     ("measured once", told_of(supporting_sources=0), f"Confirmed by the evidence: {EN}", f"已获证据证实：{ZH}"),
+    ("a Chinese name", told_of(replace(NO, speaker_zh="克罗格"), replace(NO, speaker="Federal Reserve", speaker_zh="美联储"), verdict="refuted"), f"Denied by Kroger and Federal Reserve: claim that {EN}", f"已被克罗格与美联储否认：有消息称 {ZH}"),
     ("worded", told_of(OWN, beside=Beside(worded=Told("Kroger accepts BCH in Ohio", "Kroger 在俄亥俄州接受 BCH"))), "Confirmed by Kroger: Kroger accepts BCH in Ohio", "已获 Kroger 证实：Kroger 在俄亥俄州接受 BCH"),
     ("likely", told_of(page(), supporting_sources=1, verdict="likely"), f"Likely (1 source): {EN}", f"很可能（1 个来源）：{ZH}"),
     ("likely, own", told_of(OWN, verdict="likely"), f"Likely (Kroger says so): {EN}", f"很可能（Kroger 称属实）：{ZH}"),
