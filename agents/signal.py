@@ -209,8 +209,9 @@ def evidence_of(case: Case, heard: Sequence[Heard]) -> tuple[SignalEvidence, ...
             figure=figure,
             claimed=claimed,
             speaker=speaker,
+            speaker_zh=speaker_zh,
         )
-        for h, speaker in zip(heard, speakers, strict=True)
+        for h, (speaker, speaker_zh) in zip(heard, speakers, strict=True)
         for figure, claimed in [_figures(h)]
     )
 

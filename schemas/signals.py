@@ -135,7 +135,7 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it. ``figure`` and ``claimed``:
     the page's own amount and the news', as plain numbers; both None unless code compared them and they differ.
     ``speaker``: the party or authority whose word supports or denies, on its own page or as this one reports it; "" where
-    the tables do not name it, None for a page that speaks for nobody.
+    the tables do not name it, None for a page that speaks for nobody. ``speaker_zh``: its Chinese name, where they have one.
     """
 
     url: str
@@ -149,6 +149,7 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     figure: float | None = None
     claimed: float | None = None
     speaker: str | None = None
+    speaker_zh: str | None = None
 
 
 class PromptUse(msgspec.Struct, frozen=True, kw_only=True):

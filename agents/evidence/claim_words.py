@@ -15,6 +15,7 @@ from agents.evidence.entities import AUTHORITIES
 from agents.text.injection import steers_model
 from agents.text.matching import has_cjk
 from agents.text.wording import Language, Told, closed_up, joined, term
+from schemas.config import Entity
 from schemas.signals import NO_ASSET, ClaimAmount, Draft, StatedClaim
 
 MAX_CLAIM = 300
@@ -141,8 +142,7 @@ def _name(word: str, tables: Compiled, *, closed: bool) -> Told:
     plain = one_line(word, 80)
     chinese = has_cjk(plain)
     if known := tables.entities.exactly(plain):
-        named = (a for a in known[0].aliases if a and not _HAN.sub("", a))
-        return Told(known[0].name if chinese else plain, plain if chinese else next(named, plain))
+        return Told(known[0].name if chinese else plain, plain if chinese else chinese_name(known[0]) or plain)
     ticker = tables.ticker_of(plain)
     if ticker in tables.asset_names:
         return Told(ticker, ticker)
@@ -152,6 +152,11 @@ def _name(word: str, tables: Compiled, *, closed: bool) -> Told:
     return Told("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
 
 
+def chinese_name(entity: Entity) -> str | None:
+    """Return the first name of an entity that is all Chinese."""
+    return next((a for a in entity.aliases if a and not _HAN.sub("", a)), None)
+
+
 def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Told:
     """Return a figure with a unit that both languages know; empty for any other unit, which is a word from outside."""
     if amount is None:
@@ -159,7 +164,13 @@ def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Told:
     unit = _CURRENCIES.get(amount.unit, amount.unit.upper())
     if unit not in _UNITS and unit != draft.asset and unit not in tables.asset_names:
         return Told()
-    return Told(f"{_scaled(amount.value, _EN)} {unit}", f"{_scaled(amount.value, _ZH)}{_UNITS.get(unit, f' {unit}')}")
+    figure = plainly(amount.value)
+    return Told(f"{figure.en} {unit}", f"{figure.zh}{_UNITS.get(unit, f' {unit}')}")
+
+
+def plainly(figure: float) -> Told:
+    """Return a figure with its scale, such as “3 million” and “300 万”."""
+    return Told(_scaled(figure, _EN), _scaled(figure, _ZH))
 
 
 _EN = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))

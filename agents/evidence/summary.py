@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from agents.evidence.claim_words import plainly
 from agents.evidence.verdict import Measured
 from agents.text.wording import Told, closed_up, joined, term, told
 from schemas.evidence import ReadStance
@@ -23,14 +24,12 @@ MOST_NAMED = 3
 class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """What is known when a case ends, and is in no field of its signal.
 
-    ``dated_later``: pages that were dropped because they are dated after the news. ``other_amount``: the figure that the
-    event is reported with, where pages give another one than the news. ``worded``: the claim in the words of the
+    ``dated_later``: pages that were dropped because they are dated after the news. ``worded``: the claim in the words of the
     synthesis, which only a confirmed one is told in.
     """
 
     measured: Measured | None = None
     dated_later: int = 0
-    other_amount: str = ""
     worded: Told = Told()
 
 
@@ -97,13 +96,15 @@ def _head(signal: Signal, beside: Beside) -> Told:
         case "retracted", _:
             return Told("Retracted before it was checked", "已撤回，未完成核查")
         case "superseded", _:
-            return Told("Superseded by a correction", "已被更正取代")
+            return Told("Superseded by another report", "已被另一报道取代")
         case _, "confirmed":
             official = speakers(signal.evidence, "supports", own=True)
             reported = Told() if official else speakers(signal.evidence, "supports")
-            sources = told("{n:source|sources}", "{n} 个来源", n=signal.supporting_sources or 0)
-            few = (signal.supporting_sources or 0) < 2
-            by = official or (measured if beside.measured == "confirms" else reported if few and reported else sources)
+            count = signal.supporting_sources or 0
+            sources = told("{n:source|sources}", "{n} 个来源", n=count) if count else Told("the evidence", "证据")
+            by = official or (
+                measured if beside.measured == "confirms" else reported if count < 2 and reported else sources
+            )
             return told("Confirmed by {by}", "已获 {by} 证实", by=by)
         case _, "disputed" if denied_by:
             return told("Disputed, denied by {who}", "有争议，{who} 否认", who=denied_by)
@@ -124,7 +125,7 @@ def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: b
     """
     said = [e for e in evidence if e.stance == stance and e.speaker is not None]
     themselves = [e for e in said if e.official]
-    names = list(dict.fromkeys(e.speaker for e in (themselves or said) if e.speaker))
+    names = list(dict.fromkeys(Told(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
     who = joined(names[:MOST_NAMED], " and ", " 与 ")
     if themselves:
         return who or Told("an official page", "官方网页")
@@ -151,8 +152,10 @@ def _asides(signal: Signal, beside: Beside) -> Iterator[Told]:
         if reason in _WHY_UNCHECKED:
             yield joined((_WHY_UNCHECKED[reason], term(failure)), ": ", "：")
     if "amount_differs" in signal.risk_flags:
-        figure = Told(beside.other_amount, beside.other_amount)
-        yield joined((Told("reported with another amount", "报道的金额不同"), figure), ": ", "：")
+        # The party's own figure before anybody else's.
+        given = sorted((e for e in signal.evidence if e.figure is not None), key=lambda e: not e.official)
+        figures = (plainly(e.figure) for e in given[:1] if e.figure is not None)
+        yield joined((Told("reported with another amount", "报道的金额不同"), *figures), ": ", "：")
     if beside.dated_later and signal.verdict != "confirmed":
         en, zh = "{n:page|pages} dated after the news left out", "{n} 个网页日期晚于新闻，未采用"
         yield told(en, zh, n=beside.dated_later)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agents.evidence.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
 from agents.evidence.claim import Claim
+from agents.evidence.claim_words import chinese_name
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
 from agents.evidence.hosts import canonical_url, host_of, registrable_domain
@@ -336,20 +337,23 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     )
 
 
-def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[str | None]:
-    """Return, page by page, the party or authority whose word supports or denies there, as the judgement takes it.
+def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:
+    """Return, page by page, the party or authority whose word supports or denies there, and its Chinese name.
 
-    "" for one that the tables do not name; None for nobody, and for the page of the news itself, which is no witness.
+    As the judgement takes it. "" for one that the tables do not name; None for nobody, and for the page of the news itself,
+    which is no witness.
     """
     addresses = addresses_of(claim)
 
-    def speaker(one: Heard) -> str | None:
+    def speaker(one: Heard) -> tuple[str | None, str | None]:
         witness = _witness(claim, one, 0, tables, forums=False)
         if witness.stance not in {"supports", "denies"} or canonical_url(one.reference.url) in addresses:
-            return None
-        name = witness.speaker or ("" if witness.official else None)
+            return None, None
+        if not witness.speaker:
+            return ("" if witness.official else None), None
         # A name from outside is no name of ours: what a page calls its source may be any words.
-        return name if name is None or any(e.name == name for e in tables.entities.exactly(name)) else ""
+        known = next((e for e in tables.entities.exactly(witness.speaker) if e.name == witness.speaker), None)
+        return ("", None) if known is None else (known.name, chinese_name(known))
 
     return [speaker(one) for one in heard]
 

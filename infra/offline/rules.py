@@ -36,8 +36,12 @@ def draft_of(text: str) -> dict[str, Any]:
     flags += ["second_hand"] if lx.SECOND_HAND.search(text) else []
     flags += ["price_gap"] if _BIG.search(text) and action != "observe" else []
     zh = is_zh(text)
+    said = " ".join(text.split())[:200]
     return {
-        "summary": " ".join(text.split())[:200],
+        "summary": said,
+        # Rules do not translate: in the other language the pipeline tells the claim by its parts.
+        "summary_zh": said if zh else "",
+        "summary_en": "" if zh else said,
         "event_type": kind,
         "claim": stated(text, kind, asset[0], entity),
         "asset": asset[0],

@@ -188,11 +188,13 @@ def signal_in(event: Event | None) -> Signal | None:
 def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
     """Return the revision that another case's event, or the end of its own, makes of a signal; None if it makes none.
 
-    Its summary is derived again from what it says. The audit recomputes each to compare it: with other words here, earlier
+    Where it says something else, its summary is derived again from that. The audit recomputes each to compare it: with other words here, earlier
     ones would look forged.
     """
     revised = _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
-    return None if revised is None else summarised(revised)
+    if revised is None or (revised.stage, revised.verdict) == (last.stage, last.verdict):
+        return revised
+    return summarised(revised)
 
 
 CORROBORATED = "corroborated"

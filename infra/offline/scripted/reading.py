@@ -23,8 +23,7 @@ _SPACED = ("memory", "reference", "search_result", "unopened", "earlier_claim", 
 """Labels that contain spaces before the adapter replaces them."""
 _BY_FUNCTION = {"decide_next_tools": "plan", "search_news": "single_pass", "fetch_memories": "single_pass"}
 _BY_FIELD = {
-    "keywords": "expand", "references": "critique", "claims": "critique", "adjustment": "synthesize", "summary_zh": "synthesize",
-    "spam": "triage",
+    "spam": "triage", "keywords": "expand", "references": "critique", "claims": "critique", "adjustment": "synthesize", "summary_zh": "synthesize",
 }  # fmt: skip
 _NUMBERED = re.compile(r"(?:reference|earlier claim) (\d+)")
 _PUBLISHED = re.compile(r"News item, published (\d{4}-\d{2}-\d{2})")

@@ -23,10 +23,13 @@ CLAIM = {"claim_en": EN, "claim_zh": ZH, "asset": "BCH", "event_type": "partners
 TABLES = compiled(load_tables(demo=True))
 
 
-def page(stance: ReadStance = "supports", speaker: str | None = None, *, official: bool = False) -> SignalEvidence:
+def page(
+    stance: ReadStance = "supports", speaker: str | None = None, *, official: bool = False, figure: float | None = None
+) -> SignalEvidence:
     return SignalEvidence(
-        url="https://a.example", hash="h", stance=stance, reference_number=1, speaker=speaker, official=official
-    )
+        url="https://a.example", hash="h", stance=stance, reference_number=1, speaker=speaker, official=official,
+        figure=figure, claimed=None if figure is None else 1.0,
+    )  # fmt: skip
 
 
 def told_of(*pages: SignalEvidence, beside: Beside | None = None, **of: Any) -> tuple[str, str]:
@@ -44,7 +47,10 @@ SENTENCES: list[tuple[str, tuple[str, str], str, str]] = [
     ("official without a name", told_of(page("supports", "", official=True)), f"Confirmed by an official page: {EN}", f"已获官方网页证实：{ZH}"),
     ("sources", told_of(page(), supporting_sources=3), f"Confirmed by 3 sources: {EN}", f"已获 3 个来源证实：{ZH}"),
     ("measured", told_of(beside=Beside(measured="confirms"), supporting_sources=0), f"Confirmed by measured prices: {EN}", f"已获实测价格证实：{ZH}"),
-    ("other amount", told_of(OWN, beside=Beside(other_amount="321 million USD"), risk_flags=("amount_differs",)), f"Confirmed by Kroger (reported with another amount: 321 million USD): {EN}", f"已获 Kroger 证实（报道的金额不同：321 million USD）：{ZH}"),
+    ("other amount", told_of(OWN, page("hedges", figure=5.0), page("hedges", official=True, figure=3.21e8), risk_flags=("amount_differs",)), f"Confirmed by Kroger (reported with another amount: 321 million): {EN}", f"已获 Kroger 证实（报道的金额不同：3.21 亿）：{ZH}"),
+    ("other amount, no figure", told_of(OWN, risk_flags=("amount_differs",)), f"Confirmed by Kroger (reported with another amount): {EN}", f"已获 Kroger 证实（报道的金额不同）：{ZH}"),
+    ("measured once", told_of(supporting_sources=0), f"Confirmed by the evidence: {EN}", f"已获证据证实：{ZH}"),
+    ("a Chinese name", told_of(replace(NO, speaker_zh="克罗格"), replace(NO, speaker="Federal Reserve", speaker_zh="美联储"), verdict="refuted"), f"Denied by Kroger and Federal Reserve: claim that {EN}", f"已被克罗格与美联储否认：有消息称 {ZH}"),
     ("worded", told_of(OWN, beside=Beside(worded=Told("Kroger accepts BCH in Ohio", "Kroger 在俄亥俄州接受 BCH"))), "Confirmed by Kroger: Kroger accepts BCH in Ohio", "已获 Kroger 证实：Kroger 在俄亥俄州接受 BCH"),
     ("likely", told_of(page(), supporting_sources=1, verdict="likely"), f"Likely (1 source): {EN}", f"很可能（1 个来源）：{ZH}"),
     ("likely, own", told_of(OWN, verdict="likely"), f"Likely (Kroger says so): {EN}", f"很可能（Kroger 称属实）：{ZH}"),
@@ -65,7 +71,7 @@ SENTENCES: list[tuple[str, tuple[str, str], str, str]] = [
     ("retracted", told_of(OWN, NO, verdict="refuted", stage="retracted"), f"Retracted, denied by Kroger: claim that {EN}", f"已撤回，Kroger 否认：有消息称 {ZH}"),
     ("retracted by others", told_of(page("denies"), verdict="refuted", stage="retracted"), f"Retracted, denied by a later report: claim that {EN}", f"已撤回，后续消息否认：有消息称 {ZH}"),
     ("ended", told_of(verdict="unchecked", unchecked_reason="preliminary", stage="retracted"), f"Retracted before it was checked: claim that {EN}", f"已撤回，未完成核查：有消息称 {ZH}"),
-    ("superseded", told_of(OWN, verdict="confirmed", stage="superseded"), f"Superseded by a correction: claim that {EN}", f"已被更正取代：有消息称 {ZH}"),
+    ("superseded", told_of(OWN, verdict="confirmed", stage="superseded"), f"Superseded by another report: claim that {EN}", f"已被另一报道取代：有消息称 {ZH}"),
     ("no claim", told_of(claim_en="", claim_zh="", verdict="unconfirmed", supporting_sources=0), "Unconfirmed: claim about BCH (partnership)", "未证实：关于 BCH 的合作消息"),
     ("no claim, no asset", told_of(claim_en="", claim_zh="", asset="UNKNOWN", verdict="likely"), "Likely (3 sources): claim of the type “partnership”", "很可能（3 个来源）：一则合作消息"),
 ]  # fmt: skip
@@ -100,10 +106,10 @@ REASONS = (
 @given(
     st.sampled_from(get_args(Verdict)),
     st.sampled_from(get_args(Stage)),
-    st.lists(st.builds(page, st.sampled_from(get_args(ReadStance)), st.sampled_from([None, "", "Kroger", "SEC"]), official=st.booleans()), max_size=6),
+    st.lists(st.builds(page, st.sampled_from(get_args(ReadStance)), st.sampled_from([None, "", "Kroger", "SEC"]), official=st.booleans(), figure=st.sampled_from([None, 2e6])), max_size=6),
     st.integers(0, 5),
     st.sampled_from(REASONS),
-    st.builds(Beside, measured=st.sampled_from([None, "confirms", "contradicts"]), dated_later=st.integers(0, 3), other_amount=st.sampled_from(["", "3 BTC"])),
+    st.builds(Beside, measured=st.sampled_from([None, "confirms", "contradicts"]), dated_later=st.integers(0, 3)),
     st.sampled_from(["zh", "en", "other"]),
 )  # fmt: skip
 def test_no_summary_promises_more_than_its_verdict(

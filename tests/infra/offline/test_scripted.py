@@ -14,6 +14,7 @@ from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.offline.scripted import LIGHT, MARK, SCRIPTED_HEADER
 from infra.offline.scripted.answering import SAYS_SO
 from infra.offline.scripted.latency import model_s
+from infra.offline.scripted.reading import asked
 from infra.offline.scripted.server import ScriptedServer
 from infra.offline.scripted.stance import Draws, stance_of
 from infra.settings import Settings
@@ -123,6 +124,12 @@ async def test_an_adapter_in_live_mode_refuses_what_the_scripted_server_says() -
         finally:
             await model.close()
     assert refused.value.kind == "not_configured"
+
+
+def test_the_task_of_a_prompt_is_told_by_its_schema() -> None:
+    found = {p.name: asked(LIGHT, "", "", schema=p.schema).call.task for p in load_prompts().values() if p.schema}
+    assert found == {name: "triage" if name == "single_pass_final" else name for name in found}
+    assert {"triage", "critique", "expand", "synthesize"} <= set(found)
 
 
 async def test_every_answer_and_every_refusal_says_that_it_is_scripted() -> None:

@@ -104,13 +104,15 @@ def denied_by(speaker: str | None) -> ev.RetractionFound:
         (telling("", "", verdict="confirmed", evidence=(replace(PAGE, official=True, speaker="Walmart"),)), UNCONFIRMED, "Confirmed by Walmart: it happened", "已获 Walmart 证实：确有其事"),
         (denied_by("Walmart"), {}, "Retracted, denied by Walmart: claim that it happened", "已撤回，Walmart 否认：有消息称确有其事"),
         (denied_by(None), {}, "Retracted, denied by a later report: claim that it happened", "已撤回，后续消息否认：有消息称确有其事"),
-        (replace(denied_by("Walmart"), kind="superseded"), {}, "Superseded by a correction: claim that it happened", "已被更正取代：有消息称确有其事"),
+        (replace(denied_by("Walmart"), kind="superseded"), {}, "Superseded by another report: claim that it happened", "已被另一报道取代：有消息称确有其事"),
         (ev.CaseDropped(reason="spam", detail=""), FIRST, "Retracted before it was checked: claim that it happened", "已撤回，未完成核查：有消息称确有其事"),
         (ev.CaseFailed(reason="r", failed_step="plan", attempts=1), FIRST, "Retracted before it was checked: claim that it happened", "已撤回，未完成核查：有消息称确有其事"),
     ],
     ids=lambda one: type(one).__name__ if isinstance(one, ev.Event) else None,
 )  # fmt: skip
-def test_a_revision_s_summary_is_what_the_revision_says(event: Any, begins: dict[str, Any], en: str, zh: str) -> None:
+def test_the_summary_of_a_revision_is_what_the_revision_says(
+    event: Any, begins: dict[str, Any], en: str, zh: str
+) -> None:
     for language in ("en", "zh"):
         last = summarised(signal("s", language=language, **(CLAIM | begins)))
         assert last.summary not in (en, zh)

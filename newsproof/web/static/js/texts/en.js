@@ -290,7 +290,7 @@ export default {
   "case.events.show.other": "Show {n} records of the journal",
 
   "flag.other": "Triage's model named this risk in a word of its own; no rule stands behind it.",
-  "flag.data_incomplete": "No page was found, or what was found is disputed.",
+  "flag.data_incomplete": "Thin evidence: no page was found, fewer than two pages say anything of an unconfirmed or likely claim, only their titles are known, or the pages dispute each other.",
   "flag.old_news": "What says so is old, or tells an earlier story again.",
   "flag.refuted": "The party, an authority, a measurement or an established page says that it is false.",
   "flag.confidence_low": "The confidence is below 0.40.",

@@ -278,7 +278,7 @@ export default {
   "case.events.show.other": "显示日志中的 {n} 条记录",
 
   "flag.other": "这是初判模型自己的用词，背后没有规则。",
-  "flag.data_incomplete": "没有找到网页，或找到的内容有争议。",
+  "flag.data_incomplete": "证据单薄：没有找到网页，或涉及该说法的网页不足两个（未证实、很可能时），或只知道标题，或网页之间有争议。",
   "flag.old_news": "这样说的内容已旧，或是重提更早的事件。",
   "flag.refuted": "当事方、主管机构、实测数据或可信网页表示不实。",
   "flag.confidence_low": "置信度低于 0.40。",
