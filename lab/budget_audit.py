@@ -165,6 +165,7 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
     shares |= {name: name in kinds for name in ("doubtful", "investigation")}
     limited_as = tuple(name for name, counts in shares.items() if counts)
     limited_as += (f"group {asked.group}",) if asked.group else ()
+    limited_as += ("unlisted doubtful",) if asked.group == UNLISTED and "doubtful" in kinds else ()
     bound = _Bound(
         *(day, month, nano, asked.units, asked.for_triage, limited_as, asked.group),
         from_reserve=asked.id in state.held and state.held[asked.id].pot == "triage",
@@ -179,6 +180,7 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
             "doubtful": limits.daily_units * limits.doubtful_percent // 100,
             "investigation": limits.daily_units * limits.investigation_percent // 100,
             "unforced": limits.daily_units - limits.daily_units * limits.forced_percent // 100,
+            "unlisted doubtful": limits.doubtful_units * limits.unlisted_percent // 100,
             f"group {asked.group}": limits.daily_units * _percent(limits, asked.group) // 100,
         }
         beyond = max(sums.units[day, limited] - most[limited] for limited in limited_as)

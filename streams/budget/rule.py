@@ -55,9 +55,10 @@ class Money(msgspec.Struct):
 
 
 class GroupBook(msgspec.Struct):
-    """What one group of sources has of a period: units, and nano-USD for triage and for all other calls."""
+    """What one group of sources has of a period: units, those for doubtful claims, nano-USD for triage and for other calls."""
 
     units: int = 0
+    units_doubtful: int = 0
     nano: int = 0
     triage_nano: int = 0
 
@@ -267,6 +268,10 @@ class BudgetState:
         share = limits.share_of(asked.group, limits.daily_units)
         if asked.group and day.group(asked.group).units + asked.units > share:
             return _of_group(asked.group, "units", f"{share} {of_day}")
+        share = limits.share_of(UNLISTED, limits.doubtful_units)
+        is_rumour = asked.group == UNLISTED and "doubtful" in asked.claim_kinds
+        if is_rumour and day.group(UNLISTED).units_doubtful + asked.units > share:
+            return _of_group(UNLISTED, "units", f"{share} {of_day} for rumoured and planned claims")
         others = day.units - day.units_forced + asked.units
         if "forced" not in asked.claim_kinds and others > limits.daily_units - limits.forced_units:
             return "units_kept", (
@@ -397,6 +402,7 @@ def _take(day: DayBook, month: MonthBook, held: Held, *, units: int, nano: int) 
     if held.group:
         of_day = day.group(held.group)
         of_day.units += units
+        of_day.units_doubtful += units if "doubtful" in held.claim_kinds else 0
         of_day.book(nano, for_triage=held.for_triage)
     if held.group == UNLISTED:
         month.unlisted.book(nano, for_triage=held.for_triage)

@@ -39,24 +39,8 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
             "day": str(today),
             "units_granted": day.units,
             "units_left": max(0, units - day.units),
-            "units_investigation": {
-                "granted": day.units_investigation,
-                "limit": 0 if limits is None else limits.investigation_units,
-            },
-            "units_doubtful": {
-                "granted": day.units_doubtful,
-                "limit": 0 if limits is None else limits.doubtful_units,
-            },
-            "units_forced": {
-                "granted": day.units_forced,
-                "kept": 0 if limits is None else limits.forced_units,
-            },
-            "sources": {name: _of_sources(limits, name, book) for name, book in sorted(day.groups.items())},
+            **_shares(limits, day),
             "calls_granted": day.granted,
-            "general_usd": {
-                "granted": usd_of(day.general),
-                "limit": None if limits is None else usd_of(limits.daily_nano),
-            },
             "denied": day.denied,
             **_amounts(Money(held=day.held, paid=day.paid)),
         },
@@ -71,6 +55,29 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
         "news_waits_because": state.why_not_admit(0, now),
         "alerts": [{"day": str(a.at), "kind": a.kind, "text": a.text} for a in state.alerts],
         "unreadable_records": state.garbage,
+    }
+
+
+def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
+    """Return what each share of the day has, and may have."""
+    return {
+        "units_investigation": {
+            "granted": day.units_investigation,
+            "limit": 0 if limits is None else limits.investigation_units,
+        },
+        "units_doubtful": {
+            "granted": day.units_doubtful,
+            "limit": 0 if limits is None else limits.doubtful_units,
+        },
+        "units_forced": {
+            "granted": day.units_forced,
+            "kept": 0 if limits is None else limits.forced_units,
+        },
+        "general_usd": {
+            "granted": usd_of(day.general),
+            "limit": None if limits is None else usd_of(limits.daily_nano),
+        },
+        "sources": {name: _of_sources(limits, name, book) for name, book in sorted(day.groups.items())},
     }
 
 
@@ -121,12 +128,7 @@ def _print(document: dict[str, Any]) -> None:
         f"{doubtful['limit']}, and {forced['granted']} to hacks, depegs and liquidations, for which {forced['kept']} are kept; "
         f"{asked['granted']} to investigations, which may have {asked['limit']}."
     )
-    for name, of in today["sources"].items():
-        who = "Sources that nobody listed" if name == UNLISTED else f"The sources of {name}"
-        say_result(
-            f"{who}: {of['units_granted']} of their {of['units_limit']} tool calls, {of['granted_usd']:.4f} of their "
-            f"{of['limit_usd']:.4f} USD, and {of['triage_usd']:.4f} USD for triage."
-        )
+    _print_sources(today["sources"])
     if document["limits"].allow_unpriced:
         say_result("Calls of unknown price are granted and count as 0 (ALLOW_UNPRICED).")
     for at, reasons in document["denied_by_day"].items():
@@ -137,3 +139,12 @@ def _print(document: dict[str, Any]) -> None:
         say_result(f"News waits: {document['news_waits_because']}")
     if document["unreadable_records"]:
         say_result(as_started(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`."))
+
+
+def _print_sources(sources: dict[str, dict[str, Any]]) -> None:
+    for name, of in sources.items():
+        who = "Sources that nobody listed" if name == UNLISTED else f"The sources of {name}"
+        say_result(
+            f"{who}: {of['units_granted']} of their {of['units_limit']} tool calls, {of['granted_usd']:.4f} of their "
+            f"{of['limit_usd']:.4f} USD, and {of['triage_usd']:.4f} USD for triage."
+        )

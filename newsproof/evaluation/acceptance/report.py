@@ -73,20 +73,7 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
     show(
         "Messages",
         ("message", "path", "requests", "billed", "seconds", "calls", "USD", "verdict", "signal"),
-        [
-            (
-                c.message,
-                c.path,
-                c.requests,
-                c.billed_requests,
-                f"{c.took_ms / 1000:.2f}",
-                c.calls,
-                _usd(c.cost_usd, c.unpriced_calls),
-                c.verdict,
-                c.outcome,
-            )
-            for c in report.cases
-        ],
+        [_message(c) for c in report.cases],
     )
     show(
         "Steps",
@@ -115,6 +102,13 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
 
 def _lines(verdicts: Sequence[Verdict]) -> list[tuple[str, ...]]:
     return [(t.target, t.wanted, _measured(t), "yes" if t.met else "NO", t.note) for t in verdicts]
+
+
+def _message(c: CaseMeasure) -> tuple[Any, ...]:
+    return (
+        *(c.message, c.path, c.requests, c.billed_requests, f"{c.took_ms / 1000:.2f}", c.calls),
+        *(_usd(c.cost_usd, c.unpriced_calls), c.verdict, c.outcome),
+    )
 
 
 def _step(s: StepFigures) -> tuple[Any, ...]:

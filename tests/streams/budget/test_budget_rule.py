@@ -188,6 +188,16 @@ def test_a_flood_from_sources_that_nobody_listed_leaves_the_day_to_those_that_ar
     assert log.add(asked("tomorrow", units=1, group=UNLISTED), NOON + timedelta(days=1)) == ""
 
 
+@pytest.mark.security
+def test_a_flood_of_rumours_leaves_most_of_what_rumours_have_to_listed_sources() -> None:
+    log = Log(as_shipped())
+    assert granted(log, DOUBTFUL, 96, group=UNLISTED) == 6
+    denied = log.add(asked("one-more", units=1, kinds=DOUBTFUL, group=UNLISTED))
+    assert denied is not None and "together used their 6 of the 50 tool calls" in denied
+    assert granted(log, DOUBTFUL, 96, group="coindesk") == 14
+    assert granted(log, (), 96, group=UNLISTED) == 9, "what they assert has the rest of their share"
+
+
 DEEP_USD, TRIAGE_USD = "0.0115", "0.0005"
 
 
@@ -502,8 +512,9 @@ class PlainBooks:
         alike = [g for g in self.granted.values() if all(w is None or g[n] == w for n, w in wanted.items())]  # type: ignore[index]
         return sum(int(g[what]) for g in alike)  # type: ignore[index]
 
-    def units(self, day: str, of: Callable[[Any], bool] = lambda kinds: True) -> int:
-        return sum(int(g[2]) for g in self.granted.values() if g[0] == day and of(g[5]))  # type: ignore[call-overload]
+    def units(self, day: str, of: Callable[[Any], bool] = lambda kinds: True, group: str | None = None) -> int:
+        alike = (g for g in self.granted.values() if g[0] == day and of(g[5]) and group in (None, g[6]))  # type: ignore[index]
+        return sum(int(g[2]) for g in alike)  # type: ignore[index]
 
 
 @settings(max_examples=200)
@@ -547,6 +558,8 @@ def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
                 kept = most - plain.units(day, lambda kinds: "forced" not in kinds)
                 assert "forced" in kinds or 100 * (kept + 1) > most * current.forced_percent
                 assert not group or 100 * plain.sum(2, day=day, group=group) <= most * percent
+                rumours = plain.units(day, lambda kinds: "doubtful" in kinds, UNLISTED)
+                assert "doubtful" not in kinds or group != UNLISTED or 100 * rumours <= current.doubtful_units * percent
             if nano:
                 month, general = f"{at:%Y-%m}", nano_usd(current.monthly_usd)
                 assert record.for_triage or plain.total(month, triage_too=False) <= general
