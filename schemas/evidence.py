@@ -12,6 +12,7 @@ Stance = Literal["supports", "denies", "hedges", "unrelated"]
 ReadStance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
 """What a critic may read on a page. ``earlier``: the same story, told of an event more than 30 days before."""
 Credibility = Literal["high", "medium", "low", "unknown"]
+ProviderMode = Literal["live", "offline", "simulated"]
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -69,6 +69,13 @@ _BY_AGENCY = frozenset(
     {"approves", "rejects", "delays", "fines", "sues", "bans", "sanctions", "investigates", "dismisses", "proposes"}
     | {"reports_figure", "warns"}
 )
+_OWN_TURNS: dict[str, tuple[str, ...]] = {
+    "delays": ("postponed",), "dismisses": ("dropped",), "cancels": ("dropped", "postponed"), "rejects": ("dropped",),
+    "ends": ("dropped",), "resumes": ("resumed", "again"), "resumes_withdrawals": ("resumed", "again"),
+    "recovers_peg": ("resumed", "recovered"), "recovers_funds": ("recovered",), "reimburses": ("recovered", "completed"),
+    "raises": ("completed",), "raises_rate": ("lifted",), "depegs": ("dropped",),
+}  # fmt: skip
+"""Predicates that say a turn themselves: whether the words do so, too, is a matter of style."""
 _FLOWS = (("inflow", re.compile(r"inflow|流入")), ("outflow", re.compile(r"outflow|流出")))
 _OF_FUNDS = {"buys": "inflow", "sells": "outflow", "withdraws": "outflow"}
 _FUTURES = re.compile(r"perp(?:etual)?s?\b|futures|永续|合约")
@@ -178,8 +185,11 @@ _UNITS = (
 )  # fmt: skip
 
 
-def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
-    """Return what other tellings of the claim are found by; None for a claim too vague to be found."""
+def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -> Story | None:
+    """Return what other reports of the claim are found by; None for a claim too vague to be found.
+
+    ``text``: of the news. Its head is read as well, since triage may state another predicate or leave a word out.
+    """
     known = compiled(tables)
     predicate, subject = _predicate_of(claim), _subject_of(draft, claim, known)
     if not subject or predicate == "other":
@@ -209,6 +219,8 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
         venue=_name(claim.venue, known),
         amount=None if figure is None else figure.value,
         unit="" if figure is None else _unit(figure, draft.asset),
+        turns=_turns_in(f"{_head(text)} | {claim.object}", predicate, known),
+        marked=tuple(sorted(t.lower() for t in _marked(_head(text)))),
     )
 
 
@@ -217,11 +229,20 @@ def key_of(story: Story) -> str:
     return f"{story.predicate}\0{story.side}"
 
 
+def hooks_of(story: Story) -> frozenset[str]:
+    """Return words of which two stories share one if :func:`compared` may find them the same, apart from their keys."""
+    names = (story.subject, story.venue, *story.names, *story.assets)
+    # Names agree where one begins or ends with the words of the other.
+    return frozenset(word for name in names if name for word in (name.partition(" ")[0], name.rpartition(" ")[2]))
+
+
 def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
     """Return whether two items of one key tell the same event. ``apart``: between their own times.
 
     ``unclear``: nothing that both state differs, but they have too little in common.
     """
+    if one.turns != other.turns:
+        return "other"
     of_one = _agree(one.subject, other.subject)
     shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
     if (one.predicate in _RECURS or one.to_many) and abs(apart) > RECURS_WITHIN:
@@ -242,6 +263,26 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
         return "same" if _meet(one.names, other.names) else "unclear"
     enough = figures or not of_one or not (one.to_many and other.to_many)
     return "same" if enough or _linked(one, other) else "unclear"
+
+
+def adds_nothing(report: Story, earlier: Story) -> bool:
+    """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it."""
+    known = (*earlier.names, *earlier.assets, earlier.subject, earlier.venue)
+    return (
+        key_of(report) == key_of(earlier)
+        and report.turns == earlier.turns
+        and set(report.assets) == set(earlier.assets)
+        and set(report.marked) <= {*earlier.marked, *known}
+        and all(_meet((name,), known) for name in report.names)
+        and (not report.venue or _meet((report.venue,), known))
+        and (report.amount is None or (earlier.amount is not None and _same_amount(report, earlier) is not False))
+    )
+
+
+def names_nothing_else(earlier: Story, report: Story) -> bool:
+    """Whether an earlier report of one event names no asset or ticker beyond a later one, which may then supersede it."""
+    known = {report.subject, report.venue, *report.names, *report.assets, *report.marked}
+    return set(earlier.assets) <= known and set(earlier.marked) <= known
 
 
 def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
@@ -356,6 +397,20 @@ def _is_coin(name: str, known: Compiled) -> bool:
 def _ticker(name: str, known: Compiled) -> str:
     ticker = known.ticker_of(name) if name else ""
     return ticker if ticker in known.asset_names or ticker == fold_han(name).strip().lstrip("$") else ""
+
+
+_HEAD = 200
+
+
+def _head(text: str) -> str:
+    """Return the first line of a news text, without what is far from its beginning."""
+    return text.strip().partition("\n")[0][:_HEAD]
+
+
+def _turns_in(text: str, predicate: str, known: Compiled) -> tuple[str, ...]:
+    told = known.not_turns.sub(" ; ", fold_han(text))
+    own = _OWN_TURNS.get(predicate, ())
+    return tuple(sorted(name for name, words in known.turns.items() if name not in own and words.search(told)))
 
 
 def _marked(text: str) -> set[str]:

@@ -18,6 +18,7 @@ from agents.verification.critic import (
     critique_call,
     shown,
 )
+from agents.verification.rivals import beside_rivals, earlier_reports
 from schemas.effects import ModelReply
 from schemas.events import Event, EvidenceCritiqued
 
@@ -37,17 +38,19 @@ class CritiqueEvidence:
     emits = (EvidenceCritiqued,)
 
     def ask(self, case: Case) -> Asked:
+        wanted, reports = question(case), earlier_reports(case)
         if not shown(case):
-            return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
-        wanted = question(case)
+            return (reports,) if reports is not None else _UNREAD
         if wanted is not None and case.replies.of(wanted) is None:
             return (wanted,)
         earlier = candidates_of(case, case.replies)
         first = critique_call(case, earlier)
-        asked = (wanted, first, asked_again(case, earlier, first, case.replies))
+        asked = (wanted, reports, first, asked_again(case, earlier, first, case.replies))
         return tuple(effect for effect in asked if effect is not None)
 
     def tell(self, case: Case, replies: Replies) -> Event:
+        if not shown(case):
+            return beside_rivals(case, _UNREAD, judged_case(case), replies)
         earlier = candidates_of(case, replies)
         first = critique_call(case, earlier)
         again = asked_again(case, earlier, first, replies)
@@ -67,12 +70,11 @@ class CritiqueEvidence:
         )
         judged = judged_case(case, critique=critique)
         concerned = chosen(case, earlier, said.concerned) if is_believed(judged) else ()
-        return msgspec.structs.replace(
-            critique,
-            unquoted=unquoted_in(judged.heard),
-            concerned=concerned,
-            route="retract" if concerned else "synthesize",
-        )
+        critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.heard), concerned=concerned)
+        return beside_rivals(case, critique, judged, replies)
+
+
+_UNREAD = EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
 
 
 def is_believed(judged: Judged) -> bool:

@@ -128,6 +128,6 @@ def _events(one: LabelledTelling, tables: Tables) -> tuple[ev.EventReceived, ev.
             gate_reason="",
             rollout_bucket=0.0,
             claim=claim,
-            story=story_of(draft, claim, tables),
+            story=story_of(draft, claim, tables, one.text),
         ),
     )
