@@ -9,11 +9,12 @@ A claim without a subject or without a predicate of the closed lists is never on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final, Literal
 
 from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.story_text import OWN_TURNS, PLAIN, head_of, marked_in, turns_in
 from agents.text.matching import fold_han, has_cjk
 from schemas.config import Tables
 from schemas.evidence import DOLLAR_PEGGED
@@ -23,6 +24,8 @@ WITHIN: Final = {"coins": 0.02, "market": 0.35}
 """Relative difference up to which two amounts are one figure: coins are counted, and what a market lost depends on when."""
 WITHIN_ELSE: Final = 0.10
 """Of every other figure: reports round, and first counts grow."""
+RECURRING_WITHIN: Final = 0.01
+"""Of what recurs, where the next day's figure may be near."""
 RECURS_WITHIN: Final = timedelta(hours=16)
 """What recurs daily, or may (flows, halts, an authority's decisions), is told within so long; what comes later is the next one."""
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
@@ -69,13 +72,6 @@ _BY_AGENCY = frozenset(
     {"approves", "rejects", "delays", "fines", "sues", "bans", "sanctions", "investigates", "dismisses", "proposes"}
     | {"reports_figure", "warns"}
 )
-_OWN_TURNS: dict[str, tuple[str, ...]] = {
-    "delays": ("postponed",), "dismisses": ("dropped",), "cancels": ("dropped", "postponed"), "rejects": ("dropped",),
-    "ends": ("dropped",), "resumes": ("resumed", "again"), "resumes_withdrawals": ("resumed", "again"),
-    "recovers_peg": ("resumed", "recovered"), "recovers_funds": ("recovered",), "reimburses": ("recovered", "completed"),
-    "raises": ("completed",), "raises_rate": ("lifted",), "depegs": ("dropped",),
-}  # fmt: skip
-"""Predicates that say a turn themselves: whether the words do so, too, is a matter of style."""
 _FLOWS = (("inflow", re.compile(r"inflow|流入")), ("outflow", re.compile(r"outflow|流出")))
 _OF_FUNDS = {"buys": "inflow", "sells": "outflow", "withdraws": "outflow"}
 _FUTURES = re.compile(r"perp(?:etual)?s?\b|futures|永续|合约")
@@ -86,91 +82,8 @@ _MARKET = re.compile(
 _WHALE = re.compile(r"\b(?:whales?|address|wallet|trader)\b|巨鲸|地址|钱包|0x[0-9a-f]{3}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{3,}|\b(?:bc1|1|3)[a-z0-9]{4,}\b")
 _WORD = re.compile(r"[^\W_]+(?:\.[a-z]{2,4})?")
-_MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
 _PART = r"(?:[A-Z][A-Za-z0-9.&'-]*|[a-z]*[A-Z0-9][A-Za-z0-9.&-]*)"
 _NAME = re.compile(rf"(?<![A-Za-z0-9]){_PART}(?: {_PART})*(?![A-Za-z0-9])")
-_PLAIN = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "and",
-        "for",
-        "on",
-        "in",
-        "to",
-        "by",
-        "with",
-        "from",
-        "s",
-        "its",
-        "us",
-        "u.s",
-        "usa",
-        "american",
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "co",
-        "company",
-        "lp",
-        "ltd",
-        "limited",
-        "llc",
-        "plc",
-        "labs",
-        "lab",
-        "exchange",
-        "protocol",
-        "foundation",
-        "network",
-        "platform",
-        "dao",
-        "community",
-        "team",
-        "group",
-        "holdings",
-        "finance",
-        "capital",
-        "spot",
-        "series",
-        "round",
-        "token",
-        "tokens",
-        "coin",
-        "coins",
-        "crypto",
-        "cryptocurrency",
-        "stablecoin",
-        "bill",
-        "act",
-        "first",
-        "second",
-        "etf",
-        "etfs",
-        "ipo",
-        "nft",
-        "nfts",
-        "defi",
-        "ceo",
-        "cto",
-        "founder",
-        "asset",
-        "assets",
-        "digital",
-        "virtual",
-        "fund",
-        "trust",
-        "bank",
-        "q1",
-        "q2",
-        "q3",
-        "q4",
-    ]
-)
-"""Words that tell no two names apart."""
 _PLACES = re.compile(
     r"(?:the )?(?:(?P<us>u\.?s\.?a?\.?|united states|america|美国)|(?P<cn>china|mainland china|中国|中国内地)|(?P<hk>hong kong|hk|香港)"
     r"|(?P<kr>south korea|korea|韩国)|(?P<uk>u\.?k\.?|britain|united kingdom|英国)|(?P<eu>eu|european union|欧盟)|(?P<jp>japan|日本))"
@@ -195,7 +108,7 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -
     if not subject or predicate == "other":
         return None
     coins = {a.ticker for a in known.directory.assets_in(f"{claim.asset} | {claim.object}")}
-    assets = coins | {_ticker(claim.asset, known), draft.asset, *_marked(f"{claim.asset} {claim.object}")}
+    assets = coins | {_ticker(claim.asset, known), draft.asset, *marked_in(f"{claim.asset} {claim.object}")}
     tickers = {a.lower() for a in assets - {"", NO_ASSET}}
     names = set[str]() if predicate.endswith("_rate") else _names_in(claim.object, known)
     if subject not in _NOBODY:
@@ -207,10 +120,11 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -
     figure = None if predicate.endswith("_rate") else claim.amount
     decision = draft.event_type == "regulation"
     expected = decision and claim.modality in {"planned", "rumoured"}
+    side = _SIDES.get(claim.modality, "claimed")
     return Story(
         subject=subject,
         predicate=predicate,
-        side="expected" if expected else _SIDES.get(claim.modality, "claimed"),
+        side="expected" if expected else side,
         listed=bool(known.entities.exactly(subject)) or _is_coin(subject, known),
         to_many=predicate in _TO_MANY or decision,
         names=tuple(sorted(names - {subject})),
@@ -219,8 +133,8 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -
         venue=_name(claim.venue, known),
         amount=None if figure is None else figure.value,
         unit="" if figure is None else _unit(figure, draft.asset),
-        turns=_turns_in(f"{_head(text)} | {claim.object}", predicate, known),
-        marked=tuple(sorted(t.lower() for t in _marked(_head(text)))),
+        turns=turns_in(f"{head_of(text)} | {claim.object}", side, known),
+        marked=tuple(sorted(t.lower() for t in marked_in(head_of(text)))),
     )
 
 
@@ -230,10 +144,23 @@ def key_of(story: Story) -> str:
 
 
 def hooks_of(story: Story) -> frozenset[str]:
-    """Return words of which two stories share one if :func:`compared` may find them the same, apart from their keys."""
-    names = (story.subject, story.venue, *story.names, *story.assets)
-    # Names agree where one begins or ends with the words of the other.
-    return frozenset(word for name in names if name for word in (name.partition(" ")[0], name.rpartition(" ")[2]))
+    """Return what a story is found by: its key with words of its subject, of its other names, and of whom it names."""
+    return frozenset(_hooks(story, subject="s", others="o", names="n"))
+
+
+def looked_up(story: Story) -> frozenset[str]:
+    """Return the hooks of which another story has one if :func:`compared` may find the two the same."""
+    by_agency = story.predicate in _BY_AGENCY
+    return frozenset((*_hooks(story, subject="so", others="s"), *(_hooks(story, names="n") if by_agency else ())))
+
+
+def _hooks(story: Story, *, subject: str = "", others: str = "", names: str = "") -> Iterator[str]:
+    every = ((subject, (story.subject,)), (others, (story.venue, *story.names, *story.assets)), (names, story.names))
+    for roles, given in every:
+        for name in filter(None, given):
+            # Names agree where one begins or ends with the words of the other.
+            for word in {name.partition(" ")[0], name.rpartition(" ")[2]}:
+                yield from (f"{role}:{word}\0{key_of(story)}" for role in roles)
 
 
 def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
@@ -241,7 +168,7 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 
     ``unclear``: nothing that both state differs, but they have too little in common.
     """
-    if one.turns != other.turns:
+    if _turns_of(one) != _turns_of(other):
         return "other"
     of_one = _agree(one.subject, other.subject)
     shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
@@ -266,16 +193,22 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 
 
 def adds_nothing(report: Story, earlier: Story) -> bool:
-    """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it."""
+    """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
+
+    What recurs joins by its figure alone.
+    """
     known = (*earlier.names, *earlier.assets, earlier.subject, earlier.venue)
+    figures = _same_amount(report, earlier)
     return (
         key_of(report) == key_of(earlier)
         and report.turns == earlier.turns
         and set(report.assets) == set(earlier.assets)
         and set(report.marked) <= {*earlier.marked, *known}
+        and _meet((report.subject,), known)
         and all(_meet((name,), known) for name in report.names)
         and (not report.venue or _meet((report.venue,), known))
-        and (report.amount is None or (earlier.amount is not None and _same_amount(report, earlier) is not False))
+        and (report.amount is None or (earlier.amount is not None and figures is not False))
+        and (report.predicate not in _RECURS or _same_amount(report, earlier, RECURRING_WITHIN) is True)
     )
 
 
@@ -289,6 +222,11 @@ def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
     """Whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
     found = [compared(story, other, apart) for other, apart in tellings]
     return found.count("same") > 2 * found.count("other")
+
+
+def _turns_of(story: Story) -> set[str]:
+    """Return the turns that its words tell beside its predicate."""
+    return set(story.turns).difference(OWN_TURNS.get(story.predicate, ()))
 
 
 def _predicate_of(claim: StatedClaim) -> str:
@@ -352,16 +290,20 @@ def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 def _agree(one: str, other: str) -> bool:
     """Whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
-    short, long = sorted((one, other), key=len)
-    return short == long or long.startswith(f"{short} ") or long.endswith(f" {short}")
+    if one == other:
+        return True
+    short, long = (one, other) if len(one) < len(other) else (other, one)
+    if len(short) == len(long) or short not in long:
+        return False
+    return long.startswith(f"{short} ") or long.endswith(f" {short}")
 
 
-def _same_amount(one: Story, other: Story) -> bool | None:
-    """Whether both give one figure; None where they give none that can be compared."""
+def _same_amount(one: Story, other: Story, at_most: float = 1.0) -> bool | None:
+    """Whether both give one figure, ``at_most`` so far apart; None where they give none that can be compared."""
     if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
         return None
     within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)
-    return abs(one.amount - other.amount) <= within * max(abs(one.amount), abs(other.amount))
+    return abs(one.amount - other.amount) <= min(within, at_most) * max(abs(one.amount), abs(other.amount))
 
 
 def _unit(amount: ClaimAmount, asset: str) -> str:
@@ -376,7 +318,7 @@ def _name(name: str, known: Compiled) -> str:
     plain = fold_han(name).strip()
     if (place := _PLACES.fullmatch(plain.lower())) is not None:
         return place.lastgroup or ""
-    words = [w for w in _WORD.findall(_PLAIN_HAN.sub(" ", plain).lower()) if w not in _PLAIN]
+    words = [w for w in _WORD.findall(_PLAIN_HAN.sub(" ", plain).lower()) if w not in PLAIN]
     for spelled in (plain, plain.removeprefix("美"), " ".join(words)):
         if _is_coin(spelled, known):
             return known.ticker_of(spelled).lower()
@@ -399,24 +341,6 @@ def _ticker(name: str, known: Compiled) -> str:
     return ticker if ticker in known.asset_names or ticker == fold_han(name).strip().lstrip("$") else ""
 
 
-_HEAD = 200
-
-
-def _head(text: str) -> str:
-    """Return the first line of a news text, without what is far from its beginning."""
-    return text.strip().partition("\n")[0][:_HEAD]
-
-
-def _turns_in(text: str, predicate: str, known: Compiled) -> tuple[str, ...]:
-    told = known.not_turns.sub(" ; ", fold_han(text))
-    own = _OWN_TURNS.get(predicate, ())
-    return tuple(sorted(name for name, words in known.turns.items() if name not in own and words.search(told)))
-
-
-def _marked(text: str) -> set[str]:
-    return {a or b for a, b in _MARKED.findall(fold_han(text))}
-
-
 def _names_in(text: str, known: Compiled) -> set[str]:
     """Return the names in the object of a claim: coins and entities of the tables, else what is capitalised or numbered."""
     folded = fold_han(text)
@@ -429,7 +353,7 @@ def _names_in(text: str, known: Compiled) -> set[str]:
         found |= set() if spelled & covered else {entity.name.lower()}
         covered |= {w for n in spelled for w in n.split()}
     for name in _NAME.findall(folded):
-        words = [w for w in _WORD.findall(name.lower()) if w not in _PLAIN | covered | known.common_words]
+        words = [w for w in _WORD.findall(name.lower()) if w not in PLAIN | covered | known.common_words]
         found |= {" ".join(map(_singular, words))} if words and not all(w.isdigit() for w in words) else set()
     return found
 
@@ -440,7 +364,7 @@ def _words_in(text: str) -> set[str]:
     for word in _WORD.findall(fold_han(text).lower()):
         if has_cjk(word):
             found |= {word[i : i + 2] for i in range(len(word) - 1)}
-        elif len(word) > 2 and word not in _PLAIN:
+        elif len(word) > 2 and word not in PLAIN:
             found.add(_singular(word))
     return found
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On, only_reply
-from agents.evidence.compiled import compiled
+from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.owners import is_partys_page
 from agents.evidence.story import adds_nothing, names_nothing_else
+from agents.evidence.story_text import adds_words
 from agents.verification.corroboration import corroboration
 from schemas.effects import FindStory, StoryReply, Telling
 from schemas.events import (
@@ -42,9 +43,11 @@ class FindTheStory:
         if not isinstance(reply, StoryReply):
             return StoryChecked(route=route, checked=False)
         story, own_page = (triaged.story if triaged is not None else None), _own_page(case, reply.own)
-        first = None if story is None or own_page is not None else _to_join(story, reply.tellings)
+        known = compiled(case.config.tables)
+        joins = story is not None and own_page is None
+        first = to_join(story, case.news.text, reply.tellings, known) if joins else None
         if first is None:
-            return StoryChecked(route=route, earlier=_earlier(story, reply.tellings), own_page=own_page)
+            return StoryChecked(route=route, earlier=_earlier(case, reply.tellings), own_page=own_page)
         corroborates = None if reply.own is None else corroboration(case, first, reply.tellings, reply.own)
         return corroborates or _reported_before(first.case_id)
 
@@ -72,20 +75,28 @@ def _own_page(case: Case, own: Telling | None) -> str | None:
     return own.url if is_partys_page(own.url, compiled(case.config.tables)) else None
 
 
-def _to_join(story: Story, reports: tuple[Telling, ...]) -> Telling | None:
-    return next(
-        (r for r in reports if r.verdict in ACTED_ON and r.story is not None and adds_nothing(story, r.story)), None
-    )
+def to_join(story: Story | None, text: str, reports: tuple[Telling, ...], known: Compiled) -> Telling | None:
+    """Return the report whose confirmed or likely signal tells all that this one states; None where there is none."""
+    acted_on = (r for r in reports if r.verdict in ACTED_ON and not r.joined)
+    return next((r for r in acted_on if _same_slots(story, text, r, known)), None)
 
 
-def _earlier(story: Story | None, reports: tuple[Telling, ...]) -> tuple[EarlierReport, ...]:
+def _same_slots(story: Story | None, text: str, earlier: Telling, known: Compiled) -> bool:
+    if story is None or earlier.story is None or not adds_nothing(story, earlier.story):
+        return False
+    named = (story.subject, story.venue, *story.names, *story.assets)
+    return not adds_words(text, named, earlier.text, known)
+
+
+def _earlier(case: Case, reports: tuple[Telling, ...]) -> tuple[EarlierReport, ...]:
     """Return the reports with a signal, now or soon, that this case's result may supersede."""
+    story, known = case.triaged.story if case.triaged else None, compiled(case.config.tables)
     return tuple(
         EarlierReport(
             case_id=r.case_id,
             language=r.language,
             verdict=r.verdict,
-            same_slots=adds_nothing(story, r.story),
+            same_slots=_same_slots(story, case.news.text, r, known),
         )
         for r in reports
         if story is not None and r.story is not None and not r.joined and names_nothing_else(r.story, story)

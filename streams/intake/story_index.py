@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from agents.evidence.compiled import compiled
-from agents.evidence.story import adds_nothing, hooks_of, key_of, tells
+from agents.evidence.story import adds_nothing, hooks_of, looked_up, tells
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
@@ -105,7 +105,7 @@ class StoryIndex(Free, Port):
         self._window_ms = window_hours * 3_600_000
         self._opened: dict[str, tuple[Telling, datetime]] = {}
         self._reports: dict[str, _Report] = {}
-        self._hooked: dict[tuple[str, str], dict[str, None]] = {}
+        self._hooked: dict[str, dict[str, None]] = {}
         self._members: dict[str, dict[str, None]] = {}
         self._by_age: deque[tuple[float, str]] = deque()
         journal.subscribe(self.on_record)
@@ -146,9 +146,9 @@ class StoryIndex(Free, Port):
                 return StoryReply(own=own.telling)
             if not self._is_own_page(own.telling):
                 await self._until(lambda: self._is_decided(own, hours), self._signal_within_s)
-        joined = [r for group in self._stories(own, hours).values() for r in group if r.joined]
-        joined.sort(key=lambda r: (r.as_of, r.case_id), reverse=True)
-        chosen = (*sorted(self._earlier(own, hours), key=_best_first), *joined)[:MOST]
+        of_story = [r for group in self._stories(own, hours).values() for r in group]
+        joined = sorted((r for r in of_story if r.joined), key=lambda r: (r.as_of, r.case_id), reverse=True)
+        chosen = (*sorted(_earlier(own, of_story), key=_best_first), *joined)[:MOST]
         return StoryReply(
             tellings=tuple(replace(r.telling, verdict=r.signal, joined=bool(r.joined)) for r in chosen), own=own.telling
         )
@@ -164,21 +164,17 @@ class StoryIndex(Free, Port):
 
     def _is_decided(self, own: _Report, hours: float) -> bool:
         """Whether one of the reports that this one adds nothing to has a signal that it may join, or all have a signal."""
-        signals = [r.signal for r in self._earlier(own, hours) if adds_nothing(own.story, r.story)]
+        of_story = [r for group in self._stories(own, hours).values() for r in group]
+        signals = [r.signal for r in _earlier(own, of_story) if adds_nothing(own.story, r.story)]
         return not ACTED_ON.isdisjoint(signals) or None not in signals
-
-    def _earlier(self, own: _Report, hours: float) -> list[_Report]:
-        """Return the story's earlier reports that are analysed themselves."""
-        every = (r for group in self._stories(own, hours).values() for r in group)
-        return [r for r in every if not r.joined and (r.verdict is LoggedVerdict.FIRST or r.place < own.place)]
 
     def _decision(self, own: _Report, hours: float, only: frozenset[str] | None = None) -> Decision:
         return decided(own, [self._reports[first] for first in self._stories(own, hours)], only)
 
     def _stories(self, own: _Report, hours: float) -> dict[str, list[_Report]]:
         """Return first case → reports of each story that the asking case reports too; undecided ones stand for themselves."""
-        key, within = key_of(own.story), timedelta(hours=hours)
-        near = {case: None for hook in hooks_of(own.story) for case in self._hooked.get((key, hook), ())}
+        within = timedelta(hours=hours)
+        near = {case: None for hook in sorted(looked_up(own.story)) for case in self._hooked.get(hook, ())}
         firsts = {self._first_of(self._reports[case]): None for case in near}
         of_first = {}
         for first in firsts:
@@ -262,11 +258,11 @@ class StoryIndex(Free, Port):
         return listed
 
     def _add(self, report: _Report) -> None:
-        case, key = report.case_id, key_of(report.story)
+        case = report.case_id
         self._reports[case] = report
         self._members.setdefault(case, {})[case] = None
         for hook in hooks_of(report.story):
-            self._hooked.setdefault((key, hook), {})[case] = None
+            self._hooked.setdefault(hook, {})[case] = None
 
     def _settle(self, case: str) -> None:
         if (report := self._reports.get(case)) is not None:
@@ -290,16 +286,20 @@ class StoryIndex(Free, Port):
         self._members[report.joined if case not in self._members.get(case, ()) else case].pop(case, None)
         for orphan in self._members.pop(case, {}):
             self._members.setdefault(orphan, {})[orphan] = None
-        key = key_of(report.story)
         for hook in hooks_of(report.story):
-            held = self._hooked[key, hook]
+            held = self._hooked[hook]
             del held[case]
             if not held:
-                del self._hooked[key, hook]
+                del self._hooked[hook]
 
     def _forget(self, before_ms: float) -> None:
         while self._by_age and (self._by_age[0][0] < before_ms or len(self._by_age) >= MAX_HELD):
             self._drop(self._by_age.popleft()[1])
+
+
+def _earlier(own: _Report, of_story: list[_Report]) -> list[_Report]:
+    """Return the story's earlier reports that are analysed themselves."""
+    return [r for r in of_story if not r.joined and (r.verdict is LoggedVerdict.FIRST or r.place < own.place)]
 
 
 def _best_first(report: _Report) -> tuple[bool, bool, tuple[int, int]]:
