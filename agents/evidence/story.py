@@ -25,7 +25,7 @@ WITHIN: Final = {"coins": 0.02, "market": 0.35}
 WITHIN_ELSE: Final = 0.10
 """Of every other figure: reports round, and first counts grow."""
 RECURRING_WITHIN: Final = 0.01
-"""Of what recurs, where the next day's figure may be near."""
+"""Of what recurs, whose next figure may be near."""
 RECURS_WITHIN: Final = timedelta(hours=16)
 """What recurs daily, or may (flows, halts, an authority's decisions), is told within so long; what comes later is the next one."""
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
@@ -120,7 +120,7 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -
     figure = None if predicate.endswith("_rate") else claim.amount
     decision = draft.event_type == "regulation"
     expected = decision and claim.modality in {"planned", "rumoured"}
-    side = _SIDES.get(claim.modality, "claimed")
+    side: Literal["claimed", "denied", "corrected"] = _SIDES.get(claim.modality, "claimed")
     return Story(
         subject=subject,
         predicate=predicate,
@@ -195,10 +195,10 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 def adds_nothing(report: Story, earlier: Story) -> bool:
     """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
 
-    What recurs joins by its figure alone.
+    What recurs has the next day's figure near.
     """
     known = (*earlier.names, *earlier.assets, earlier.subject, earlier.venue)
-    figures = _same_amount(report, earlier)
+    within = RECURRING_WITHIN if report.predicate in _RECURS else 1.0
     return (
         key_of(report) == key_of(earlier)
         and report.turns == earlier.turns
@@ -207,8 +207,9 @@ def adds_nothing(report: Story, earlier: Story) -> bool:
         and _meet((report.subject,), known)
         and all(_meet((name,), known) for name in report.names)
         and (not report.venue or _meet((report.venue,), known))
-        and (report.amount is None or (earlier.amount is not None and figures is not False))
-        and (report.predicate not in _RECURS or _same_amount(report, earlier, RECURRING_WITHIN) is True)
+        and (
+            report.amount is None or (earlier.amount is not None and _same_amount(report, earlier, within) is not False)
+        )
     )
 
 

@@ -84,8 +84,11 @@ def to_join(story: Story | None, text: str, reports: tuple[Telling, ...], known:
 def _same_slots(story: Story | None, text: str, earlier: Telling, known: Compiled) -> bool:
     if story is None or earlier.story is None or not adds_nothing(story, earlier.story):
         return False
-    named = (story.subject, story.venue, *story.names, *story.assets)
-    return not adds_words(text, named, earlier.text, known)
+    return not _adds_words(story, text, earlier.text, known)
+
+
+def _adds_words(story: Story, text: str, other: str, known: Compiled) -> bool:
+    return adds_words(text, (story.subject, story.venue, *story.names, *story.assets), other, known)
 
 
 def _earlier(case: Case, reports: tuple[Telling, ...]) -> tuple[EarlierReport, ...]:
@@ -100,6 +103,9 @@ def _earlier(case: Case, reports: tuple[Telling, ...]) -> tuple[EarlierReport, .
         )
         for r in reports
         if story is not None and r.story is not None and not r.joined and names_nothing_else(r.story, story)
+        # Of two that name somebody the other does not, neither takes back the other.
+        if not _adds_words(story, case.news.text, r.text, known)
+        and not _adds_words(r.story, r.text, case.news.text, known)
     )
 
 

@@ -81,7 +81,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return len({story for story, _ in self.joined}) / self.stories
 
 
-class _Journal:
+class ReadJournal:
     """The journal of :class:`StoryIndex`, which the caller has read to its end."""
 
     moved = asyncio.Condition()
@@ -101,7 +101,7 @@ def tellings_of(path: Path) -> list[LabelledTelling]:
 
 async def measured(tellings: list[LabelledTelling], verdict: Verdict = "likely") -> Found:
     """Find the story of each report, in the order of their times. ``verdict``: what every analysis comes to."""
-    index, tables = StoryIndex(_Journal(), dict, partitions=1, window_hours=HOURS), load_tables(demo=False)
+    index, tables = StoryIndex(ReadJournal(), dict, partitions=1, window_hours=HOURS), load_tables(demo=False)
     known = compiled(tables)
     of_case: dict[str, str] = {}
     paid: dict[str, list[LabelledTelling]] = {}
@@ -160,7 +160,7 @@ async def stories(held: int = HELD) -> list[Figure]:
 async def _look_ups(held: int) -> list[float]:
     """Fill an index with as many stories as of the labelled ones with other names and amounts, then look some up."""
     index, tables, random = (
-        StoryIndex(_Journal(), dict, partitions=1, window_hours=HOURS),
+        StoryIndex(ReadJournal(), dict, partitions=1, window_hours=HOURS),
         load_tables(demo=False),
         Random(1),
     )
