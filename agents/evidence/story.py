@@ -144,23 +144,25 @@ def key_of(story: Story) -> str:
 
 
 def hooks_of(story: Story) -> frozenset[str]:
-    """Return what a story is found by: its key with words of its subject, of its other names, and of whom it names."""
-    return frozenset(_hooks(story, subject="s", others="o", names="n"))
+    """Return what a story is found by: its key with words of its subject and of its other names, and with its assets."""
+    assets = ("*", *(story.assets or ("",))) if story.predicate in _OF_ONE_ASSET else ("*",)
+    return frozenset(_hooks(story, assets, subject="s", others="o", names="n"))
 
 
 def looked_up(story: Story) -> frozenset[str]:
     """Return the hooks of which another story has one if :func:`compared` may find the two the same."""
-    by_agency = story.predicate in _BY_AGENCY
-    return frozenset((*_hooks(story, subject="so", others="s"), *(_hooks(story, names="n") if by_agency else ())))
+    assets = (*story.assets, "") if story.predicate in _OF_ONE_ASSET and story.assets else ("*",)
+    names = "n" if story.predicate in _BY_AGENCY else ""
+    return frozenset(_hooks(story, assets, subject="so", others="s", names=names))
 
 
-def _hooks(story: Story, *, subject: str = "", others: str = "", names: str = "") -> Iterator[str]:
+def _hooks(story: Story, assets: tuple[str, ...], *, subject: str, others: str, names: str) -> Iterator[str]:
     every = ((subject, (story.subject,)), (others, (story.venue, *story.names, *story.assets)), (names, story.names))
     for roles, given in every:
         for name in filter(None, given):
             # Names agree where one begins or ends with the words of the other.
             for word in {name.partition(" ")[0], name.rpartition(" ")[2]}:
-                yield from (f"{role}:{word}\0{key_of(story)}" for role in roles)
+                yield from (f"{role}:{word}:{asset}\0{key_of(story)}" for role in roles for asset in assets)
 
 
 def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:

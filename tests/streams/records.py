@@ -23,12 +23,13 @@ TRIAGED = ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="test", rollout_
 DROPPED = ev.CaseDropped(reason="spam", detail="by hand")
 
 
-def opening(number: int, **changes: str) -> tuple[str, str, bytes, Headers]:
+def opening(number: int, *, authenticated: bool = False, **changes: str) -> tuple[str, str, bytes, Headers]:
     """(case id, event id, value, headers) of the opening that intake would write for ``news(number)``."""
     item = msgspec.convert(news(number, **changes), News)
     event = ev.EventReceived(
-        news=item, config_hash=QUICK.config_hash, text_hash=text_hash(item.text), language="en", news_offset=number
-    )
+        news=item, config_hash=QUICK.config_hash, text_hash=text_hash(item.text), language="en", news_offset=number,
+        authenticated=authenticated,
+    )  # fmt: skip
     opened = uuid5("opening", LIVE_RUN, item.case_id)
     _, value, headers = wire.encode(
         event, id=opened, case_id=item.case_id, causation_id=None, run_id=LIVE_RUN, time=utc_now()
