@@ -94,13 +94,16 @@ def case_sentence(records: Sequence[JournalRecord], stage: Stage | None = None) 
 
 _WITHDRAWN = {
     "retracted": Told("Retracted: another case has denied it. Before that:", "已撤回：另一案例否认了它。此前："),
-    "superseded": Told("Superseded: another case has corrected it. Before that:", "已被取代：另一案例更正了它。此前："),
+    "superseded": Told(
+        "Superseded: another case corrects it or reports the event on better grounds. Before that:",
+        "已被取代：另一案例更正了它，或对同一事件的报道依据更充分。此前：",
+    ),
 }
 DROPPED = {
     "duplicate": Told("Dropped: the same text came in before.", "已舍弃：同样的正文此前已收到。"),
     "same_story": Told(
-        "Dropped: an earlier case tells the same event, and its signal stands for both.",
-        "已舍弃：更早的案例讲述了同一事件，以其信号为准。",
+        "Joined: an earlier case reports the same event, and its signal counts for both.",
+        "已并入：更早的案例报道了同一事件，以其信号为准。",
     ),
     "spam": Told("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
     "empty": Told("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),

@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from agents.evidence.compiled import compiled
-from agents.evidence.story import adds_nothing, hooks_of, looked_up, tells
+from agents.evidence.story import adds_nothing, compared, hooks_of, looked_up, tells
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
@@ -175,7 +175,9 @@ class StoryIndex(Free, Port):
         """Return first case → reports of each story that the asking case reports too; undecided ones stand for themselves."""
         within = timedelta(hours=hours)
         near = {case: None for hook in sorted(looked_up(own.story)) for case in self._hooked.get(hook, ())}
-        firsts = {self._first_of(self._reports[case]): None for case in near}
+        # Who is like none of a story's reports does not report it.
+        like = (r for case in near if compared(own.story, (r := self._reports[case]).story, _apart(own, r)) == "same")
+        firsts = {self._first_of(r): None for r in like}
         of_first = {}
         for first in firsts:
             members = (self._reports[case] for case in self._members[first])
