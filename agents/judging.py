@@ -10,7 +10,10 @@ import msgspec
 from agents.core.case import Case
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
+from agents.evidence.hosts import host_of, registrable_domain
 from agents.evidence.measurements import measured, measurements_of
+from agents.evidence.owners import owner_of, speaker_of
+from agents.evidence.pages import SNIPPET
 from agents.evidence.stated import claim_of
 from agents.evidence.verdict import Judgement, Measured, unchecked
 from agents.evidence.witnesses import Heard, Reader, heard_by, judgement_by
@@ -62,9 +65,10 @@ def judged_case(
     claim = claim_of(case)
     figures = _measured(case, claim)
     said = critique.stances if critique is not None else None
-    heard = heard_in(case, found.references, said)
+    own = _own_word(case, claim, found)
+    heard = (*heard_in(case, found.references, said), *own)
     asked = (*(o for s in case.searches for o in s.outcomes), *outcomes)
-    why = None if figures else _why_unchecked(case, asked, found)
+    why = None if figures or own else _why_unchecked(case, asked, found)
     judgement = case.worked_out.once(
         judgement_by,
         compiled(case.config.tables),
@@ -84,6 +88,39 @@ def judged_case(
     if why is not None:
         judgement = unchecked(judgement.independent_sources)
     return Judged(judgement=judgement, findings=found, heard=heard, why=why, measured=figures)
+
+
+def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[Heard, ...]:
+    """Return the news as a page of the party or authority that published it; nothing where that is not certain.
+
+    It needs no reader: what it claims is what triage stated. What it calls a rumour, it does not claim.
+    """
+    url, tables = case.story.own_page if case.story else None, compiled(case.config.tables)
+    speaker = speaker_of(url, claim, tables) if url else None
+    if url is None or speaker is None:
+        return ()
+    title, _, rest = case.news.text.strip().partition("\n")
+    reference = SearchReference(
+        reference_number=max((r.reference_number for r in found.references), default=0) + 1,
+        source_tool="listener",
+        title=title[:SNIPPET],
+        url=url,
+        snippet=(rest.strip() or title)[:SNIPPET],
+        relevance_score=1.0,
+        quality_score=100.0,
+        content_complete=False,
+        source_credibility="high",
+        query="",
+        published_at=case.news.published_at,
+        registrable_domain=registrable_domain(host_of(url)),
+        independent=False,
+        official=True,
+        stance="hedges" if claim.modality == "rumoured" else "supports",
+        carries=True,
+        owner=owner_of(url, tables.directory),
+        speaker=speaker,
+    )
+    return (Heard(reference=reference, stance=reference.stance, own_word=True),)
 
 
 def _measured(case: Case, claim: Claim) -> Measured | None:

@@ -24,6 +24,9 @@ from schemas.effects import (
     Search,
 )
 from schemas.errors import FailureKind
+from schemas.evidence import ProviderMode
+
+__all__ = ["KIND_OF", "Call", "CallKind", "ProviderMode", "Refusal"]
 
 CallKind = Literal[
     "model",
@@ -38,7 +41,6 @@ CallKind = Literal[
     "briefs",
     "news",
 ]
-ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
     CallModel: "model",
     Search: "search",

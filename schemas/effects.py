@@ -16,6 +16,7 @@ from schemas.errors import FailureKind
 from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page, PreviousBrief, SearchResult
 from schemas.ids import content_hash
 from schemas.news import News
+from schemas.signals import Draft, StatedClaim, Story, Verdict
 
 Tier = Literal["light", "heavy"]
 Thinking = Literal["off", "low", "medium", "high"]
@@ -140,14 +141,16 @@ class FindConcerned(msgspec.Struct, frozen=True, kw_only=True, tag="find_concern
     since: datetime
 
 
-class FindStory(msgspec.Struct, frozen=True, kw_only=True, tag="find_story"):
-    """Find the first case in the log that tells this triaged case's story. Free, exact across workers.
+class FindStory(msgspec.Struct, frozen=True, kw_only=True, tag="find_story", omit_defaults=True):
+    """Find the earlier reports of this triaged case's story in the log. Free, exact across workers.
 
-    ``hours``: how far apart the own times of two cases of one story may be.
+    ``hours``: how far apart the own times of two cases of one story may be. ``again``: the case has its own evidence by now,
+    and asks what became of those reports, without waiting for any of them.
     """
 
     case_id: str
     hours: float
+    again: bool = False
 
 
 class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market"):
@@ -322,6 +325,8 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``url``: its address, if a source of the list brought it that is read at an address of the same owner; else None, for
     whoever may write news must not lend it another's name. ``group``: who owns the source.
+    ``draft``, ``claim`` and ``story``: what triage made of it. ``verdict``: that of its own signal as the log shows it; None
+    while it has none. ``joined``: it ended in another report's signal.
     """
 
     case_id: str
@@ -331,10 +336,18 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     published_at: datetime
     url: str | None = None
     group: str = ""
+    draft: Draft | None = None
+    claim: StatedClaim | None = None
+    story: Story | None = None
+    verdict: Verdict | None = None
+    joined: bool = False
 
 
 class StoryReply(msgspec.Struct, frozen=True, kw_only=True, tag="story", omit_defaults=True):
-    """The story's earlier tellings, the first one first and then the newest; empty when this case is the first. ``own``: its own."""
+    """The story's earlier reports; empty when this case is the first. ``own``: its own.
+
+    First those that were analysed themselves, confirmed and likely ones before the others, and then the newest ones.
+    """
 
     tellings: tuple[Telling, ...] = ()
     own: Telling | None = None

@@ -75,6 +75,7 @@ __all__ = [
     "ProviderOutcome",
     "QuestionAsked",
     "RetractionFound",
+    "Rival",
     "RuntimeEvent",
     "SearchCompleted",
     "SignalSynthesized",
@@ -131,18 +132,37 @@ class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True
     then: Gated | None = None
 
 
+class EarlierReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An earlier case that reports the same event and was analysed itself. ``language``: that of its news.
+
+    ``verdict``: that of its signal; None if it had none yet. ``same_slots``: this case states nothing beyond it.
+    """
+
+    case_id: str
+    language: str
+    verdict: Verdict | None = None
+    same_slots: bool = False
+
+
 class StoryChecked(Event, tag="newsproof.story_checked", kw_only=True, frozen=True):
-    """No earlier case tells this case's story, or nobody could say so: then ``checked`` is False. The case goes on."""
+    """The case gets its own analysis: no confirmed or likely earlier signal tells all of what it reports.
+
+    ``checked`` False: the log could not be read for it. ``earlier``: the signals of the same event that this case's result
+    may supersede. ``own_page``: the address of the news, if the listener read it on the site of a listed party or authority.
+    """
 
     route: Gated
     checked: bool = True
+    earlier: tuple[EarlierReport, ...] = ()
+    own_page: str | None = None
 
 
 class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True, frozen=True):
-    """This case tells the story of an earlier one, and the tellings bear its claim out; publish revises that one's signal.
+    """This case reports the event of an earlier one, and the reports support its claim; publish revises that one's signal.
 
     ``verdict``: what the tellings of other owners amount to, judged as pages by the word rules; ``amount`` the change of
-    the first judgement's confidence. ``action`` and ``direction`` are this case's draft's.
+    the first judgement's confidence. ``asset``, ``action`` and ``direction`` are those of both cases' drafts; ``asset`` is
+    None in records from before it was kept. ``live``: this case's news is live.
     ``evidence`` are those tellings. ``supporting_sources`` and ``independent_sources`` count their owners.
     """
 
@@ -156,6 +176,8 @@ class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True,
     independent_sources: int
     reason: str
     evidence: tuple[SignalEvidence, ...]
+    asset: str | None = None
+    live: bool = False
 
 
 class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, frozen=True):
@@ -257,13 +279,28 @@ class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Rival(msgspec.Struct, frozen=True, kw_only=True):
+    """A later report of one event that was analysed itself: its verdict, and whether it is the party's own page.
+
+    ``same_slots``: it states nothing beyond the earlier report.
+    """
+
+    verdict: Verdict
+    own_page: bool = False
+    same_slots: bool = False
+
+
 class ConcernedSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier signal that this case denies (retracted) or corrects (superseded). ``language``: that of its news."""
+    """An earlier signal that this case denies (retracted), or corrects (superseded). ``language``: that of its news.
+
+    ``rival``: what this case is, where it reports the same event; None for a denial or a correction.
+    """
 
     signal_id: str
     of_case: str
     kind: Literal["retracted", "superseded"]
     language: str
+    rival: Rival | None = None
 
 
 class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True, frozen=True):
@@ -272,7 +309,8 @@ class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True,
     ``verdict``: the critic's own, of the main claim; the signal's follows from the pages (``agents.evidence.verdict``).
     ``stances``: what the critic read on each reference that it was shown; None where no critic read the pages.
     ``unquoted``: references whose stance counts as unrelated, because the page does not hold the quote.
-    ``concerned``: earlier signals that this case denies or corrects; with some, the next step is to say so of each.
+    ``concerned``: earlier signals that this case denies, corrects or supersedes; with some, the next step is to say so of each.
+    ``same_story_as``: an earlier case whose signal tells all of this case's result, which ends without a signal of its own.
     """
 
     claims: tuple[ClaimVerdict, ...]
@@ -282,7 +320,8 @@ class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True,
     contradictions: tuple[str, ...] = ()
     timeliness: Literal["fresh", "stale", "unknown"] = "unknown"
     concerned: tuple[ConcernedSignal, ...] = ()
-    route: Literal["synthesize", "retract"] = "synthesize"
+    route: Literal["synthesize", "retract", "same_story"] = "synthesize"
+    same_story_as: str | None = None
 
 
 class SignalSynthesized(Event, tag="newsproof.signal_synthesized", kw_only=True, frozen=True):
@@ -309,9 +348,10 @@ class CaseDegraded(Event, tag="newsproof.case_degraded", kw_only=True, frozen=Tr
 
 
 class RetractionFound(Event, tag="newsproof.retraction_found", kw_only=True, frozen=True):
-    """This case denies or corrects an earlier signal; publish turns it into that signal's next revision.
+    """This case denies, corrects or supersedes an earlier signal; publish turns it into that signal's next revision.
 
     ``reason`` is in the language of the signal; ``evidence`` are the pages that this case believes the denial by.
+    ``rival`` as in :class:`ConcernedSignal`: of the two signals the better founded one stays (``agents.evidence.verdict``).
     """
 
     signal_id: str
@@ -320,6 +360,7 @@ class RetractionFound(Event, tag="newsproof.retraction_found", kw_only=True, fro
     reason: str
     evidence: tuple[SignalEvidence, ...] = ()
     route: Literal["synthesize", "more"] = "synthesize"
+    rival: Rival | None = None
 
 
 NewsEvent = (

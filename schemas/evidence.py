@@ -16,6 +16,7 @@ Slot = Literal["agrees", "differs", "silent"]
 PageSays = Literal["affirms", "denies", "hedges", "nothing"]
 """What a page says of the claim's event. A hedge is a rumour, or unnamed people."""
 Credibility = Literal["high", "medium", "low", "unknown"]
+ProviderMode = Literal["live", "offline", "simulated"]
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,8 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.calls import ProviderMode
-from schemas.evidence import ReadStance
+from schemas.evidence import ProviderMode, ReadStance
 from schemas.printable import printable_line
 
 SIGNAL_SCHEMA_VERSION = 2
@@ -81,7 +80,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``predicate`` stands for all that readings of one event choose between. ``side``: whether the event is claimed, denied,
     or what was said of it corrected; a regulator's decision may be expected. ``listed``: whether the tables hold the subject. ``to_many``: whether the subject may do so to others in the same days. ``names``: whom
     else it names, ``assets``: tickers, ``venue``: where; all in lower case. ``words``: of its object. ``unit``: a currency, %,
-    bp, coins, or other.
+    bp, coins, or other. ``turns``: reversals and next steps that the words of its head tell (dropped, resumed, second);
+    ``marked``: the tickers that its head marks as such, in lower case.
     """
 
     subject: str
@@ -95,6 +95,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     venue: str = ""
     amount: float | None = None
     unit: str = ""
+    turns: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -100,7 +100,9 @@ class CarryRules:
             return None
         figures = Amounts(told.lower()).given
         other = bool(self._claimed and figures) and not any(_agree(f, c) for f in figures for c in self._claimed)
-        return "hedged" if other else self._tables.grammar.assertion(self._sense, low)
+        # Where a party says on its own page that it will list something, that is the announcement.
+        announced = bool(speaker) and self._claim.event_type == "listing"
+        return "hedged" if other else self._tables.grammar.assertion(self._sense, low, announced=announced)
 
     def _names(self, told: str, speaker: str) -> bool:
         # On its own page a party need not name itself, but what else the claim is about.

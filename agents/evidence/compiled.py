@@ -48,6 +48,15 @@ class Compiled:
         self.event_terms = tables.event_terms
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
+        self.places = frozenset(
+            word.lower()
+            for key, names in lexicon.items()
+            if key.startswith("jurisdiction/")
+            for name in names
+            for word in name.split()
+        )
+        self.not_turns = words_regex(lexicon.get("not_turns", ()))
+        self.turns = {k.split("/", 1)[1]: words_regex(v) for k, v in lexicon.items() if k.startswith("turn/")}
 
     def ticker_of(self, name: str) -> str:
         """Return the ticker of a coin written by its ticker or by a name; what is written as a ticker stays; else ""."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from agents.evidence.claim import Claim
+from agents.evidence.compiled import Compiled
+from agents.evidence.entities import AUTHORITIES
 from agents.evidence.hosts import canonical_url, host_of, registrable_domain
 from agents.tables.directory import Directory
 
@@ -14,6 +16,37 @@ def owner_of(url: str, directory: Directory) -> str:
     if (outlet := directory.outlet_of_account(url)) is not None:
         return outlet.domain
     return directory.account_of(url) or registrable_domain(host_of(url))
+
+
+def is_partys_page(url: str, tables: Compiled) -> bool:
+    """Whether an address is the own site or account of a listed party or authority, where nobody else may write."""
+    kinds = {e.kind for e in tables.directory.speakers_of(url)}
+    anybodys = tables.is_user_content(url) and tables.directory.account_of(url) is None
+    return bool(kinds - _REPORTERS) and not anybodys
+
+
+_REPORTERS = frozenset({"media", "data"})
+
+
+def speaker_of(url: str, claim: Claim, tables: Compiled) -> str | None:
+    """Return who speaks for the claim's party, or as the competent authority, on its own domain at this address.
+
+    A party is who acts or is acted on, the issuer of the coin that is, or the venue of a listing: not everybody whom the news
+    mentions. Accounts on platforms and filings do not count: an account may have been taken over, and a filing's title
+    claims nothing.
+    """
+    directory = tables.directory
+    if directory.account_of(url) is not None or directory.cik_of(url) is not None or not is_partys_page(url, tables):
+        return None
+    parties = (claim.subject, claim.entity, claim.venue if claim.event_type == "listing" else None)
+    named = [e for name in parties if name for e in tables.entities.named(name)]
+    if coin := tables.ticker_of(claim.subject):
+        named += directory.issuers_of(coin)
+    speaking = tables.entities.speaking(claim)
+    for owner in directory.speakers_of(url):
+        if owner in (named if owner.kind not in AUTHORITIES else speaking):
+            return owner.name
+    return None
 
 
 def addresses_of(claim: Claim) -> frozenset[str]:

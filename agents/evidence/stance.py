@@ -170,8 +170,11 @@ class Grammar:
         said = self._not_said.sub(" ; ", text)
         return any(self._says[g].search(said) for g in claim.says)
 
-    def assertion(self, claim: ClaimSense, sentence: str) -> Told:
-        """Return how a sentence (folded, in lower case) that says the claim's verb puts it."""
+    def assertion(self, claim: ClaimSense, sentence: str, *, announced: bool = False) -> Told:
+        """Return how a sentence (folded, in lower case) that says the claim's verb puts it.
+
+        ``announced``: by whoever is going to do it, so that the future is no hedge.
+        """
         put = self._cleaned(sentence, claim)  # “This is no hoax” negates nothing.
         if _NOT.search(put) or self._says_false(put, claim.suit):
             return "negated"
@@ -181,7 +184,7 @@ class Grammar:
         if self._hedge.search(sentence) or any(p.search(sentence) for p in modal):
             return "hedged"
         planned = self._future.search(sentence) is not None
-        return "hedged" if planned and not claim.future else "stated"
+        return "hedged" if planned and not claim.future and not announced else "stated"
 
     def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
         """Whether a text (folded, in lower case) shares ``least`` words with the claim, besides parties and verbs."""

@@ -9,11 +9,12 @@ A claim without a subject or without a predicate of the closed lists is never on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final, Literal
 
 from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.story_text import OWN_TURNS, PLAIN, head_of, marked_in, turns_in
 from agents.text.matching import fold_han, has_cjk
 from schemas.config import Tables
 from schemas.evidence import DOLLAR_PEGGED
@@ -23,6 +24,8 @@ WITHIN: Final = {"coins": 0.02, "market": 0.35}
 """Relative difference up to which two amounts are one figure: coins are counted, and what a market lost depends on when."""
 WITHIN_ELSE: Final = 0.10
 """Of every other figure: reports round, and first counts grow."""
+RECURRING_WITHIN: Final = 0.01
+"""Of what recurs, whose next figure may be near."""
 RECURS_WITHIN: Final = timedelta(hours=16)
 """What recurs daily, or may (flows, halts, an authority's decisions), is told within so long; what comes later is the next one."""
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
@@ -79,91 +82,8 @@ _MARKET = re.compile(
 _WHALE = re.compile(r"\b(?:whales?|address|wallet|trader)\b|巨鲸|地址|钱包|0x[0-9a-f]{3}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{3,}|\b(?:bc1|1|3)[a-z0-9]{4,}\b")
 _WORD = re.compile(r"[^\W_]+(?:\.[a-z]{2,4})?")
-_MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
 _PART = r"(?:[A-Z][A-Za-z0-9.&'-]*|[a-z]*[A-Z0-9][A-Za-z0-9.&-]*)"
 _NAME = re.compile(rf"(?<![A-Za-z0-9]){_PART}(?: {_PART})*(?![A-Za-z0-9])")
-_PLAIN = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "and",
-        "for",
-        "on",
-        "in",
-        "to",
-        "by",
-        "with",
-        "from",
-        "s",
-        "its",
-        "us",
-        "u.s",
-        "usa",
-        "american",
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "co",
-        "company",
-        "lp",
-        "ltd",
-        "limited",
-        "llc",
-        "plc",
-        "labs",
-        "lab",
-        "exchange",
-        "protocol",
-        "foundation",
-        "network",
-        "platform",
-        "dao",
-        "community",
-        "team",
-        "group",
-        "holdings",
-        "finance",
-        "capital",
-        "spot",
-        "series",
-        "round",
-        "token",
-        "tokens",
-        "coin",
-        "coins",
-        "crypto",
-        "cryptocurrency",
-        "stablecoin",
-        "bill",
-        "act",
-        "first",
-        "second",
-        "etf",
-        "etfs",
-        "ipo",
-        "nft",
-        "nfts",
-        "defi",
-        "ceo",
-        "cto",
-        "founder",
-        "asset",
-        "assets",
-        "digital",
-        "virtual",
-        "fund",
-        "trust",
-        "bank",
-        "q1",
-        "q2",
-        "q3",
-        "q4",
-    ]
-)
-"""Words that tell no two names apart."""
 _PLACES = re.compile(
     r"(?:the )?(?:(?P<us>u\.?s\.?a?\.?|united states|america|美国)|(?P<cn>china|mainland china|中国|中国内地)|(?P<hk>hong kong|hk|香港)"
     r"|(?P<kr>south korea|korea|韩国)|(?P<uk>u\.?k\.?|britain|united kingdom|英国)|(?P<eu>eu|european union|欧盟)|(?P<jp>japan|日本))"
@@ -178,14 +98,17 @@ _UNITS = (
 )  # fmt: skip
 
 
-def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
-    """Return what other tellings of the claim are found by; None for a claim too vague to be found."""
+def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -> Story | None:
+    """Return what other reports of the claim are found by; None for a claim too vague to be found.
+
+    ``text``: of the news. Its head is read as well, since triage may state another predicate or leave a word out.
+    """
     known = compiled(tables)
     predicate, subject = _predicate_of(claim), _subject_of(draft, claim, known)
     if not subject or predicate == "other":
         return None
     coins = {a.ticker for a in known.directory.assets_in(f"{claim.asset} | {claim.object}")}
-    assets = coins | {_ticker(claim.asset, known), draft.asset, *_marked(f"{claim.asset} {claim.object}")}
+    assets = coins | {_ticker(claim.asset, known), draft.asset, *marked_in(f"{claim.asset} {claim.object}")}
     tickers = {a.lower() for a in assets - {"", NO_ASSET}}
     names = set[str]() if predicate.endswith("_rate") else _names_in(claim.object, known)
     if subject not in _NOBODY:
@@ -197,10 +120,11 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
     figure = None if predicate.endswith("_rate") else claim.amount
     decision = draft.event_type == "regulation"
     expected = decision and claim.modality in {"planned", "rumoured"}
+    side: Literal["claimed", "denied", "corrected"] = _SIDES.get(claim.modality, "claimed")
     return Story(
         subject=subject,
         predicate=predicate,
-        side="expected" if expected else _SIDES.get(claim.modality, "claimed"),
+        side="expected" if expected else side,
         listed=bool(known.entities.exactly(subject)) or _is_coin(subject, known),
         to_many=predicate in _TO_MANY or decision,
         names=tuple(sorted(names - {subject})),
@@ -209,6 +133,8 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables) -> Story | None:
         venue=_name(claim.venue, known),
         amount=None if figure is None else figure.value,
         unit="" if figure is None else _unit(figure, draft.asset),
+        turns=turns_in(f"{head_of(text)} | {claim.object}", side, known),
+        marked=tuple(sorted(t.lower() for t in marked_in(head_of(text)))),
     )
 
 
@@ -217,11 +143,35 @@ def key_of(story: Story) -> str:
     return f"{story.predicate}\0{story.side}"
 
 
+def hooks_of(story: Story) -> frozenset[str]:
+    """Return what a story is found by: its key with words of its subject and of its other names, and with its assets."""
+    assets = ("*", *(story.assets or ("",))) if story.predicate in _OF_ONE_ASSET else ("*",)
+    return frozenset(_hooks(story, assets, subject="s", others="o", names="n"))
+
+
+def looked_up(story: Story) -> frozenset[str]:
+    """Return the hooks of which another story has one if :func:`compared` may find the two the same."""
+    assets = (*story.assets, "") if story.predicate in _OF_ONE_ASSET and story.assets else ("*",)
+    names = "n" if story.predicate in _BY_AGENCY else ""
+    return frozenset(_hooks(story, assets, subject="so", others="s", names=names))
+
+
+def _hooks(story: Story, assets: tuple[str, ...], *, subject: str, others: str, names: str) -> Iterator[str]:
+    every = ((subject, (story.subject,)), (others, (story.venue, *story.names, *story.assets)), (names, story.names))
+    for roles, given in every:
+        for name in filter(None, given):
+            # Names agree where one begins or ends with the words of the other.
+            for word in {name.partition(" ")[0], name.rpartition(" ")[2]}:
+                yield from (f"{role}:{word}:{asset}\0{key_of(story)}" for role in roles for asset in assets)
+
+
 def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
     """Return whether two items of one key tell the same event. ``apart``: between their own times.
 
     ``unclear``: nothing that both state differs, but they have too little in common.
     """
+    if _turns_of(one) != _turns_of(other):
+        return "other"
     of_one = _agree(one.subject, other.subject)
     shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
     if (one.predicate in _RECURS or one.to_many) and abs(apart) > RECURS_WITHIN:
@@ -244,10 +194,42 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
     return "same" if enough or _linked(one, other) else "unclear"
 
 
+def adds_nothing(report: Story, earlier: Story) -> bool:
+    """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
+
+    What recurs has the next day's figure near.
+    """
+    known = (*earlier.names, *earlier.assets, earlier.subject, earlier.venue)
+    within = RECURRING_WITHIN if report.predicate in _RECURS else 1.0
+    return (
+        key_of(report) == key_of(earlier)
+        and report.turns == earlier.turns
+        and set(report.assets) == set(earlier.assets)
+        and set(report.marked) <= {*earlier.marked, *known}
+        and _meet((report.subject,), known)
+        and all(_meet((name,), known) for name in report.names)
+        and (not report.venue or _meet((report.venue,), known))
+        and (
+            report.amount is None or (earlier.amount is not None and _same_amount(report, earlier, within) is not False)
+        )
+    )
+
+
+def names_nothing_else(earlier: Story, report: Story) -> bool:
+    """Whether an earlier report of one event names no asset or ticker beyond a later one, which may then supersede it."""
+    known = {report.subject, report.venue, *report.names, *report.assets, *report.marked}
+    return set(earlier.assets) <= known and set(earlier.marked) <= known
+
+
 def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
     """Whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
     found = [compared(story, other, apart) for other, apart in tellings]
     return found.count("same") > 2 * found.count("other")
+
+
+def _turns_of(story: Story) -> set[str]:
+    """Return the turns that its words tell beside its predicate."""
+    return set(story.turns).difference(OWN_TURNS.get(story.predicate, ()))
 
 
 def _predicate_of(claim: StatedClaim) -> str:
@@ -311,16 +293,20 @@ def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 def _agree(one: str, other: str) -> bool:
     """Whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
-    short, long = sorted((one, other), key=len)
-    return short == long or long.startswith(f"{short} ") or long.endswith(f" {short}")
+    if one == other:
+        return True
+    short, long = (one, other) if len(one) < len(other) else (other, one)
+    if len(short) == len(long) or short not in long:
+        return False
+    return long.startswith(f"{short} ") or long.endswith(f" {short}")
 
 
-def _same_amount(one: Story, other: Story) -> bool | None:
-    """Whether both give one figure; None where they give none that can be compared."""
+def _same_amount(one: Story, other: Story, at_most: float = 1.0) -> bool | None:
+    """Whether both give one figure, ``at_most`` so far apart; None where they give none that can be compared."""
     if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
         return None
     within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)
-    return abs(one.amount - other.amount) <= within * max(abs(one.amount), abs(other.amount))
+    return abs(one.amount - other.amount) <= min(within, at_most) * max(abs(one.amount), abs(other.amount))
 
 
 def _unit(amount: ClaimAmount, asset: str) -> str:
@@ -335,7 +321,7 @@ def _name(name: str, known: Compiled) -> str:
     plain = fold_han(name).strip()
     if (place := _PLACES.fullmatch(plain.lower())) is not None:
         return place.lastgroup or ""
-    words = [w for w in _WORD.findall(_PLAIN_HAN.sub(" ", plain).lower()) if w not in _PLAIN]
+    words = [w for w in _WORD.findall(_PLAIN_HAN.sub(" ", plain).lower()) if w not in PLAIN]
     for spelled in (plain, plain.removeprefix("美"), " ".join(words)):
         if _is_coin(spelled, known):
             return known.ticker_of(spelled).lower()
@@ -358,10 +344,6 @@ def _ticker(name: str, known: Compiled) -> str:
     return ticker if ticker in known.asset_names or ticker == fold_han(name).strip().lstrip("$") else ""
 
 
-def _marked(text: str) -> set[str]:
-    return {a or b for a, b in _MARKED.findall(fold_han(text))}
-
-
 def _names_in(text: str, known: Compiled) -> set[str]:
     """Return the names in the object of a claim: coins and entities of the tables, else what is capitalised or numbered."""
     folded = fold_han(text)
@@ -374,7 +356,7 @@ def _names_in(text: str, known: Compiled) -> set[str]:
         found |= set() if spelled & covered else {entity.name.lower()}
         covered |= {w for n in spelled for w in n.split()}
     for name in _NAME.findall(folded):
-        words = [w for w in _WORD.findall(name.lower()) if w not in _PLAIN | covered | known.common_words]
+        words = [w for w in _WORD.findall(name.lower()) if w not in PLAIN | covered | known.common_words]
         found |= {" ".join(map(_singular, words))} if words and not all(w.isdigit() for w in words) else set()
     return found
 
@@ -385,7 +367,7 @@ def _words_in(text: str) -> set[str]:
     for word in _WORD.findall(fold_han(text).lower()):
         if has_cjk(word):
             found |= {word[i : i + 2] for i in range(len(word) - 1)}
-        elif len(word) > 2 and word not in _PLAIN:
+        elif len(word) > 2 and word not in PLAIN:
             found.add(_singular(word))
     return found
 

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from schemas.evidence import ReadStance
-from schemas.signals import Verdict
+from schemas.signals import ACTED_ON, Verdict
 
 CritiqueVerdict = Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
 Measured = Literal["confirms", "contradicts"]
@@ -32,6 +32,24 @@ CAPS: dict[Verdict, float] = {
     "unchecked": 0.60,
 }
 """The highest confidence that a verdict leaves."""
+
+
+_FOUNDED: dict[Verdict, int] = {
+    "unchecked": 0, "unconfirmed": 1, "stale": 2, "disputed": 2, "likely": 3, "confirmed": 4, "refuted": 4,
+}  # fmt: skip
+
+
+def better_founded(later: Verdict, earlier: Verdict, *, own_page: bool) -> Literal["later", "earlier", "neither"]:
+    """Return which of two signals of one event stays. ``own_page``: the later one is the party's own page.
+
+    The later one at equal rank has seen more, but whoever acts on a verdict is not told twice. ``neither`` withdraws the
+    other: a doubt stays visible beside what it doubts.
+    """
+    if later == earlier and later in ACTED_ON:
+        return "later" if own_page else "earlier"
+    if _FOUNDED[later] >= _FOUNDED[earlier]:
+        return "later"
+    return "earlier" if later in {"unchecked", "unconfirmed"} else "neither"
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """One reference after the checks. ``dropped_quote``: its stance had no quote that the page holds.
 
     ``figures``: the page's amount and the claim's, where they differ and code could compare them.
+    ``own_word``: it is the page of the news itself, by which a party or an authority speaks.
     """
 
     reference: SearchReference
@@ -50,6 +51,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     said: PageStance | None = None
     quoted: bool = False
     dropped_quote: bool = False
+    own_word: bool = False
     flags: tuple[str, ...] = ()
     figures: tuple[float, float] | None = None
 
@@ -100,9 +102,13 @@ def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reade
     usable = [
         h
         for h in heard
-        if canonical_url(h.reference.url) not in addresses
-        and not (h.stance == "supports" and owner_of(h.reference.url, tables.directory) in owners)
+        if h.own_word
+        or (
+            canonical_url(h.reference.url) not in addresses
+            and not (h.stance == "supports" and owner_of(h.reference.url, tables.directory) in owners)
+        )
     ]
+    own_word = any(h.own_word for h in heard)
     # Where anybody may write, a party's host is heard only while nobody supports: it lowers, and raises nothing.
     forums = all(h.stance != "supports" for h in usable)
     witnesses = [_witness(claim, h, sources[h.reference.reference_number], tables, forums=forums) for h in usable]
@@ -111,7 +117,8 @@ def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reade
     found = judged(
         witnesses,
         Reading(
-            critic=reader.critic,
+            # The critic was not shown the party's own page, which is enough.
+            critic=None if own_word and reader.critic == "not_enough_evidence" else reader.critic,
             by_words=reader.by_words,
             unread=reader.unread,
             denies_or_corrects=claim.modality in {"denied", "corrected"},

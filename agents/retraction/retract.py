@@ -1,4 +1,4 @@
-"""The retract step: emits one retraction per earlier signal that this case denies or corrects, then its own signal."""
+"""The retract step: emits one retraction per earlier signal that this case denies, corrects or supersedes, then its own signal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class RetractSignals:
             of_case=one.of_case,
             kind=one.kind,
             reason=_reason(case, one),
-            evidence=_evidence(case),
+            evidence=_evidence(case, one),
+            rival=one.rival,
             route="more" if done + 1 < len(concerned) else "synthesize",
         )
 
@@ -42,16 +43,22 @@ class RetractSignals:
 def _reason(case: Case, one: ConcernedSignal) -> str:
     zh = one.language == "zh"
     when, source = f"{case.as_of:%Y-%m-%d %H:%M} UTC", case.case_id
+    if one.rival is not None:
+        return (
+            f"案例 {source}({when})对同一事件的报道依据更充分"
+            if zh
+            else f"a better-founded report of the same event: case {source} ({when})"
+        )
     if one.kind == "superseded":
         return f"案例 {source}({when})更正了该信号" if zh else f"corrected by case {source} ({when})"
     return f"案例 {source}({when})否认了该信号" if zh else f"denied by case {source} ({when})"
 
 
-def _evidence(case: Case) -> tuple[SignalEvidence, ...]:
-    # Evidence that supports the denial is evidence against the denied claim.
+def _evidence(case: Case, one: ConcernedSignal) -> tuple[SignalEvidence, ...]:
     believed = [e for e in evidence_of(case, judged_case(case).heard) if e.stance == "supports"]
     best = sorted(believed, key=lambda e: (not e.official, not e.independent, e.reference_number))[:MAX_EVIDENCE]
-    return tuple(replace(e, stance="denies") for e in best)
+    # Evidence that supports the denial is evidence against the denied claim.
+    return tuple(best) if one.rival is not None else tuple(replace(e, stance="denies") for e in best)
 
 
 STEP = RetractSignals()

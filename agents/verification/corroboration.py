@@ -1,4 +1,4 @@
-"""What the tellings of one story amount to: each is a page of its owner, judged as pages are, by the word rules alone."""
+"""What the reports of one story amount to: each is a page of its owner, judged as pages are, by the word rules alone."""
 
 from __future__ import annotations
 
@@ -12,35 +12,45 @@ from agents.evidence.findings import assess
 from agents.evidence.hosts import host_of
 from agents.evidence.owners import owner_of
 from agents.evidence.stated import claim_of
+from agents.evidence.story import adds_nothing
 from agents.judging import judged_case
 from agents.signal import evidence_of
 from schemas.effects import Telling
 from schemas.events import StoryCorroborated
 from schemas.evidence import SearchResult
 from schemas.ids import signal_id
-from schemas.signals import ACTED_ON
+from schemas.news import NOT_LIVE_FLAGS, flags_of
+from schemas.signals import ACTED_ON, Draft
+
+TITLE_WIDTH = 20
+"""Least width of a report's text in columns, as for the search ``feeds``: many reports are a title alone."""
 
 
-def corroboration(case: Case, tellings: Sequence[Telling], mine: Telling) -> StoryCorroborated | None:
-    """Return what this telling makes of the story's first one; None where it is no new witness, or they prove nothing.
+def corroboration(case: Case, first: Telling, reports: Sequence[Telling], mine: Telling) -> StoryCorroborated | None:
+    """Return what this report makes of the signal that it joins; None where it is no new witness, or they prove nothing.
 
-    ``tellings``: the earlier ones, the first one first; ``mine``: this case's. One without an address is no page. Neither the first one's owner nor whoever cites it bears it out, and
-    who cites somebody else is one voice with them. Without a critic nothing is confirmed but by a party's own page.
+    ``first``: the report with that signal; ``reports``: the others of the story; ``mine``: this case's. What is judged is the
+    first one's own claim, so only those count that state all its slots; the order must be one as well. One without an
+    address is no page. Neither the first one's owner nor whoever cites it corroborates it, and who cites somebody else is
+    one voice with them. Without a critic nothing is confirmed but by a party's own page.
     """
-    first, tables = tellings[0], compiled(case.config.tables)
-    voices: dict[str, Telling] = {}
-    for telling in (*tellings[1:], mine):
-        if telling.url is not None and telling.url != first.url:
-            voices.setdefault(_voice(telling, tables), telling)
-    voices.pop(_voice(first, tables), None)
-    if mine not in voices.values():
+    claimed, tables = _first_case(first, case), compiled(case.config.tables)
+    if claimed is None or _order(claimed.draft) != _order(case.draft):
         return None
-    claimed = _told_by(first, case)
+    voices: dict[str, Telling] = {}
+    own = replace(mine, story=case.triaged.story if case.triaged else None)
+    for report in (*(r for r in reports if r.joined), own):
+        if report.url is not None and report.url != first.url and _states_all(first, report):
+            voices.setdefault(_voice(report, tables), report)
+    voices.pop(_voice(first, tables), None)
+    if own not in voices.values():
+        return None
+    widths = {**case.config.quality_widths, _PROVIDER: TITLE_WIDTH}
     findings = assess(
         claim_of(claimed),
         [_as_page(t) for t in voices.values()],
         query="",
-        snapshot=case.config,
+        snapshot=replace(case.config, quality_widths=widths),
         searched_at=case.as_of,
         worked_out=case.worked_out,
     )
@@ -53,46 +63,67 @@ def corroboration(case: Case, tellings: Sequence[Telling], mine: Telling) -> Sto
         of_case=first.case_id,
         verdict=judgement.verdict,
         amount=round((judgement.low + judgement.high) / 2, 4),
+        asset=case.draft.asset,
         action=case.draft.action,
         direction=case.draft.direction,
         supporting_sources=judgement.supporting_sources,
         independent_sources=judgement.independent_sources,
         reason=_reason(case, first, judgement.supporting_sources),
         evidence=evidence_of(claimed, judged.heard),
+        live=NOT_LIVE_FLAGS.isdisjoint(flags_of(case.news)),
     )
 
 
-def _voice(telling: Telling, tables: Compiled) -> str:
-    """Return whose word a telling is: the medium that it names as its source, else its page's owner."""
-    own = telling.group or (owner_of(telling.url, tables.directory) if telling.url else f"source:{telling.source}")
-    cited = tables.directory.outlet_of(telling.text)
+_PROVIDER = "listener"
+
+
+def _order(draft: Draft) -> tuple[str, str, str]:
+    return draft.asset, draft.action, draft.direction
+
+
+def _states_all(first: Telling, report: Telling) -> bool:
+    """Whether two reports state the same slots: neither adds anything to the other."""
+    one, other = first.story, report.story
+    return one is not None and other is not None and adds_nothing(one, other) and adds_nothing(other, one)
+
+
+def _voice(report: Telling, tables: Compiled) -> str:
+    """Return whose word a report is: the medium that it names as its source, else its page's owner."""
+    own = report.group or (owner_of(report.url, tables.directory) if report.url else f"source:{report.source}")
+    cited = tables.directory.outlet_of(report.text)
     return cited.domain if cited is not None else own
 
 
-def _told_by(first: Telling, case: Case) -> Case:
-    """Return the case as if its news were the first telling, whose claim is judged; what both state is the same."""
+def _first_case(first: Telling, case: Case) -> Case | None:
+    """Return the case as if its news were the first report, with what triage stated of that one."""
+    if case.triaged is None or first.draft is None:
+        return None
     origins = (first.url,) if first.url else ()
     news = replace(case.news, text=first.text, url=first.url, origins=(*case.news.origins, *origins))
-    return replace(case, received=replace(case.received, news=news, language=first.language))
+    return replace(
+        case,
+        received=replace(case.received, news=news, language=first.language),
+        triaged=replace(case.triaged, draft=first.draft, claim=first.claim),
+    )
 
 
-def _as_page(telling: Telling) -> SearchResult:
-    title, _, rest = telling.text.strip().partition("\n")
+def _as_page(report: Telling) -> SearchResult:
+    title, _, rest = report.text.strip().partition("\n")
     return SearchResult(
         title=title,
-        url=telling.url or "",
-        domain=host_of(telling.url or ""),
+        url=report.url or "",
+        domain=host_of(report.url or ""),
         snippet=rest.strip() or title,
         score=1.0,
-        published_at=telling.published_at,
-        provider="listener",
+        published_at=report.published_at,
+        provider=_PROVIDER,
         content_complete=False,
     )
 
 
 def _reason(case: Case, first: Telling, owners: int) -> str:
-    when, told = f"{case.as_of:%Y-%m-%d %H:%M} UTC", case.case_id
+    when = f"{case.as_of:%Y-%m-%d %H:%M} UTC"
     if first.language == "zh":
-        return f"另有 {owners} 个来源报道了同一事件(最近为案例 {told}, {when})"
-    sources = "1 other source tells" if owners == 1 else f"{owners} other sources tell"
-    return f"{sources} the same event (the last one: case {told}, {when})"
+        return f"另有 {owners} 个来源报道了同一事件(最近为案例 {case.case_id}, {when})"
+    sources = "1 other source reports" if owners == 1 else f"{owners} other sources report"
+    return f"{sources} the same event (the last one: case {case.case_id}, {when})"

@@ -21,6 +21,7 @@ from agents.verification.critic import (
     critique_in,
     shown,
 )
+from agents.verification.rivals import beside_rivals, earlier_reports
 from schemas.effects import Failure, ModelReply
 from schemas.errors import FailureKind
 from schemas.events import Event, EvidenceCritiqued
@@ -32,8 +33,9 @@ MAX_CONTRADICTIONS = 5
 class CritiqueEvidence:
     """Ask the heavy model what each page says, with a quote; where a third of the quotes fail, ask it once more.
 
-    Without a reference there is nothing to judge, and no call: a search that nobody answered may go to the single pass. News that denies or corrects is compared with the claims of
-    earlier cases (a free journal read), which the critic is shown as well.
+    Without a reference there is nothing to judge, and no call: a search that nobody answered may go to the single pass.
+    News that denies or corrects is compared with the claims of earlier cases (a free journal read), which the critic is
+    shown as well.
     """
 
     name = "critique"
@@ -41,19 +43,21 @@ class CritiqueEvidence:
     emits = (EvidenceCritiqued,)
 
     def ask(self, case: Case) -> Asked:
+        wanted, reports = question(case), earlier_reports(case)
         if not shown(case):
             if (away := search_away(case)) is not None:
                 raise StepFailure(away)
-            return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
-        wanted = question(case)
+            return (reports,) if reports is not None else _UNREAD
         if wanted is not None and case.replies.of(wanted) is None:
             return (wanted,)
         earlier = candidates_of(case, case.replies)
         first = critique_call(case, earlier)
-        asked = (wanted, first, asked_again(case, earlier, first, case.replies))
+        asked = (wanted, reports, first, asked_again(case, earlier, first, case.replies))
         return tuple(effect for effect in asked if effect is not None)
 
     def tell(self, case: Case, replies: Replies) -> Event:
+        if not shown(case):
+            return beside_rivals(case, _UNREAD, judged_case(case), replies)
         earlier = candidates_of(case, replies)
         first = critique_call(case, earlier)
         again = asked_again(case, earlier, first, replies)
@@ -72,12 +76,11 @@ class CritiqueEvidence:
         )
         judged = judged_case(case, critique=critique)
         concerned = chosen(case, earlier, said.concerned, _supporting(judged)) if is_believed(judged) else ()
-        return msgspec.structs.replace(
-            critique,
-            unquoted=unquoted_in(judged.heard),
-            concerned=concerned,
-            route="retract" if concerned else "synthesize",
-        )
+        critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.heard), concerned=concerned)
+        return beside_rivals(case, critique, judged, replies)
+
+
+_UNREAD = EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
 
 
 def _supporting(judged: Judged) -> list[str]:

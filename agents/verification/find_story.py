@@ -1,15 +1,29 @@
-"""The story steps: a re-telling of an event that an earlier case tells ends here, before anything dear is asked.
+"""The story steps: a report that adds nothing to a confirmed or likely signal ends here; any other is analysed itself.
 
-A telling that bears the first one out is not lost: it becomes the next revision of that one's signal.
+A report that corroborates the earlier signal is not lost: it becomes the next revision of that signal. A party's own page,
+brought by the listener, never ends here.
 """
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On, only_reply
+from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.owners import is_partys_page
+from agents.evidence.story import adds_nothing, names_nothing_else
+from agents.evidence.story_text import adds_words
 from agents.verification.corroboration import corroboration
-from schemas.effects import FindStory, StoryReply
-from schemas.events import CaseDropped, CaseTriaged, Event, StoryChecked, StoryCorroborated
+from schemas.effects import FindStory, StoryReply, Telling
+from schemas.events import (
+    CaseDropped,
+    CaseTriaged,
+    EarlierReport,
+    Event,
+    EvidenceCritiqued,
+    StoryChecked,
+    StoryCorroborated,
+)
+from schemas.signals import ACTED_ON, Story
 
 
 class FindTheStory:
@@ -24,31 +38,79 @@ class FindTheStory:
 
     def tell(self, case: Case, replies: Replies) -> Event:
         reply = only_reply(replies)
-        route = case.triaged.then if case.triaged is not None and case.triaged.then is not None else "deep"
+        triaged = case.triaged
+        route = triaged.then if triaged is not None and triaged.then is not None else "deep"
         if not isinstance(reply, StoryReply):
             return StoryChecked(route=route, checked=False)
-        if not reply.tellings:
-            return StoryChecked(route=route)
-        borne_out = None if reply.own is None else corroboration(case, reply.tellings, reply.own)
-        return borne_out or _told_before(reply.tellings[0].case_id)
+        story, own_page = (triaged.story if triaged is not None else None), _own_page(case, reply.own)
+        known = compiled(case.config.tables)
+        joins = story is not None and own_page is None
+        first = to_join(story, case.news.text, reply.tellings, known) if joins else None
+        if first is None:
+            return StoryChecked(route=route, earlier=_earlier(case, reply.tellings), own_page=own_page)
+        corroborates = None if reply.own is None else corroboration(case, first, reply.tellings, reply.own)
+        return corroborates or _reported_before(first.case_id)
 
 
 class CloseTelling:
-    """Ends a case whose telling went into the first one's signal."""
+    """Ends a case whose report went into an earlier signal, or whose own analysis found no more than that one's did."""
 
     name = "close_telling"
-    takes = (On(StoryCorroborated),)
+    takes = (On(StoryCorroborated), On(EvidenceCritiqued, route="same_story"))
     emits = (CaseDropped,)
 
     def ask(self, case: Case) -> Asked:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        return _told_before(case.corroborated.of_case if case.corroborated else "")
+        if case.critique is not None and case.critique.same_story_as is not None:
+            return _reported_before(case.critique.same_story_as)
+        return _reported_before(case.corroborated.of_case if case.corroborated else "")
 
 
-def _told_before(first: str) -> CaseDropped:
-    return CaseDropped(reason="same_story", detail="an earlier case tells the same event", duplicate_of=first)
+def _own_page(case: Case, own: Telling | None) -> str | None:
+    """Return the address of the news if the listener read it on the site or account of a listed party or authority."""
+    if own is None or own.url is None or not case.received.authenticated:
+        return None
+    return own.url if is_partys_page(own.url, compiled(case.config.tables)) else None
+
+
+def to_join(story: Story | None, text: str, reports: tuple[Telling, ...], known: Compiled) -> Telling | None:
+    """Return the report whose confirmed or likely signal tells all that this one states; None where there is none."""
+    acted_on = (r for r in reports if r.verdict in ACTED_ON and not r.joined)
+    return next((r for r in acted_on if _same_slots(story, text, r, known)), None)
+
+
+def _same_slots(story: Story | None, text: str, earlier: Telling, known: Compiled) -> bool:
+    if story is None or earlier.story is None or not adds_nothing(story, earlier.story):
+        return False
+    return not _adds_words(story, text, earlier.text, known)
+
+
+def _adds_words(story: Story, text: str, other: str, known: Compiled) -> bool:
+    return adds_words(text, (story.subject, story.venue, *story.names, *story.assets), other, known)
+
+
+def _earlier(case: Case, reports: tuple[Telling, ...]) -> tuple[EarlierReport, ...]:
+    """Return the reports with a signal, now or soon, that this case's result may supersede."""
+    story, known = case.triaged.story if case.triaged else None, compiled(case.config.tables)
+    return tuple(
+        EarlierReport(
+            case_id=r.case_id,
+            language=r.language,
+            verdict=r.verdict,
+            same_slots=_same_slots(story, case.news.text, r, known),
+        )
+        for r in reports
+        if story is not None and r.story is not None and not r.joined and names_nothing_else(r.story, story)
+        # Of two that name somebody the other does not, neither takes back the other.
+        if not _adds_words(story, case.news.text, r.text, known)
+        and not _adds_words(r.story, r.text, case.news.text, known)
+    )
+
+
+def _reported_before(case_id: str) -> CaseDropped:
+    return CaseDropped(reason="same_story", detail="an earlier case tells the same event", duplicate_of=case_id)
 
 
 STEPS = (FindTheStory(), CloseTelling())

@@ -21,7 +21,10 @@ from schemas.signals import Draft, StatedClaim
 
 
 class Triage:
-    """Check first, at no cost, whether another case has this text; only then pay for a model call."""
+    """Check first, at no cost, whether another case has this text; only then pay for a model call.
+
+    Where stories are looked for, only a case of the same owner counts (:mod:`streams.intake.text_index`).
+    """
 
     name = "triage"
     takes = (On(EventReceived),)
@@ -49,16 +52,19 @@ class Triage:
         route, reason = gate(draft, told, bucket, case.config, listed=case.has_listed_source)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
-        story = story_of(draft, told, case.config.tables) if case.config.story_window_hours else None
+        looked_for = bool(case.config.story_window_hours)
+        story = story_of(draft, told, case.config.tables, case.news.text) if looked_for else None
+        # What a listener read may be a party's own page, whatever it tells: only the log knows its address.
+        via_story = story is not None or (looked_for and case.received.authenticated)
         triaged = CaseTriaged(
             draft=draft,
-            route=route if story is None else "story",
+            route="story" if via_story else route,
             gate_reason=reason,
             rollout_bucket=bucket,
             injection_suspected=case.worked_out.once(steers_model, case.news.text),
             claim=stated,
             story=story,
-            then=None if story is None else route,
+            then=route if via_story else None,
         )
         if route == "preliminary" or not case.config.publish_preliminary:
             return triaged

@@ -23,6 +23,7 @@ from lab.bench import (
     queue,
     replay,
     sink,
+    stories,
     streams,
     watches,
 )
@@ -42,6 +43,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "nulls": nulls.nulls,
     "listen": listen.listen,
     "feeds": feeds.feeds,
+    "stories": stories.stories,
     "watches": watches.watches,
     "rest": installation.rest,
     "burst": installation.burst,
@@ -81,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, feeds, watches, rest, burst, analytics",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")

@@ -1,29 +1,37 @@
-"""Stories, measured on labelled tellings: how many cost a second deep analysis, and how many distinct stories are merged.
+"""Stories, measured on labelled reports: how many cost a second deep analysis, and how many distinct stories are merged.
 
-The real index is fed as the journal would feed it: one telling after the other, in the order of their times, each with
+The real index is fed as the journal would feed it: one report after the other, in the order of their times, each with
 the claim that is labelled for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+import statistics
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from agents.core.case import open_case
+from agents.evidence.compiled import compiled
+from agents.evidence.owners import is_partys_page
 from agents.evidence.stated import in_closed_words, with_asset
 from agents.evidence.story import story_of
 from agents.tables import load_tables
-from lab.bench.graph import DRAFT
+from agents.verification.find_story import to_join
+from lab.bench.graph import DRAFT, plain_signal
+from lab.bench.measures import Figure
 from schemas import events as ev
 from schemas.config import Tables
 from schemas.effects import FindStory, StoryReply
 from schemas.ids import text_hash
 from schemas.news import News
-from schemas.signals import StatedClaim
+from schemas.signals import StatedClaim, Verdict
 from streams.intake.story_index import StoryIndex
 
 HOURS = 48.0
@@ -45,28 +53,35 @@ class LabelledTelling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the tellings of a set. ``paid_again``: tellings beyond the first of their story that were analysed.
+    """What became of the reports of a set. ``paid_again``: reports beyond the first of their story that were analysed.
 
-    ``joined``: (telling's story, story of the case that it was taken for), of those that were taken for another story.
+    ``found``: reports beyond the first whose story was found, analysed or not. ``joined``: (report's story, story of the case
+    that it was taken for), of those that ended in another story's signal.
     """
 
-    tellings: int
+    reports: int
     stories: int
+    found: int
     paid_again: tuple[LabelledTelling, ...]
     joined: tuple[tuple[str, str], ...]
 
     @property
     def paid_once(self) -> float:
-        """The share of the re-tellings that cost no second analysis, 0-1."""
-        return 1 - len(self.paid_again) / (self.tellings - self.stories)
+        """The share of the re-reports that cost no second analysis, 0-1."""
+        return 1 - len(self.paid_again) / (self.reports - self.stories)
+
+    @property
+    def recognised(self) -> float:
+        """The share of the re-reports whose story was found, so that one signal of it remains, 0-1."""
+        return self.found / (self.reports - self.stories)
 
     @property
     def merged(self) -> float:
-        """The share of the stories of which a telling was taken for another story, 0-1."""
+        """The share of the stories of which a report ended in another story's signal, 0-1."""
         return len({story for story, _ in self.joined}) / self.stories
 
 
-class _Journal:
+class ReadJournal:
     """The journal of :class:`StoryIndex`, which the caller has read to its end."""
 
     moved = asyncio.Condition()
@@ -84,35 +99,104 @@ def tellings_of(path: Path) -> list[LabelledTelling]:
     return [msgspec.json.decode(line, type=LabelledTelling) for line in path.read_bytes().splitlines()]
 
 
-async def measured(tellings: list[LabelledTelling]) -> Found:
-    """Find the story of each telling, in the order of their times."""
-    index, tables = StoryIndex(_Journal(), dict, partitions=1, window_hours=HOURS), load_tables(demo=False)
+async def measured(tellings: list[LabelledTelling], verdict: Verdict = "likely") -> Found:
+    """Find the story of each report, in the order of their times. ``verdict``: what every analysis comes to."""
+    index, tables = StoryIndex(ReadJournal(), dict, partitions=1, window_hours=HOURS), load_tables(demo=False)
+    known = compiled(tables)
     of_case: dict[str, str] = {}
     paid: dict[str, list[LabelledTelling]] = {}
     joined: list[tuple[str, str]] = []
+    found = 0
     for number, one in enumerate(sorted(tellings, key=lambda t: t.at)):
         case, at_ms = f"case-{number}", one.at.timestamp() * 1000
-        of_case[case] = one.story
         opened, triaged = _events(one, tables)
         index.take(case, opened, (0, 2 * number), at_ms)
         index.take(case, triaged, (0, 2 * number + 1), at_ms)
         reply = (await index.perform(FindStory(case_id=case, hours=HOURS))).reply
         assert isinstance(reply, StoryReply)
-        if not reply.tellings:
+        found += one.story in of_case.values() and one.story in {of_case[t.case_id] for t in reply.tellings}
+        of_case[case] = one.story
+        own_page = one.official and is_partys_page(one.url, known)
+        first = None if triaged.story is None or own_page else to_join(triaged.story, one.text, reply.tellings, known)
+        if first is None:
             paid.setdefault(one.story, []).append(one)
             index.take(case, ev.StoryChecked(route="deep"), (0, 0), at_ms)
+            index.take(case, _judged(opened, verdict), (0, 0), at_ms)
             continue
-        first = reply.tellings[0].case_id
-        dropped = ev.CaseDropped(reason="same_story", detail="", duplicate_of=first)
+        dropped = ev.CaseDropped(reason="same_story", detail="", duplicate_of=first.case_id)
         index.take(case, dropped, (0, 0), at_ms)
-        if of_case[first] != one.story:
-            joined.append((one.story, of_case[first]))
+        if of_case[first.case_id] != one.story:
+            joined.append((one.story, of_case[first.case_id]))
     return Found(
-        tellings=len(tellings),
+        reports=len(tellings),
         stories=len({t.story for t in tellings}),
+        found=found,
         paid_again=tuple(t for all_ in paid.values() for t in all_[1:]),
         joined=tuple(joined),
     )
+
+
+SETS = Path(__file__).parents[2] / "tests/data"
+HELD = 100_000
+
+
+async def stories(held: int = HELD) -> list[Figure]:
+    """Return what became of the reports of each labelled set, and how long a look-up takes among ``held`` stories."""
+    figures = []
+    for path in sorted(SETS.glob("stories_*.jsonl")):
+        name, found = path.stem.removeprefix("stories_"), await measured(tellings_of(path))
+        for what, value in (("paid once", found.paid_once), ("found", found.recognised), ("merged", found.merged)):
+            figures.append(Figure(name=f"stories: {name}, {what}", value=value, unit="share", target="-"))
+    times = await _look_ups(held)
+    return [
+        *figures,
+        Figure(name=f"stories: look-up among {held:,}, median", value=statistics.median(times), unit="ms", target="2"),
+        Figure(
+            name="stories: 95 in 100 of them within", value=statistics.quantiles(times, n=20)[-1], unit="ms", target="-"
+        ),
+    ]
+
+
+async def _look_ups(held: int) -> list[float]:
+    """Fill an index with as many stories as of the labelled ones with other names and amounts, then look some up."""
+    index, tables, random = (
+        StoryIndex(ReadJournal(), dict, partitions=1, window_hours=HOURS),
+        load_tables(demo=False),
+        Random(1),
+    )
+    labelled = [
+        e for p in sorted(SETS.glob("stories_*.jsonl")) for t in tellings_of(p) if (e := _events(t, tables))[1].story
+    ]
+    began, asked = datetime(2026, 1, 2, tzinfo=UTC), []
+    for number in range(held):
+        opened, triaged = random.choice(labelled)
+        assert triaged.story is not None
+        story = triaged.story
+        # One in fifty is about somebody whom the tables hold: 2,000 within the window, up to 300 of them on one subject and asset.
+        subject = story.subject if story.listed and number % 50 == 0 else f"s{number // 5}"
+        amount = story.amount and story.amount * random.uniform(0.01, 100.0)
+        names = (f"n{number // 5}",) if story.names else ()
+        at = began + timedelta(hours=HOURS * random.random())
+        case = f"case-{number}"
+        index.take(case, replace(opened, news=replace(opened.news, published_at=at)), (0, 2 * number), 0.0)
+        of_it = replace(story, subject=subject, names=names, amount=amount)
+        index.take(case, replace(triaged, story=of_it), (0, 2 * number + 1), 0.0)
+        index.take(case, ev.StoryChecked(route="deep"), (0, 0), 0.0)
+        index.take(case, _judged(opened, "likely"), (0, 0), 0.0)
+        if number % (held // 1_000 or 1) == 0:
+            asked.append(case)
+    assert len(index) == held
+    times = []
+    for case in asked:
+        start = time.process_time()
+        await index.perform(FindStory(case_id=case, hours=HOURS, again=True))
+        times.append((time.process_time() - start) * 1000)
+    return times
+
+
+def _judged(opened: ev.EventReceived, verdict: Verdict) -> ev.SignalSynthesized:
+    case = open_case(opened, case_id="", event_id="", run_id="", at=opened.news.published_at, config=None)
+    return ev.SignalSynthesized(signal=replace(plain_signal(case), verdict=verdict), path="deep")
 
 
 def _events(one: LabelledTelling, tables: Tables) -> tuple[ev.EventReceived, ev.CaseTriaged]:
@@ -128,6 +212,6 @@ def _events(one: LabelledTelling, tables: Tables) -> tuple[ev.EventReceived, ev.
             gate_reason="",
             rollout_bucket=0.0,
             claim=claim,
-            story=story_of(draft, claim, tables),
+            story=story_of(draft, claim, tables, one.text),
         ),
     )

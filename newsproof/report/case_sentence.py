@@ -103,8 +103,8 @@ def case_sentence(records: Sequence[JournalRecord], newest: Told = NOT_KNOWN, st
 DROPPED = {
     "duplicate": Told("Dropped: the same text came in before.", "已舍弃：同样的正文此前已收到。"),
     "same_story": Told(
-        "Dropped: an earlier case tells the same event, and its signal stands for both.",
-        "已舍弃：更早的案例讲述了同一事件，以其信号为准。",
+        "Joined: an earlier case reports the same event, and its signal counts for both.",
+        "已并入：更早的案例报道了同一事件，以其信号为准。",
     ),
     "spam": Told("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
     "empty": Told("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),

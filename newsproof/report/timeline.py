@@ -82,8 +82,9 @@ def _told_opening(event: Any) -> tuple[str, Told, Told]:
                 route=ROUTES[then or route],
             )
             return "triaged", what, rule_words(reason)
-        case ev.StoryChecked(checked=checked):
-            return "story", STORY[checked], _NOTHING
+        case ev.StoryChecked(checked=checked, own_page=page, earlier=earlier):
+            what = STORY["unchecked" if not checked else "own_page" if page else "again" if earlier else "first"]
+            return "story", what, _NOTHING
         case _:
             texts = {
                 "found": told("{n:similar past case|similar past cases} found in memory.", "记忆中有 {n} 个相似的历史案例。", n=len(event.entries)),
@@ -120,9 +121,17 @@ LANGUAGES = {
     "other": Told("another language", "其他语言"),
 }
 STORY = {
-    True: Told("No earlier case tells the same event.", "没有更早的案例讲述同一事件。"),
-    False: Told(
-        "Whether an earlier case tells the same event could not be looked up.", "无法查询是否已有案例讲述同一事件。"
+    "first": Told("No earlier case reports the same event.", "没有更早的案例报道同一事件。"),
+    "again": Told(
+        "An earlier case reports the same event. This one is analysed too: the better-founded signal stays.",
+        "更早的案例报道了同一事件。本案例仍单独核查，以依据更充分的信号为准。",
+    ),
+    "own_page": Told(
+        "A listed party or authority published this on its own site, so it is analysed whatever came before.",
+        "该消息出自名单内当事方或主管机构的自有网站，无论此前有何报道，均单独核查。",
+    ),
+    "unchecked": Told(
+        "The log could not be searched for an earlier case of the same event.", "无法查询是否已有案例报道同一事件。"
     ),
 }
 ROUTES = {
@@ -291,7 +300,7 @@ def _told_aside(event: Any) -> tuple[str, Told, Told]:
             en, zh = "The signal of case {case} is {kind}.", "案例 {case} 的信号{kind}。"
             return "retracting", told(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
         case ev.StoryCorroborated(of_case=case, verdict=verdict):
-            en = "It tells the story of case {case}, whose signal is {verdict} by now if it was less."
+            en = "It reports the event of case {case}, whose signal is now {verdict} if it was less."
             zh = "它讲述的是案例 {case} 的同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
             return "corroborating", told(en, zh, case=case, verdict=term(verdict)), rule_words(event.reason)
         case ev.CancelRequested(requested_by=who):

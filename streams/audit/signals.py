@@ -163,14 +163,17 @@ class PublishedSignals:
         if signal is not None:
             made = [signal]
         else:
+            of: tuple[str, ...]
             match event:
-                case RetractionFound(signal_id=of) | StoryCorroborated(signal_id=of):
-                    pass
+                case RetractionFound(signal_id=earlier, rival=rival) if rival is not None:
+                    of = (earlier, signal_id(env.run_id, env.case_id))
+                case RetractionFound(signal_id=named) | StoryCorroborated(signal_id=named):
+                    of = (named,)
                 case CaseDropped() | CaseFailed():
-                    of = signal_id(env.run_id, env.case_id)
+                    of = (signal_id(env.run_id, env.case_id),)
                 case _:
                     return set()
-            before = self._before.get((of, revision - 1), ())
+            before = [last for one in of for last in self._before.get((one, revision - 1), ())]
             made = [one for last in before if (one := revised_by(last, event, env.time)) is not None]
         revised = (replace(one, revision=revision, supersedes=revision - 1 or None) for one in made)
         return {_digest(env.id, env.run_id, _compared(one, claim.version)) for one in revised}

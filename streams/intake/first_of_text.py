@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable
 from enum import Enum
+from sys import intern
 from typing import NamedTuple
 
 
@@ -26,10 +27,10 @@ class LoggedVerdict(Enum):
 class Claim:
     """One case that claims a text, and the verdict that the log shows for it."""
 
-    __slots__ = ("case_id", "place", "verdict")
+    __slots__ = ("case_id", "owner", "place", "verdict")
 
-    def __init__(self, case_id: str, place: tuple[int, int]) -> None:
-        self.case_id, self.place, self.verdict = case_id, place, LoggedVerdict.NONE
+    def __init__(self, case_id: str, place: tuple[int, int], owner: str = "") -> None:
+        self.case_id, self.place, self.owner, self.verdict = case_id, place, owner, LoggedVerdict.NONE
 
     def settle(self, *, first: bool) -> bool:
         """Record the verdict that the log shows, and return whether it is the first one for this case, which counts."""
@@ -73,12 +74,12 @@ class Claims:
     def __len__(self) -> int:
         return len(self._of_text)
 
-    def add(self, text: str, case_id: str, place: tuple[int, int], at_ms: float) -> None:
-        """Add an opening with this text."""
+    def add(self, text: str, case_id: str, place: tuple[int, int], at_ms: float, owner: str = "") -> None:
+        """Add an opening with this text. Only cases of one ``owner`` are copies of each other."""
         claims = self._all(text)
         if any(c.case_id == case_id for c in claims):
             return
-        claim = self._undecided[case_id] = Claim(case_id, place)
+        claim = self._undecided[case_id] = Claim(case_id, place, intern(owner))
         self._of_text[text] = [*claims, claim] if claims else claim
         if not claims:
             self._by_age.append((at_ms, text))
@@ -102,7 +103,7 @@ class Claims:
         """
         claims = self._all(text)
         own = next((c for c in claims if c.case_id == case_id), None)
-        return decided(own, [c for c in claims if c is not own], only)
+        return decided(own, [c for c in claims if c is not own and (own is None or c.owner == own.owner)], only)
 
     def forget_before(self, at_ms: float) -> None:
         """Drop the texts that were opened before this time: they may be news again."""

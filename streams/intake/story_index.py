@@ -1,7 +1,8 @@
-"""The story index: the first telling of every story, exact across workers, read from the journal's triages.
+"""The story index: the earlier reports of every story and what became of them, read from the journal.
 
 It reads no topic of its own: the text index passes it every journal record. A query is answered once the journal was
-read to its ends as of the query; which of several is the first, :mod:`streams.intake.first_of_text` decides.
+read to its ends as of the query; which of several is the first, :mod:`streams.intake.first_of_text` decides. A report
+whose earlier ones have no signal yet waits for it a bounded time.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any
 
 import structlog
 from aiokafka.errors import KafkaError
+from msgspec.structs import replace
 
 from agents.evidence.compiled import compiled
-from agents.evidence.story import key_of, tells
+from agents.evidence.story import adds_nothing, compared, hooks_of, looked_up, tells
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
@@ -40,10 +42,11 @@ from schemas.events import (
     StoryChecked,
     StoryCorroborated,
 )
-from schemas.signals import Story
+from schemas.signals import ACTED_ON, Story, Verdict
 from streams.intake.claim_index import HEAD, READ_WITHIN_S, Journal
 from streams.intake.feed_search import own_page
-from streams.intake.first_of_text import Claim, Verdict, decided
+from streams.intake.first_of_text import Claim, LoggedVerdict, decided
+from streams.intake.first_of_text import Verdict as Decision
 from streams.intake.text_index import RIVALS_WITHIN_S
 from streams.journal.clock import append_ms
 from streams.journal.fold import parse_record
@@ -51,35 +54,36 @@ from streams.journal.fold import parse_record
 log = structlog.get_logger(__name__)
 
 MOST = 12
-"""Maximum number of tellings in one answer: an answer is a record of the journal."""
-REPEATED_WITHIN = timedelta(hours=2)
-"""A claim that was found refuted, disputed or stale is a repetition within so long; told again later, it may be true by now."""
+"""Maximum number of reports in one answer: an answer is a record of the journal."""
+SIGNAL_WITHIN_S = 20.0
+"""How long a report waits for the signal of an earlier one: a live case takes 10 to 20 s, and a second one would pay for it again.
+Then it is analysed itself. The news of a party's own page waits for nobody."""
 AHEAD = timedelta(minutes=10)
-"""How much later, by its own time, an earlier telling may be: sources' clocks differ, and nobody repeats what is told later."""
+"""How much later, by its own time, an earlier report may be: sources' clocks differ, and nobody repeats what is reported later."""
 LISTED_FOR_S = 10.0
 MAX_HELD = 100_000
-"""Maximum number of tellings held, the newest: about 2 KB each."""
-DOUBTED = frozenset({"refuted", "disputed", "stale"})
+"""Maximum number of reports held, the newest: about 3 KB each."""
 _OPENING, _RETRACTED = OPENING_NAME.encode(), WIRE_NAMES[RetractionFound].encode()
 _TELLS = {WIRE_NAMES[t].encode()
           for t in (CaseTriaged, StoryChecked, StoryCorroborated, CaseDropped, CaseFailed, CaseDegraded, SignalSynthesized)}  # fmt: skip
 
 
-class _Told(Claim):
-    """A telling whose story is looked for. ``root``: the first one's case, where the log shows that it is not the first.
+class _Report(Claim):
+    """A report whose story is looked for. ``joined``: the case whose signal it ended in, empty for one with its own analysis.
 
-    ``doubted``: its signal's verdict speaks against the claim.
+    ``signal``: the verdict of its own signal, None while it has none.
     """
 
-    __slots__ = ("as_of", "doubted", "root", "story", "telling")
+    __slots__ = ("as_of", "joined", "signal", "story", "telling")
 
     def __init__(self, telling: Telling, story: Story, as_of: datetime, place: tuple[int, int]) -> None:
         super().__init__(telling.case_id, place)
-        self.telling, self.story, self.as_of, self.root, self.doubted = telling, story, as_of, "", False
+        self.telling, self.story, self.as_of, self.joined = telling, story, as_of, ""
+        self.signal: Verdict | None = None
 
 
 class StoryIndex(Free, Port):
-    """Answers ``FindStory``, free of charge. Holds the tellings of the last ``window_hours`` by append time."""
+    """Answers ``FindStory``, free of charge. Holds the reports of the last ``window_hours`` by append time."""
 
     provider = "journal"
     mode: ProviderMode = "live"
@@ -91,23 +95,26 @@ class StoryIndex(Free, Port):
         *,
         partitions: int,
         window_hours: float,
+        signal_within_s: float = SIGNAL_WITHIN_S,
     ) -> None:
         """``sources``: id → source of the list, asked every few seconds: it reads a file."""
         self._journal, self._partitions, self._sources = journal, partitions, sources
+        self._signal_within_s = signal_within_s
         self._directory = compiled(load_tables(demo=False)).directory
         self._listed: tuple[float, Mapping[str, Source]] = (-LISTED_FOR_S, {})
         self._window_ms = window_hours * 3_600_000
         self._opened: dict[str, tuple[Telling, datetime]] = {}
-        self._told: dict[str, _Told] = {}
-        self._of_key: dict[str, list[_Told]] = {}
+        self._reports: dict[str, _Report] = {}
+        self._hooked: dict[str, dict[str, None]] = {}
+        self._members: dict[str, dict[str, None]] = {}
         self._by_age: deque[tuple[float, str]] = deque()
         journal.subscribe(self.on_record)
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._reports)
 
     async def perform(self, effect: FindStory) -> Answer:
-        """Return the story's earlier tellings, none if the asking case is the first or tells no story.
+        """Return the story's earlier reports, none if the asking case is the first or tells no story.
 
         Raises:
             TransientError: the journal could not be read in time.
@@ -117,48 +124,70 @@ class StoryIndex(Free, Port):
                 await self._journal.read_to_the_ends()
         except (TimeoutError, KafkaError) as exc:
             raise TransientError(
-                f"the journal was not read in time for earlier tellings ({exc!r}): check the broker", kind="timeout"
+                f"the journal was not read in time for earlier reports ({exc!r}): check the broker", kind="timeout"
             ) from exc
-        own = self._told.get(effect.case_id)
-        return Answer(reply=StoryReply() if own is None else await self._story(own, effect.hours), cost_usd=Decimal(0))
+        own, opened = self._reports.get(effect.case_id), self._opened.get(effect.case_id)
+        if own is not None:
+            reply = await self._story(own, effect)
+        else:
+            reply = StoryReply(own=opened[0] if opened else None)
+        return Answer(reply=reply, cost_usd=Decimal(0))
 
     async def close(self) -> None:
         pass
 
-    async def _story(self, own: _Told, hours: float) -> StoryReply:
-        verdict = self._verdict(own, hours)
-        if rivals := verdict.waits_for:
-            # Any case triaged from now on sees this one, so nobody else need be waited for.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(RIVALS_WITHIN_S), self._journal.moved:
-                    while (verdict := self._verdict(own, hours, only=rivals)).waits_for:
-                        await self._journal.moved.wait()
-        first = self._told.get(verdict.first_case or "")
-        if first is None:
-            return StoryReply()
-        told = self._stories(own, hours).get(first.case_id, [])
-        newest = sorted((t for t in told if t is not first), key=lambda t: (t.as_of, t.case_id), reverse=True)
-        return StoryReply(tellings=(first.telling, *(t.telling for t in newest[: MOST - 1])), own=own.telling)
+    async def _story(self, own: _Report, effect: FindStory) -> StoryReply:
+        hours = effect.hours
+        if not effect.again:
+            if rivals := self._decision(own, hours).waits_for:
+                # Any case triaged from now on sees this one, so nobody else need be waited for.
+                await self._until(lambda: not self._decision(own, hours, only=rivals).waits_for, RIVALS_WITHIN_S)
+            if self._decision(own, hours).first_case is None:
+                return StoryReply(own=own.telling)
+            if not self._is_own_page(own.telling):
+                await self._until(lambda: self._is_decided(own, hours), self._signal_within_s)
+        of_story = [r for group in self._stories(own, hours).values() for r in group]
+        joined = sorted((r for r in of_story if r.joined), key=lambda r: (r.as_of, r.case_id), reverse=True)
+        chosen = (*sorted(_earlier(own, of_story), key=_best_first), *joined)[:MOST]
+        return StoryReply(
+            tellings=tuple(replace(r.telling, verdict=r.signal, joined=bool(r.joined)) for r in chosen), own=own.telling
+        )
 
-    def _verdict(self, own: _Told, hours: float, only: frozenset[str] | None = None) -> Verdict:
-        return decided(own, [self._told[first] for first in self._stories(own, hours)], only)
+    async def _until(self, ready: Callable[[], bool], within_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self._journal.moved:
+                while not ready():
+                    await self._journal.moved.wait()
 
-    def _stories(self, own: _Told, hours: float) -> dict[str, list[_Told]]:
-        """Return first case → tellings of each story that the asking case tells too; undecided ones stand for themselves."""
-        of_first: dict[str, list[_Told]] = {}
-        for told in self._of_key.get(key_of(own.story), ()):
-            first = told.root if told.root in self._told else told.case_id
-            if told is not own and first != own.case_id and -AHEAD <= _apart(own, told) <= self._reach(first, hours):
-                of_first.setdefault(first, []).append(told)
-        return {
-            first: all_
-            for first, all_ in of_first.items()
-            if first in self._told and tells(own.story, [(t.story, _apart(own, t)) for t in all_])
-        }
+    def _is_own_page(self, telling: Telling) -> bool:
+        return telling.url is not None and bool(self._directory.speakers_of(telling.url))
 
-    def _reach(self, first: str, hours: float) -> timedelta:
-        doubted = first in self._told and self._told[first].doubted
-        return REPEATED_WITHIN if doubted else timedelta(hours=hours)
+    def _is_decided(self, own: _Report, hours: float) -> bool:
+        """Whether one of the reports that this one adds nothing to has a signal that it may join, or all have a signal."""
+        of_story = [r for group in self._stories(own, hours).values() for r in group]
+        signals = [r.signal for r in _earlier(own, of_story) if adds_nothing(own.story, r.story)]
+        return not ACTED_ON.isdisjoint(signals) or None not in signals
+
+    def _decision(self, own: _Report, hours: float, only: frozenset[str] | None = None) -> Decision:
+        return decided(own, [self._reports[first] for first in self._stories(own, hours)], only)
+
+    def _stories(self, own: _Report, hours: float) -> dict[str, list[_Report]]:
+        """Return first case → reports of each story that the asking case reports too; undecided ones stand for themselves."""
+        within = timedelta(hours=hours)
+        near = {case: None for hook in sorted(looked_up(own.story)) for case in self._hooked.get(hook, ())}
+        # Who is like none of a story's reports does not report it.
+        like = (r for case in near if compared(own.story, (r := self._reports[case]).story, _apart(own, r)) == "same")
+        firsts = {self._first_of(r): None for r in like}
+        of_first = {}
+        for first in firsts:
+            members = (self._reports[case] for case in self._members[first])
+            group = [r for r in members if r is not own and -AHEAD <= _apart(own, r) <= within]
+            if first != own.case_id and group and tells(own.story, [(r.story, _apart(own, r)) for r in group]):
+                of_first[first] = group
+        return of_first
+
+    def _first_of(self, report: _Report) -> str:
+        return report.joined if report.joined in self._reports else report.case_id
 
     # What is read
 
@@ -183,21 +212,24 @@ class StoryIndex(Free, Port):
                 if case not in self._opened:
                     self._opened[case] = (self._telling(case, event), event.news.as_of)
                     self._by_age.append((at_ms, case))
-            case CaseTriaged(story=story) if story is not None and case not in self._told:
+            case CaseTriaged(story=story, draft=draft, claim=claim) if story is not None and case not in self._reports:
                 telling, as_of = self._opened[case]
-                self._add(_Told(telling, story, as_of, place))
+                telling = replace(telling, draft=draft, claim=claim, story=story)
+                self._add(_Report(telling, story, as_of, place))
             case RetractionFound(of_case=denied):  # whoever claims it anew claims something else
                 self._drop(denied)
-            case StoryCorroborated(of_case=first):
-                self._settle(case, first=first)
-            case CaseDropped(reason="same_story", duplicate_of=root):
-                self._settle(case, first=root or "")
+            case StoryCorroborated(of_case=first, verdict=verdict):
+                self._join(case, first)
+                if first in self._reports and verdict == "confirmed":
+                    self._reports[first].signal = verdict
+            case CaseDropped(reason="same_story", duplicate_of=first):
+                self._join(case, first or "")
             case SignalSynthesized(signal=signal):
-                self._settle(case, first=None)
-                if case in self._told:
-                    self._told[case].doubted = signal.verdict in DOUBTED
+                self._settle(case)
+                if case in self._reports:
+                    self._reports[case].signal = signal.verdict
             case StoryChecked() | CaseDegraded():
-                self._settle(case, first=None)
+                self._settle(case)
             case CaseDropped() | CaseFailed():  # no signal tells the story
                 self._drop(case)
             case _:
@@ -221,30 +253,60 @@ class StoryIndex(Free, Port):
             try:
                 listed = self._sources()
             except ConfigError as exc:
-                log.warning("the list of sources is not read: tellings count by the one of before", why=str(exc))
+                log.warning(
+                    "the list of sources is not read: reports count by the last one that was read", why=str(exc)
+                )
             self._listed = (now, listed)
         return listed
 
-    def _add(self, told: _Told) -> None:
-        self._told[told.case_id] = told
-        self._of_key.setdefault(key_of(told.story), []).append(told)
+    def _add(self, report: _Report) -> None:
+        case = report.case_id
+        self._reports[case] = report
+        self._members.setdefault(case, {})[case] = None
+        for hook in hooks_of(report.story):
+            self._hooked.setdefault(hook, {})[case] = None
 
-    def _settle(self, case: str, *, first: str | None) -> None:
-        if (told := self._told.get(case)) is not None and told.settle(first=first is None):
-            told.root = first or ""
+    def _settle(self, case: str) -> None:
+        if (report := self._reports.get(case)) is not None:
+            report.settle(first=True)
+
+    def _join(self, case: str, first: str) -> None:
+        report = self._reports.get(case)
+        if report is None or report.joined:
+            return
+        # A case that was analysed itself may join afterwards, when it turned out no better founded.
+        report.verdict, report.joined = LoggedVerdict.NOT_FIRST, first
+        if first in self._reports:
+            self._members[case].pop(case)
+            self._members[first][case] = None
 
     def _drop(self, case: str) -> None:
         self._opened.pop(case, None)
-        if (told := self._told.pop(case, None)) is not None:
-            left = self._of_key[key_of(told.story)]
-            left.remove(told)
-            if not left:
-                del self._of_key[key_of(told.story)]
+        report = self._reports.pop(case, None)
+        if report is None:
+            return
+        self._members[report.joined if case not in self._members.get(case, ()) else case].pop(case, None)
+        for orphan in self._members.pop(case, {}):
+            self._members.setdefault(orphan, {})[orphan] = None
+        for hook in hooks_of(report.story):
+            held = self._hooked[hook]
+            del held[case]
+            if not held:
+                del self._hooked[hook]
 
     def _forget(self, before_ms: float) -> None:
         while self._by_age and (self._by_age[0][0] < before_ms or len(self._by_age) >= MAX_HELD):
             self._drop(self._by_age.popleft()[1])
 
 
-def _apart(one: _Told, other: _Told) -> timedelta:
+def _earlier(own: _Report, of_story: list[_Report]) -> list[_Report]:
+    """Return the story's earlier reports that are analysed themselves."""
+    return [r for r in of_story if not r.joined and (r.verdict is LoggedVerdict.FIRST or r.place < own.place)]
+
+
+def _best_first(report: _Report) -> tuple[bool, bool, tuple[int, int]]:
+    return report.signal not in ACTED_ON, report.signal != "confirmed", report.place
+
+
+def _apart(one: _Report, other: _Report) -> timedelta:
     return one.as_of - other.as_of

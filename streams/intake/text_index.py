@@ -62,7 +62,10 @@ class TextIndex(Free, Port):
         topics: Topics,
         *,
         window_days: int = 30,
+        by_owner: bool = False,
     ) -> None:
+        """``by_owner``: the same text by another owner is no copy, but a report that the story step looks at."""
+        self._by_owner = by_owner
         self._heeding: list[Callable[[Any], None]] = []
         self._topic = topics.cases
         self._window = timedelta(days=window_days)
@@ -166,10 +169,11 @@ class TextIndex(Free, Port):
         headers = dict(record.headers)
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
         if kind == _OPENING:
-            text = self._text_of(record, headers.get(TEXT_HASH_HEADER))
-            if text is not None:
+            opening = self._opening_in(record, headers.get(TEXT_HASH_HEADER))
+            if opening is not None:
+                owner = owner_of_news(opening) if self._by_owner else ""
                 self._claims.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
-                self._claims.add(text, case, (partition, record.offset), append_ms(record))
+                self._claims.add(opening.text_hash, case, (partition, record.offset), append_ms(record), owner)
         elif not self._claims.is_undecided(case):
             return
         elif kind == _EFFECT:
@@ -190,10 +194,17 @@ class TextIndex(Free, Port):
         except ContractError:
             return None
 
-    def _text_of(self, record: Any, said: bytes | None) -> str | None:
-        """Return the hash of an opening's text; None if the record opens nothing that may claim it."""
+    def _opening_in(self, record: Any, said: bytes | None) -> EventReceived | None:
+        """Return an opening; None if the record opens nothing that may claim its text."""
         # A claimed text closes every later case with it as a duplicate, so a header alone never claims one.
         event = self._decoded(record)
         if not isinstance(event, EventReceived):
             return None
-        return event.text_hash if said == event.text_hash.encode() else None
+        return event if said == event.text_hash.encode() else None
+
+
+def owner_of_news(opening: EventReceived) -> str:
+    """Return whose news it is: the group of its source, else the source. Nobody claims a text in a listed source's name."""
+    group = opening.news.extra.get("group")
+    owner = group if isinstance(group, str) and group else opening.news.source
+    return f"listener {owner}" if opening.authenticated else owner

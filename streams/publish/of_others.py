@@ -1,7 +1,7 @@
 """Revisions of another case's signal, a retraction or a corroboration, that wait for it: that case may still be running.
 
 One is due once its target's partition was read to the end that it had when the event was read, and the target's case
-is not open there. Then its signal is on the topic, or there never will be one. Until then the watermark of the partition
+is not open there; one that supersedes a signal of the same event, once its own case has ended as well. Then its signal is on the topic, or there never will be one. Until then the watermark of the partition
 of the case that says so is held at that case's first record, so the next publisher reads it again. What was published
 for it meanwhile is recognised by its cause.
 """
@@ -73,4 +73,10 @@ class OfOthers:
         return min([watermark, *(w.held_at for w in self._waiting if w.partition == partition)])
 
     def _is_open(self, one: Waiting) -> bool:
-        return one.event.of_case in self._parts[one.target].accepted.open
+        event = one.event
+        if event.of_case in self._parts[one.target].accepted.open:
+            return True
+        # Of two signals of one event the better founded one stays, so both must be there.
+        rivals = isinstance(event, RetractionFound) and event.rival is not None
+        own = TopicPartition(one.target.topic, one.partition)
+        return rivals and one.env.case_id in self._parts[own].accepted.open

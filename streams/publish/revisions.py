@@ -1,8 +1,8 @@
 """Revisions: what is already on ``signals``, and what comes next: a judgement, a preliminary signal, or what is derived.
 
 A withdrawal and a corroboration are derived from the current revision. A withdrawal applies to a signal that another case
-denies or corrects, or whose own case ends without one after a preliminary revision; a corroboration to one whose story
-other owners tell. The current revision is read from ``signals`` by its offset: memory holds only the offset of each signal.
+denies or corrects, or reports on better grounds, or whose own case ends without one after a preliminary revision; a
+corroboration to one whose story other owners report. The current revision is read from ``signals`` by its offset: memory holds only the offset of each signal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agents.evidence.policy import LOW_CONFIDENCE
 from agents.evidence.summary import summarised
-from agents.evidence.verdict import CAPS
+from agents.evidence.verdict import CAPS, better_founded
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
@@ -31,7 +31,7 @@ from schemas.events import (
 )
 from schemas.ids import signal_id
 from schemas.published import NewerSignalError, read_publication, read_signal
-from schemas.signals import ACTED_ON, NO_ASSET, Adjustment, Signal, SignalEvidence, Verdict
+from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
 from streams.publish.of_others import Waiting
 
 log = structlog.get_logger(__name__)
@@ -158,16 +158,30 @@ class Batch:
             await self._revise(signal_id(env.run_id, env.case_id), event, env, partition, offset)
 
     async def revise(self, one: Waiting) -> None:
-        """Revise the signal that a retraction or a corroboration names, if there is one."""
-        await self._revise(one.event.signal_id, one.event, one.env, one.partition, one.offset)
+        """Revise the signal that a retraction or a corroboration names, if there is one.
+
+        Of two signals of one event, it revises the one that is less well founded.
+        """
+        event, of = one.event, one.event.signal_id
+        if isinstance(event, RetractionFound) and event.rival is not None:
+            own = signal_id(one.env.run_id, one.env.case_id)
+            earlier, later = await self._current(of), await self._current(own)
+            if earlier is None or later is None or {earlier.stage, later.stage} & WITHDRAWN:
+                return
+            of = own if superseded_of(event, earlier) == "later" else of
+        await self._revise(of, event, one.env, one.partition, one.offset)
 
     async def _revise(self, of: str, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
-        last = self._newest.get(of)
-        if last is None and (place := self._published.places.get(of)) is not None:
-            last = await signal_at(self._address, self._topic, place)
+        last = await self._current(of)
         revised = None if last is None else revised_by(last, event, env.time)
         if revised is not None:
             self._add(Item(revised, env, partition, offset))
+
+    async def _current(self, of: str) -> Signal | None:
+        if of in self._newest:
+            return self._newest[of]
+        place = self._published.places.get(of)
+        return None if place is None else await signal_at(self._address, self._topic, place)
 
     def _add(self, item: Item) -> None:
         self._newest[item.signal.signal_id] = item.signal
@@ -198,27 +212,29 @@ def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
 
 
 CORROBORATED = "corroborated"
-"""The rule of the last adjustment of a revision that other tellings of the story made."""
+"""The rule of the last adjustment of a revision that other reports of the story made."""
 _RAISED: tuple[Verdict | None, ...] = ("unchecked", "unconfirmed", "likely", "confirmed")
 """Verdicts in the order in which corroboration raises them; it changes no other one."""
 
 
 def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signal | None:
-    """Return the revision that the story's other tellings make; None if they raise nothing.
+    """Return the revision that the story's other reports make; None if they change nothing, or are of another order.
 
-    The confidence is that of the first judgement after the new verdict's change and cap. An order is left only where the
-    other telling's own judgement gives it in the same direction, about a known asset.
+    The confidence is that of the first judgement after the new verdict's change and cap. A live report lifts the flag ``late``,
+    also where it raises nothing. Records from before corroborations named their asset leave an order only in one direction.
     """
-    known = last.verdict in _RAISED and event.verdict in _RAISED
-    if last.stage != "final" or not known or _RAISED.index(event.verdict) <= _RAISED.index(last.verdict):
+    if last.stage != "final" or last.verdict not in _RAISED or event.verdict not in _RAISED or not _fits(last, event):
         return None
+    lifted = _LIFTED | ({"late"} if event.live else set())
+    if _RAISED.index(event.verdict) <= _RAISED.index(last.verdict):
+        return _made_live(last, event, at) if event.live and "late" in last.risk_flags else None
     level = round(min(CAPS[event.verdict], max(0.0, last.preliminary_confidence + event.amount)), 4)
     acts = event.verdict in ACTED_ON and event.direction == last.direction and last.asset != NO_ASSET
     urls = {e.url for e in last.evidence}
     new = tuple(e for e in event.evidence if e.url not in urls)
     # As in every other case: one page alone is thin evidence for what is not confirmed.
     thin = ("data_incomplete",) if event.verdict == "likely" and event.supporting_sources < 2 else ()
-    flags = (*(f for f in last.risk_flags if f not in _LIFTED), *thin)
+    flags = (*(f for f in last.risk_flags if f not in lifted), *thin)
     change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
     return replace(
         _with_evidence(last, event.reason, at, new),
@@ -235,7 +251,35 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
 
 
 _LIFTED = frozenset({"confidence_low", "data_incomplete", "not_deep_analysed"})
-"""Flags of what was missing before other owners told it."""
+"""Flags of what was missing before other owners reported it."""
+
+
+def _fits(last: Signal, event: StoryCorroborated) -> bool:
+    """Whether a corroboration is of the signal's asset, direction and action; a signal that only observes had another one drafted."""
+    if event.asset is None:
+        return True
+    same = (event.asset, event.direction) == (last.asset, last.direction)
+    return same and last.action in {event.action, "observe"}
+
+
+def _made_live(last: Signal, event: StoryCorroborated, at: datetime) -> Signal:
+    urls = {e.url for e in last.evidence}
+    return replace(
+        _with_evidence(last, event.reason, at, tuple(e for e in event.evidence if e.url not in urls)),
+        risk_flags=tuple(f for f in last.risk_flags if f != "late"),
+        adjustments=(*last.adjustments, Adjustment(rule=CORROBORATED, amount=0.0, reason=event.reason)),
+    )
+
+
+def superseded_of(event: RetractionFound, earlier: Signal) -> Literal["earlier", "later", "neither"]:
+    """Return which of two signals of one event the other supersedes: the earlier case's, or that of the case that says so."""
+    rival = event.rival
+    if rival is None or earlier.verdict is None:
+        return "neither"
+    stays = better_founded(rival.verdict, earlier.verdict, own_page=rival.own_page)
+    if stays == "later":
+        return "earlier"
+    return "later" if stays == "earlier" and rival.same_slots else "neither"
 
 
 def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
@@ -246,6 +290,8 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
     What another case denies is ``refuted``; a superseded signal, and one whose case ended, keep their last verdict.
     """
     match event:
+        case RetractionFound(rival=rival) if rival is not None:
+            return _outdone(last, event, at)
         case RetractionFound(kind=kind, reason=reason, evidence=evidence):
             if last.stage in ("retracted", kind):
                 return None
@@ -259,6 +305,18 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
             return _revised(last, "retracted", zh if last.language == "zh" else en, at, ())
         case _:
             return None
+
+
+def _outdone(last: Signal, event: RetractionFound, at: datetime) -> Signal | None:
+    """Return the revision of a signal of which another one, of the same event, is better founded."""
+    if last.stage in WITHDRAWN:
+        return None
+    if last.signal_id == event.signal_id:
+        better = superseded_of(event, last) == "earlier"
+        return _revised(last, "superseded", event.reason, at, event.evidence) if better else None
+    zh = f"案例 {event.of_case} 对同一事件的报道依据更充分"
+    en = f"a better-founded report of the same event: case {event.of_case}"
+    return _revised(last, "superseded", zh if last.language == "zh" else en, at, ())
 
 
 def _revised(last: Signal, stage: Withdrawn, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]) -> Signal:

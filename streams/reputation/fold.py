@@ -16,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from agents.evidence.hosts import host_of, registrable_domain
-from schemas.events import CaseDropped, Event, EventReceived
+from schemas.events import CaseDropped, Event, EventReceived, RetractionFound
 from schemas.news import is_live
-from schemas.signals import WITHDRAWN, Signal
+from schemas.signals import WITHDRAWN, Signal, Stage
 from streams.reputation.intervals import median_interval, rare, wilson
 
 WINDOW = timedelta(days=90)
@@ -124,10 +124,11 @@ class ReputationFold:
         self._follows: dict[str, str] = {}
         self._duplicates: set[str] = set()
         self._judged: dict[str, _Judged] = {}
-        self._withdrawn: set[str] = set()
+        self._withdrawn: dict[str, Stage] = {}
+        self._outdone: set[str] = set()
 
     def take(self, case_id: str, event: Event, appended_at: datetime) -> None:
-        """Take one accepted event of a case, of its partition in log order; all but openings and drops is passed by."""
+        """Take one accepted event of a case, of its partition in log order; others than openings, drops and retractions count for nothing."""
         match event:
             case EventReceived(edits=edits, retries=retries):
                 self._cases[case_id] = _case(case_id, event, appended_at)
@@ -136,13 +137,17 @@ class ReputationFold:
             case CaseDropped(duplicate_of=str(first)):
                 self._follows[case_id] = first
                 self._duplicates.add(case_id)
+            case RetractionFound(of_case=earlier, rival=rival) if rival is not None:
+                # Both report one event, and whichever was superseded had said nothing wrong.
+                self._follows.setdefault(case_id, earlier)
+                self._outdone |= {case_id, earlier}
             case _:
                 pass
 
     def publish(self, signal: Signal) -> None:
         """Take one published revision. The newest final one says what was found out, whatever was taken back later."""
         if signal.stage in WITHDRAWN:
-            self._withdrawn.add(signal.case_id)
+            self._withdrawn[signal.case_id] = signal.stage
         known = self._judged.get(signal.case_id)
         if signal.stage == "final" and (known is None or known.revision < signal.revision):
             support = frozenset(_domain(e.url) for e in signal.evidence if e.stance == "supports")
@@ -196,9 +201,13 @@ class ReputationFold:
             lead_s=lead_s,
             judged=judged,
             confirmed=confirmed,
-            withdrawn=signal is not None and signal.case_id in self._withdrawn,
+            withdrawn=signal is not None and self._is_withdrawn(signal.case_id),
             lag_s=None if heard is None else _seconds(heard.published_at, heard.received_at),
         )
+
+    def _is_withdrawn(self, case_id: str) -> bool:
+        stage = self._withdrawn.get(case_id)
+        return stage is not None and not (stage == "superseded" and case_id in self._outdone)
 
 
 def _case(case_id: str, opening: EventReceived, opened_at: datetime) -> _Case:

@@ -13,7 +13,7 @@ import structlog
 from infra.kafka.topics import KafkaAddress
 from schemas import envelope as wire
 from schemas.errors import ContractError
-from schemas.events import OPENING_NAME, WIRE_NAMES, CaseDropped
+from schemas.events import OPENING_NAME, WIRE_NAMES, CaseDropped, RetractionFound
 from schemas.published import NewerSignalError, read_signal
 from schemas.topics import Topics
 from streams.journal.clock import appended_at, utc_now
@@ -25,7 +25,7 @@ from streams.reputation.fold import WINDOW, Reputation, ReputationFold
 log = structlog.get_logger(__name__)
 
 EVERY = timedelta(days=1)
-_FOLDED = frozenset({OPENING_NAME, WIRE_NAMES[CaseDropped]})
+_FOLDED = frozenset({OPENING_NAME, WIRE_NAMES[CaseDropped], WIRE_NAMES[RetractionFound]})
 _decode = msgspec.json.Decoder(Reputation).decode
 Key = tuple[str, str]
 """Source and language."""

@@ -25,7 +25,7 @@ from streams.listening.listener import Health, Listener, Options
 
 log = structlog.get_logger(__name__)
 COSTS = (
-    "The same event from ten sources is ten cases, each with its triage; nearly all but the first end there, the others pay their own analysis. "
+    "The same event from ten sources is ten cases, each with its triage; those that add nothing to a confirmed or likely signal end there, the others pay their own analysis. "
     "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
 )
 """What whoever starts a listener is told."""

@@ -351,3 +351,16 @@ def test_there_is_no_such_thing_denies_only_what_is_claimed_of_the_party() -> No
 def test_a_page_that_tells_the_claim_in_a_synonym_denies_only_the_other_matter() -> None:
     text = "The Fed cut rates by 50 basis points. Its chair denied speculation about an early retirement."
     assert stance(CUT, text) == "supports"
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "wanted"),
+    [
+        ("Kraken will list LUM on Friday.", "https://blog.kraken.com/lum", "supports"),
+        ("Kraken will list LUM on Friday.", PRESS, "hedges"),
+        ("Kraken may list LUM on Friday.", "https://blog.kraken.com/lum", "hedges"),
+    ],
+    ids=["announced", "reported", "hedged"],
+)
+def test_a_party_that_will_list_something_announces_it(text: str, url: str, wanted: str) -> None:
+    assert stance(LISTS, text, url=url) == wanted

@@ -1,5 +1,4 @@
-"""Stories on labelled tellings. docs/verification.md publishes what each set gave when the rules had not been written for it,
-and by how much that missed the bars; here nothing may get worse."""
+"""Stories on labelled reports, as if every analysis came to *likely*: what is paid once, found, and merged may not get worse."""
 
 from __future__ import annotations
 
@@ -13,13 +12,17 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.mark.parametrize(
-    ("name", "paid_once", "merged"),
-    [("tuning", 0.97, 0.0), ("held_out", 0.9, 0.0), ("second_held_out", 0.83, 0.0), ("third_held_out", 0.85, 0.012)],
+    ("name", "paid_once", "found"),
+    [("tuning", 0.59, 0.90), ("held_out", 0.57, 0.85), ("second_held_out", 0.49, 0.77), ("third_held_out", 0.47, 0.79)],
 )
-async def test_no_more_re_tellings_are_paid_again_and_no_more_stories_merged(
-    name: str, paid_once: float, merged: float
-) -> None:
-    found = await measured(tellings_of(DATA / f"stories_{name}.jsonl"))
-    again = [(t.story, t.claim.subject, t.claim.predicate, t.claim.object) for t in found.paid_again]
-    assert found.paid_once >= paid_once, again
-    assert found.merged <= merged, found.joined
+async def test_no_more_reports_are_paid_again_and_no_story_is_merged(name: str, paid_once: float, found: float) -> None:
+    result = await measured(tellings_of(DATA / f"stories_{name}.jsonl"))
+    again = [(t.story, t.claim.subject, t.claim.predicate, t.claim.object) for t in result.paid_again]
+    assert result.paid_once >= paid_once, again
+    assert result.recognised >= found
+    assert result.joined == ()
+
+
+async def test_nothing_joins_a_signal_that_nobody_acts_on() -> None:
+    result = await measured(tellings_of(DATA / "stories_tuning.jsonl"), verdict="unconfirmed")
+    assert (result.paid_once, result.joined) == (0, ())

@@ -82,7 +82,7 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     assert "correct `url` in sources.toml" in looked["gone"]["do"]
     status, output = newsproof("listen", "--dry-run", "--source", "mine")
     assert status == exits.OK and "1 of 2 items would be published by a first look" in output
-    assert "nearly all but the first end there" in output
+    assert "those that add nothing to a confirmed or likely signal end there" in output
     assert [
         one["external_id"]
         for one in documents(newsproof("listen", "--dry-run", "--source", "mine", "--json", "--backfill", "3h")[1])

@@ -206,7 +206,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         "The signal of case c is retracted.",
         "denied",
     ),
-    (ev.StoryChecked(route="deep"), "No earlier case tells the same event.", ""),
+    (ev.StoryChecked(route="deep"), "No earlier case reports the same event.", ""),
     (
         ev.StoryCorroborated(
             signal_id="sig",
@@ -220,7 +220,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             reason="said",
             evidence=(),
         ),
-        "It tells the story of case c, whose signal is likely by now if it was less.",
+        "It reports the event of case c, whose signal is now likely if it was less.",
         "said",
     ),
     (ev.CancelRequested(requested_by="operator", reason="test"), "operator asked to end the case.", "test"),

@@ -1,4 +1,4 @@
-"""The story index: of all tellings of one event exactly one is the first, whoever asks, and whenever."""
+"""The story index: of all reports of one event exactly one is the first, whoever asks, and whenever."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ HACK = Story(subject="halden bridge", predicate="hacked", side="claimed", amount
 
 
 @asynccontextmanager
-async def index_of(world: World) -> AsyncIterator[StoryIndex]:
+async def index_of(world: World, signal_within_s: float = 0.05) -> AsyncIterator[StoryIndex]:
     texts = TextIndex(world.address, world.topics)
-    stories = StoryIndex(texts, lambda: LISTED, partitions=world.partitions, window_hours=48.0)
+    stories = StoryIndex(
+        texts, lambda: LISTED, partitions=world.partitions, window_hours=48.0, signal_within_s=signal_within_s
+    )
     await texts.start()
     try:
         yield stories
@@ -37,15 +39,17 @@ async def index_of(world: World) -> AsyncIterator[StoryIndex]:
 
 
 async def told(index: StoryIndex, case: str) -> list[str]:
-    """The cases of the story's earlier tellings, the first one first."""
+    """The cases of the story's earlier reports, the analysed ones first."""
     reply = (await index.perform(FindStory(case_id=case, hours=48.0))).reply
     assert isinstance(reply, StoryReply)
     return [t.case_id for t in reply.tellings]
 
 
-async def telling(world: World, number: int, news: dict[str, Any] | None = None, **changes: Any) -> Written:
+async def telling(
+    world: World, number: int, news: dict[str, Any] | None = None, *, authenticated: bool = False, **changes: Any
+) -> Written:
     triaged = replace(TRIAGED, route="story", then="deep", story=replace(HACK, **changes))
-    return await (await Written(world, number, **(news or {})).open()).go(triaged)
+    return await (await Written(world, number, authenticated=authenticated, **(news or {})).open()).go(triaged)
 
 
 def same_story(first: str) -> ev.CaseDropped:
@@ -55,7 +59,7 @@ def same_story(first: str) -> ev.CaseDropped:
 CHECKED = ev.StoryChecked(route="deep")
 
 
-async def test_of_tellings_triaged_at_once_in_all_partitions_exactly_one_is_the_first(world: World) -> None:
+async def test_of_reports_triaged_at_once_in_all_partitions_exactly_one_is_the_first(world: World) -> None:
     async with index_of(world) as one, index_of(world) as other:
 
         async def tell_and_ask(index: StoryIndex, number: int) -> tuple[Written, list[str]]:
@@ -73,7 +77,7 @@ async def test_of_tellings_triaged_at_once_in_all_partitions_exactly_one_is_the_
         assert (await told(restarted, late.case_id))[0] == first
 
 
-async def test_a_later_telling_gets_the_first_and_what_differs_is_a_story_of_its_own(world: World) -> None:
+async def test_a_later_report_gets_the_first_and_what_differs_is_a_story_of_its_own(world: World) -> None:
     first = await (await telling(world, 1)).go(CHECKED)
     grown = await telling(world, 2, amount=41e6)
     unlike = {"amount": 5.2e6, "side": "denied", "predicate": "halts", "subject": "varda bridge"}
@@ -88,49 +92,65 @@ async def test_a_later_telling_gets_the_first_and_what_differs_is_a_story_of_its
         assert await told(index, between.case_id) == [first.case_id, grown.case_id]
 
 
-async def test_nobody_lends_a_telling_the_address_of_another(world: World) -> None:
+async def test_nobody_lends_a_report_the_address_of_another(world: World) -> None:
     """Two items with the addresses of known papers would make any claim likely, and one with the SEC's confirmed."""
-    desk = {"source": "desk", "url": "https://desk.example/hack", "authenticated": True}
+    desk = {"source": "desk", "url": "https://desk.example/hack"}
     forged = [
         {"source": "stranger", "url": "https://desk.example/hack"},
-        {"source": "desk", "url": "https://www.sec.gov/x", "authenticated": True},
-        {"source": "desk", "url": "https://desk.example/forged"},
+        {"source": "desk", "url": "https://www.sec.gov/x"},
+        desk,
     ]
-    first = await (await telling(world, 1, desk)).go(CHECKED)
-    others = [await telling(world, n, news) for n, news in enumerate(forged, start=2)]
+    first = await (await telling(world, 1, desk, authenticated=True)).go(CHECKED)
+    others = [await telling(world, n, news, authenticated=n < 4) for n, news in enumerate(forged, start=2)]
     async with index_of(world) as index:
         replies = [(await index.perform(FindStory(case_id=o.case_id, hours=48.0))).reply for o in others]
     assert [(r.tellings[0].case_id, r.tellings[0].url, r.tellings[0].group, r.own.url) for r in replies] == [
         (first.case_id, desk["url"], "papers", None)
-    ] * 3
+    ] * 3, "an address that is not its source's, or an item without the listener's mark"
     assert replies[2].own.group == "", "who only names a source is not of its group"
 
 
-async def test_what_was_refuted_or_retracted_or_told_later_holds_back_no_claim(world: World) -> None:
-    hours = {1: 0.0, 2: 1.0, 3: 3.0, 4: 4.0, 5: -1.0}
+async def test_a_report_waits_for_the_earlier_ones_signal_and_gets_its_verdict(world: World) -> None:
+    first = await (await telling(world, 1)).go(CHECKED)
+    second = await telling(world, 2)
+    async with index_of(world, signal_within_s=30.0) as index:
+        asked = FindStory(case_id=second.case_id, hours=48.0)
+        waiting = asyncio.create_task(index.perform(asked))
+        now = (await index.perform(replace(asked, again=True))).reply
+        assert isinstance(now, StoryReply) and now.tellings[0].verdict is None and not waiting.done()
+        await first.go(ev.SignalSynthesized(signal=signal("s", verdict="likely"), path="deep"))
+        reply = (await waiting).reply
+    assert isinstance(reply, StoryReply)
+    (report,) = reply.tellings
+    assert (report.case_id, report.verdict, report.story) == (first.case_id, "likely", HACK)
+
+
+async def test_what_was_retracted_or_reported_later_is_no_earlier_report(world: World) -> None:
+    hours = {1: 0.0, 2: 1.0, 4: 4.0, 5: -1.0}
     at = {n: f"2026-01-02T{12 + h:02.0f}:04:05Z" for n, h in hours.items()}
 
     async def tells_at(number: int) -> Written:
         return await telling(world, number, {"published_at": at[number]})
 
-    refuted = await (await tells_at(1)).go(
+    first = await (await tells_at(1)).go(
         CHECKED, ev.SignalSynthesized(signal=signal("s", verdict="refuted"), path="deep")
     )
     async with index_of(world) as index:
-        assert await told(index, (await tells_at(2)).case_id) == [refuted.case_id], "a repetition"
-        assert await told(index, (await tells_at(5)).case_id) == [], "nobody repeats what is told later"
-        anew = await (await tells_at(3)).go(
-            CHECKED, ev.SignalSynthesized(signal=signal("s", verdict="likely"), path="deep")
-        )
-        assert await told(index, anew.case_id) == [], "told again hours later, it may be true by now"
+        asked = FindStory(case_id=(await tells_at(2)).case_id, hours=48.0)
+        reply = (await index.perform(asked)).reply
+        assert isinstance(reply, StoryReply)
+        assert [(t.case_id, t.verdict) for t in reply.tellings] == [(first.case_id, "refuted")]
+        assert await told(index, (await tells_at(5)).case_id) == [], "nobody repeats what is reported later"
         denier = await Written(world, 50).open()
+        of = reply.tellings[0].case_id
         await denier.go(
-            ev.RetractionFound(signal_id=anew.signal_id, of_case=anew.case_id, kind="retracted", reason="denied")
+            ev.RetractionFound(signal_id=first.signal_id, of_case=of, kind="retracted", reason="denied"),
+            same_story("x"),
         )
-        assert await told(index, (await tells_at(4)).case_id) == []
+        assert first.case_id not in await told(index, (await tells_at(4)).case_id)
 
 
-async def test_a_first_telling_that_failed_or_was_dropped_tells_nothing_so_the_next_one_is_the_first(
+async def test_a_first_report_that_failed_or_was_dropped_reports_nothing_so_the_next_one_is_the_first(
     world: World,
 ) -> None:
     failed = await (await telling(world, 1)).go(CHECKED, ev.CaseFailed(reason="r", failed_step="search", attempts=3))

@@ -228,3 +228,21 @@ def test_a_text_is_forgotten_with_its_window() -> None:
     claims.forget_before(2.0)
     assert len(claims) == 0
     assert claims.judge("text", "new").first_case is None
+
+
+@pytest.mark.security
+async def test_the_same_text_by_another_owner_is_no_copy_where_stories_are_looked_for(world: World) -> None:
+    """A stranger who posts the words of an announcement first would end the announcement itself as a duplicate."""
+    sources = [("stranger", False), ("binance", False), ("binance", True), ("binance", True)]
+    cases = [opening(n, source=source, text=TEXT, authenticated=marked) for n, (source, marked) in enumerate(sources)]
+    index = TextIndex(world.address, world.topics, by_owner=True)
+    await index.start()
+    try:
+        found = []
+        for case, head, value, headers in cases:
+            await write(world, case, value, headers)
+            found.append(await earlier(index, case))
+            await tell(world, case, head, found[-1])
+    finally:
+        await index.close()
+    assert found == [None, None, None, cases[2][0]], "nobody claims a text in a listed source's name"

@@ -1,4 +1,4 @@
-"""Publish and a story's other tellings: they raise the first one's signal, once, and the audit finds every such revision."""
+"""Publish and a story's other reports: they raise the first one's signal, once, or supersede it; the audit finds every revision."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from msgspec.structs import replace
 
 from agents.evidence.summary import summarised
 from schemas import events as ev
+from schemas.envelope import Envelope
+from schemas.ids import LIVE_RUN, event_id, uuid5
 from schemas.signals import SignalEvidence
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
+from streams.publish.publisher import _record
 from streams.publish.revisions import revised_by
 from tests.newsproof.signal_samples import FIRST, signal
 from tests.schemas.write_golden import NOW
@@ -25,6 +28,7 @@ PAGE = SignalEvidence(
 UNCONFIRMED: dict[str, Any] = {
     "verdict": "unconfirmed", "action": "observe", "confidence": 0.45, "preliminary_confidence": 0.6, "evidence": (),
     "supporting_sources": 0, "independent_sources": 0, "risk_flags": ("offline", "data_incomplete"),
+    "asset": "ETH", "direction": "long",
 }  # fmt: skip
 
 
@@ -32,6 +36,7 @@ def telling(signal_id: str, case: str, **changes: Any) -> ev.StoryCorroborated:
     plain = ev.StoryCorroborated(
         signal_id=signal_id, of_case=case, verdict="likely", amount=-0.075, action="buy", direction="long",
         supporting_sources=2, independent_sources=2, reason="另有 2 个来源报道了同一事件", evidence=(PAGE,),
+        asset="ETH",
     )  # fmt: skip
     return replace(plain, **changes)
 
@@ -59,15 +64,13 @@ async def test_other_owners_raise_the_first_ones_signal_once_and_a_retraction_st
 
 
 def test_the_revision_says_what_changed_and_why() -> None:
-    last = replace(signal("s"), direction="long", asset="ETH", notes="n", language="zh", **UNCONFIRMED)
+    last = replace(signal("s"), notes="n", language="zh", **UNCONFIRMED)
     new = revised_by(last, telling(last.signal_id, last.case_id), NOW)
     assert new is not None
     assert (new.stage, new.verdict, new.action, new.confidence) == ("final", "likely", "buy", 0.525)
     assert (new.supporting_sources, new.links, new.risk_flags) == (2, (PAGE.url,), ("offline",))
     assert new.notes == "另有 2 个来源报道了同一事件. n" and new.decided_at == NOW
     assert (new.adjustments[-1].rule, new.adjustments[-1].amount) == ("corroborated", 0.075)
-    other = revised_by(last, telling("", "", direction="short", action="sell"), NOW)
-    assert other is not None and other.action == "observe", "an order in the other direction is none"
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,103 @@ def test_the_revision_says_what_changed_and_why() -> None:
 def test_nothing_else_is_raised_and_nothing_is_taken_back(changes: dict[str, Any]) -> None:
     last = replace(signal("s"), **(UNCONFIRMED | changes))
     assert revised_by(last, telling("", ""), NOW) is None
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "changes", [{"asset": "DOGE"}, {"direction": "short"}, {"direction": "neutral"}, {"asset": "UNKNOWN"}], ids=str
+)
+def test_another_asset_or_direction_raises_nothing(changes: dict[str, Any]) -> None:
+    """“Circle launches Arc” gave a signal to buy DOGE: what another order corroborates is another claim."""
+    last = replace(signal("s"), **UNCONFIRMED)
+    assert revised_by(last, telling("", "", **changes), NOW) is None
+
+
+@pytest.mark.security
+async def test_the_audit_refuses_a_corroboration_that_does_not_fit(world: World) -> None:
+    first = Written(world, 1)
+    end = ev.SignalSynthesized(signal=first.signal(**UNCONFIRMED), path="deep")
+    await (await first.open()).go(end)
+    odd = telling(first.signal_id, first.case_id, asset="DOGE")
+    witness = await Written(world, 2).open()
+    await witness.go(odd, ev.CaseDropped(reason="same_story", detail="", duplicate_of=first.case_id))
+    async with world.publishing():
+        await signals_reach(world, 1)
+        await (await Written(world, 3).open()).end()
+        await signals_reach(world, 2)
+    assert await revisions(world, first) == ["final"]
+    report = await audit(KafkaLog(world.address), world.topics)
+    assert report.clean
+    # A publisher that raises it all the same is found out.
+    raised = revised_by(first.signal(**UNCONFIRMED), replace(odd, asset="ETH"), NOW)
+    assert raised is not None
+    env = Envelope(
+        id=event_id(LIVE_RUN, witness.case_id, uuid5("opening", LIVE_RUN, witness.case_id)), type="", time=NOW,
+        case_id=witness.case_id, causation_id=None, run_id=LIVE_RUN,
+    )  # fmt: skip
+    record = _record(
+        replace(raised, revision=2, supersedes=1), env, world.topics.cases, witness.partition, witness.offset + 1
+    )
+    async with world.address.producer() as producer:
+        await producer.send_and_wait(world.topics.signals, **record)
+    report = await audit(KafkaLog(world.address), world.topics)
+    assert report.forged_signals == 1
+
+
+@pytest.mark.parametrize(("live", "flags"), [(True, ("offline",)), (False, ("offline", "late"))])
+def test_a_live_report_alone_lifts_the_flag_late(live: bool, flags: tuple[str, ...]) -> None:
+    last = replace(signal("s"), **(UNCONFIRMED | {"risk_flags": ("offline", "late")}))
+    raised = revised_by(last, telling("", "", live=live), NOW)
+    assert raised is not None and raised.risk_flags == flags
+    likely = replace(last, verdict="likely", action="buy")
+    same = revised_by(likely, telling("", "", live=live), NOW)
+    if not live:
+        assert same is None
+    else:
+        assert same is not None and same.risk_flags == flags
+        assert (same.verdict, same.action, same.confidence) == ("likely", "buy", likely.confidence)
+        assert same.adjustments[-1].rule == "corroborated", "the audit derives it again"
+
+
+def superseding(target: Written, verdict: Any, **changes: Any) -> ev.RetractionFound:
+    rival = ev.Rival(verdict=verdict, **changes)
+    return denial(target, kind="superseded", rival=rival, reason="a better-founded report of the same event")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "stages"),
+    [
+        ("unconfirmed", "confirmed", (["final", "superseded"], ["final"])),
+        ("unconfirmed", "unconfirmed", (["final", "superseded"], ["final"])),
+        ("confirmed", "likely", (["final"], ["final"])),
+        ("likely", "likely", (["final"], ["final", "superseded"])),
+        ("confirmed", "unconfirmed", (["final"], ["final", "superseded"])),
+    ],
+)
+async def test_of_two_cases_of_one_event_that_run_at_once_one_better_founded_signal_stays(
+    world: World, earlier: Any, later: Any, stages: Any
+) -> None:
+    """The earlier case ends after the later one has been judged, so nobody could compare them but publish."""
+    first, second = await Written(world, 1).open(), await Written(world, 2).open()
+    await second.go(superseding(first, later, same_slots=True))
+    await second.go(ev.SignalSynthesized(signal=second.signal(verdict=later), path="deep"))
+    async with world.publishing():
+        await signals_reach(world, 1)
+        await first.go(ev.SignalSynthesized(signal=first.signal(verdict=earlier), path="deep"))
+        await signals_reach(world, sum(map(len, stages)))
+    assert (await revisions(world, first), await revisions(world, second)) == stages
+    report = await audit(KafkaLog(world.address), world.topics)
+    assert report.forged == () and not report.duplicate_signals
+
+
+async def test_a_case_that_ends_without_a_signal_supersedes_nothing(world: World) -> None:
+    first, second = await Written(world, 1).open(), await Written(world, 2).open()
+    await first.end()
+    await second.go(superseding(first, "confirmed"), ev.CaseFailed(reason="r", failed_step="synthesize", attempts=3))
+    async with world.publishing():
+        await (await Written(world, 3).open()).end()
+        await signals_reach(world, 2)
+    assert await revisions(world, first) == ["final"]
 
 
 def test_an_event_that_says_less_or_more_than_tellings_can_raises_nothing() -> None:

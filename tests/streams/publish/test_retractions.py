@@ -28,9 +28,9 @@ PAGE = SignalEvidence(url="https://walmart.example/no", hash="h", stance="denies
 class Written:
     """A case whose events a test writes by hand. ``head`` is the id of its last event."""
 
-    def __init__(self, world: World, number: int, **news: Any) -> None:
+    def __init__(self, world: World, number: int, *, authenticated: bool = False, **news: Any) -> None:
         self._world = world
-        self.case_id, self.head, self._value, self._headers = opening(number, **news)
+        self.case_id, self.head, self._value, self._headers = opening(number, authenticated=authenticated, **news)
         self.signal_id = signal_id(LIVE_RUN, self.case_id)
         self.partition = partition_of(self.case_id, world.partitions)
         self.offset = -1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from schemas.events import CaseDropped, EventReceived
+from schemas.events import CaseDropped, EventReceived, RetractionFound, Rival
 from schemas.news import News
 from schemas.signals import SignalEvidence
 from streams.reputation.fold import MOST_A_DAY, Reputation, ReputationFold
@@ -171,3 +171,18 @@ def test_intervals_are_those_of_scipy() -> None:
     )
     assert median_interval(values) == (drawn.confidence_interval.low, drawn.confidence_interval.high)
     assert median_interval(values[:5]) is None
+
+
+def test_a_signal_that_a_better_founded_report_supersedes_is_no_retraction_and_its_story_is_one() -> None:
+    told = Told()
+    told.case("early", "wire", 0, looked_s=-60)
+    told.judged("early", "likely")
+    told.judged("early", "likely", stage="superseded", revision=2)
+    told.case("late", "desk", 90, looked_s=30)
+    rival = Rival(verdict="confirmed", own_page=True)
+    told.fold.take(
+        "late", RetractionFound(signal_id="s", of_case="early", kind="superseded", reason="r", rival=rival), at(100)
+    )
+    assert (told["wire"].retracted.count, told["wire"].first.count, told["desk"].first.of) == (0, 1, 1)
+    told.judged("early", "refuted", stage="retracted", revision=3)
+    assert told["wire"].retracted.count == 1

@@ -313,7 +313,7 @@ export default {
   "flag.story_unchecked": "Whether an earlier case tells the same event could not be looked up.",
   "flag.memory_unavailable": "Past cases could not be asked.",
   "flag.retracted": "Another case has denied it, or this case ended otherwise: nobody should act on it any more.",
-  "flag.superseded": "Another case has corrected it: nobody should act on it any more.",
+  "flag.superseded": "Another case corrects it, or reports the event on better grounds: do not act on it any more.",
   "flag.already_priced": "The model that wrote the signal holds that the market knew this before.",
   "flag.thin_market": "The model that wrote the signal holds that little is traded in this market.",
   "flag.partial_scope": "The model that wrote the signal holds that this applies in part only.",

@@ -301,7 +301,7 @@ export default {
   "flag.story_unchecked": "无法查询是否已有案例讲述同一事件。",
   "flag.memory_unavailable": "无法查询历史案例。",
   "flag.retracted": "另一案例否认了它，或本案例另有结局：不应再据此行动。",
-  "flag.superseded": "另一案例更正了它：不应再据此行动。",
+  "flag.superseded": "另一案例更正了它，或对同一事件的报道依据更充分：不应再据此行动。",
   "flag.already_priced": "撰写信号的模型认为市场此前已知。",
   "flag.thin_market": "撰写信号的模型认为该市场成交稀少。",
   "flag.partial_scope": "撰写信号的模型认为只部分适用。",

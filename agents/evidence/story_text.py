@@ -1,0 +1,190 @@
+"""What the words of a news text add to those of an earlier one of the same event. Pure.
+
+Triage may state the wrong predicate or leave a name out, and then two events look like one. So the texts are compared too:
+reversals and next steps, the names and figures of a head. Whatever is not surely in the earlier text counts as new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agents.evidence.amounts import Amounts, share
+from agents.evidence.compiled import Compiled
+from agents.text.matching import fold_han, has_cjk
+
+HEAD = 200
+"""Characters of the first line that are a text's head."""
+SAME_FIGURE = 0.10
+OWN_TURNS: dict[str, tuple[str, ...]] = {
+    "delays": ("postponed",), "dismisses": ("dropped",), "cancels": ("dropped", "postponed"), "ends": ("dropped",),
+    "rejects": ("dropped", "rejected"), "resumes": ("resumed", "again", "paused"), "halts": ("paused",),
+    "resumes_withdrawals": ("resumed", "again", "paused"), "halts_withdrawals": ("paused",), "halts_redemption": ("paused",),
+    "recovers_peg": ("resumed", "recovered"), "recovers_funds": ("recovered",), "reimburses": ("recovered", "completed"),
+    "raises": ("completed",), "raises_rate": ("lifted",), "depegs": ("dropped",), "lists futures": ("futures",),
+}  # fmt: skip
+"""Predicates that say a turn themselves: whether the words do so, too, is a matter of style."""
+PLAIN = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "of",
+        "and",
+        "for",
+        "on",
+        "in",
+        "to",
+        "by",
+        "with",
+        "from",
+        "s",
+        "its",
+        "us",
+        "u.s",
+        "usa",
+        "american",
+        "inc",
+        "incorporated",
+        "corp",
+        "corporation",
+        "co",
+        "company",
+        "lp",
+        "ltd",
+        "limited",
+        "llc",
+        "plc",
+        "labs",
+        "lab",
+        "exchange",
+        "protocol",
+        "foundation",
+        "network",
+        "platform",
+        "dao",
+        "community",
+        "team",
+        "group",
+        "holdings",
+        "finance",
+        "capital",
+        "spot",
+        "series",
+        "round",
+        "token",
+        "tokens",
+        "coin",
+        "coins",
+        "crypto",
+        "cryptocurrency",
+        "stablecoin",
+        "bill",
+        "act",
+        "first",
+        "second",
+        "etf",
+        "etfs",
+        "ipo",
+        "nft",
+        "nfts",
+        "defi",
+        "ceo",
+        "cto",
+        "founder",
+        "asset",
+        "assets",
+        "digital",
+        "virtual",
+        "fund",
+        "trust",
+        "bank",
+        "q1",
+        "q2",
+        "q3",
+        "q4",
+        "just",
+        "breaking",
+        "update",
+        "alert",
+        "krw",
+        "usd",
+        "jpy",
+        "hkd",
+        "eur",
+        "south",
+        "north",
+        "ai",
+        "rwa",
+        "chapter",
+    ]
+)
+"""Words that tell no two names apart."""
+_MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
+_NAMED = re.compile(r"(?<![A-Za-z0-9])(?:@\w+|0x[0-9a-f]+|[A-Za-z][A-Za-z0-9_'’.&-]*[A-Za-z0-9])")
+_INNER = re.compile(r".[A-Z]|[A-Za-z].*[0-9]|^0x")
+_TITLED = 0.6
+_WORD = re.compile(r"[a-z0-9][a-z0-9_]*")
+
+
+def head_of(text: str) -> str:
+    """Return the first line of a news text, without what is far from its beginning."""
+    return fold_han(text.strip().partition("\n")[0][:HEAD])
+
+
+def marked_in(text: str) -> set[str]:
+    """Return the tickers that a text marks as such: $ABC or (ABC)."""
+    return {a or b for a, b in _MARKED.findall(fold_han(text))}
+
+
+def turns_in(text: str, side: str, known: Compiled) -> tuple[str, ...]:
+    """Return which reversals and next steps the words of a text tell."""
+    told = known.not_turns.sub(" ; ", fold_han(text))
+    turns = [name for name, words in known.turns.items() if words.search(told)]
+    denies = side == "claimed" and known.grammar.sense(told.lower()).denial
+    return tuple(sorted([*turns, *(["denied"] if denies else [])]))
+
+
+def adds_words(text: str, named: Iterable[str], earlier: str, known: Compiled) -> bool:
+    """Whether the head of a text names somebody, or gives only figures, that an earlier text does not hold.
+
+    ``named``: whom and what its claim names, in lower case: those parts were compared with the earlier claim's.
+    """
+    head, before, stated = head_of(text), fold_han(earlier), " | ".join(named)
+    figures, told = Amounts(head.lower()).given, Amounts(before.lower()).given
+    if figures and told and not share(figures, told, within=SAME_FIGURE):
+        return True
+    listed, held = _listed(head, known), _listed(before, known)
+    words = {*_WORD.findall(before.lower()), *_WORD.findall(stated), *known.places}
+    new = [spelled for name, spelled in listed.items() if name not in held and not spelled & words]
+    if new:
+        return True
+    # Names that the tables hold may be spelled in another way there.
+    words |= {word for spelled in listed.values() for name in spelled for word in _WORD.findall(name)}
+    return not all(_is_known(name, words, known) for name in _names_in(head))
+
+
+def _listed(text: str, known: Compiled) -> dict[str, set[str]]:
+    """Return the coins and entities that a text names, with their spellings in lower case."""
+    found = {a.ticker: {a.ticker.lower(), *(n.lower() for n in a.names)} for a in known.directory.assets_in(text)}
+    for e in known.entities.mentioned(text):
+        spelled = {n.lower() for n in (e.name, *e.aliases)}
+        # “Ethereum” is the coin, and its foundation's name as well.
+        if not any(spelled & coin for coin in found.values()):
+            found[e.name] = spelled
+    return found
+
+
+def _names_in(head: str) -> list[str]:
+    """Return what is surely or probably a name. In a headline that capitalises every word, only what is no plain word."""
+    words = _NAMED.findall(head)
+    plain = [w for w in words if w.isalpha() and len(w) > 3]
+    capital = [w for w in plain if w[0].isupper()]
+    if not has_cjk(head) and len(capital) > _TITLED * len(plain):
+        return [w for w in words if w.startswith("@") or (_INNER.search(w) and not w.isupper())]
+    return [*(w for w in words if w.startswith("@") or _INNER.search(w)), *capital]
+
+
+def _is_known(name: str, words: set[str], known: Compiled) -> bool:
+    parts = [p for p in _WORD.findall(name.lower()) if len(p) > 1 and p not in PLAIN]
+    return all(p in words or p.removesuffix("s") in words or p in known.common_words for p in parts)
