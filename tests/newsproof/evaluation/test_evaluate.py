@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agents.tables import load_tables
+from infra.offline.scripted.critic import in_slots
 from newsproof.app import exits
 from newsproof.evaluation.eval.evaluate import FIELDS, Evaluation, read_case
 from newsproof.evaluation.eval.judging import evaluate, judge_case, read_oracle
@@ -151,6 +152,23 @@ def test_stances_may_be_given_by_slots_and_the_same_code_judges_them(
     file.write_text(json.dumps({"id": "x1", "stances": [stance]}) + "\n", "utf-8")
     judged_one = judge_case(1, read_case(json.dumps(case()).encode()), SNAPSHOT, read_oracle(file))
     assert judged_one.rule == verdict
+
+
+def test_the_same_readings_by_slots_are_judged_as_they_are_by_stances(tmp_path: Path) -> None:
+    name, file = "judgement_second_held_out", tmp_path / "stances.jsonl"
+    lines = []
+    for line in (DATA / f"{name}_stances.jsonl").read_bytes().splitlines():
+        given = json.loads(line)
+        entries = [in_slots({"number": 0, **entry, "reason": ""}) for entry in given["stances"]]
+        # A careful reader says of which event a denial is.
+        entries = [e | {"date": "agrees"} if e["says"] == "denies" else e for e in entries]
+        lines.append(json.dumps({"id": given["id"], "stances": entries}))
+    file.write_text("\n".join(lines), "utf-8")
+    cases = [(n, read_case(line)) for n, line in enumerate((DATA / f"{name}.jsonl").read_bytes().splitlines(), start=1)]
+    by_slot, by_stance = evaluate(cases, SNAPSHOT, read_oracle(file)), judged(name, f"{name}_stances")
+    assert [(r.id, r.rule, r.confidence) for r in by_slot.per_case] == [
+        (r.id, r.rule, r.confidence) for r in by_stance.per_case
+    ]
 
 
 @pytest.mark.parametrize("missing", [name for name in SLOTS if name != "quote"])
