@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from agents.core.case import Case, Replies, denied_kinds
 from agents.evidence.claim_words import claim_told
@@ -94,7 +95,7 @@ def judged_signal(
         beside=Beside(
             measured=judged.measured,
             dated_later=later,
-            worded=_claim_told(case, draft, end),
+            worded=_claim_told(case, draft, end) if judged.judgement.verdict == "confirmed" else Told(),
         ),
     )
 
@@ -141,7 +142,6 @@ def _signal(
 ) -> Signal:  # fmt: skip
     evidence, horizon = evidence_of(case, judged.heard), HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
-    claim = _claim_told(case, case.draft, end)
     made = Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
         signal_id=signal_id(case.run_id, case.case_id),
@@ -151,9 +151,6 @@ def _signal(
         verdict=judged.judgement.verdict,
         unchecked_reason=judged.why,
         case_id=case.case_id,
-        summary="",
-        summary_zh=None,
-        summary_en=None,
         symbol=None,
         venue=None,
         action=end.action,
@@ -177,11 +174,16 @@ def _signal(
         provider_mode=case.config.provider_mode,
         news_source=case.news.source,
         language=case.language,
-        claim_zh=claim.zh,
-        claim_en=claim.en,
+        **_claimed(case, end),
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
     return summarised(made, beside)
+
+
+def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
+    """Return the claim as triage stated it; the summaries that are made of it come last."""
+    claim = _claim_told(case, case.draft, end)
+    return {"claim_zh": claim.zh, "claim_en": claim.en, "summary": "", "summary_zh": None, "summary_en": None}
 
 
 def _claim_told(case: Case, draft: Draft, end: Conclusion) -> Told:

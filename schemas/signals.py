@@ -172,8 +172,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     last one: its one word for that did not say why.
     ``summary_zh`` and ``summary_en`` are one sentence: the verdict, who says so, then the claim, told as a claim unless the
     verdict is confirmed or likely. ``summary`` is that of the news' language, the English one for any other. ``claim_zh`` and
-    ``claim_en`` are the claim alone, "" where nobody stated it in that language, None in what older code published: there
-    the summaries are the claim, whatever the verdict, and None where nobody wrote them.
+    ``claim_en`` are the claim alone, "" where nobody stated it in that language, absent from what older code published:
+    there the summaries are the claim, whatever the verdict, and None where nobody wrote them.
     ``direction`` is what the claim would mean if it were true, whatever the action.
     ``confidence`` is raw; ``confidence_calibrated`` is None until a calibration exists. ``venue`` is never defaulted.
     ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is the number of seconds that ``timeframe`` stands for.
@@ -220,8 +220,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     provider_mode: ProviderMode
     news_source: str
     language: str
-    claim_zh: str | None = None
-    claim_en: str | None = None
+    claim_zh: str | msgspec.UnsetType = msgspec.UNSET
+    claim_en: str | msgspec.UnsetType = msgspec.UNSET
 
     def __str__(self) -> str:
         """Return what a bot's owner reads, on one line that no terminal obeys: the fields hold words of strangers."""

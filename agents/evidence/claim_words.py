@@ -14,7 +14,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import AUTHORITIES
 from agents.text.injection import steers_model
 from agents.text.matching import has_cjk
-from agents.text.wording import Language, Told, closed_up, joined, term
+from agents.text.wording import Language, Told, closed_up, joined, term, told
 from schemas.config import Entity
 from schemas.signals import NO_ASSET, ClaimAmount, Draft, StatedClaim
 
@@ -79,11 +79,23 @@ def claim_told(
     by_parts = _by_parts(draft, stated or StatedClaim(subject=draft.entity or ""), tables, closed=steers)
 
     def said(of: Language) -> str:
-        text = one_line(written[of] or "", MAX_CLAIM).rstrip("。.!！ ")
+        text = _one_sentence(one_line(written[of] or "", MAX_CLAIM))
         usable = text and not steers and _is_in(text, of) and not steers_model(text)
         return text if usable else by_parts.of(of)
 
     return Told(said("en"), said("zh"))
+
+
+def _one_sentence(text: str) -> str:
+    """Return the text as one sentence, all of which stands behind “claim that”, without its last mark."""
+    joined_up = _END.sub("; ", _END_ZH.sub("；", text))
+    return joined_up.rstrip("。.!！?？;； ")
+
+
+_END = re.compile(
+    r"(?:(?<=[a-z0-9%)”\"'’])|(?<=[A-Z]{2}))(?<!\bInc)(?<!\bCorp)(?<!\bLtd)(?<!\bCo)(?<!\bNo)(?<!\bvs)[.!?]+[”\"'’]?\s+(?=\S)"
+)
+_END_ZH = re.compile(r"[。！？]+(?=\S)")
 
 
 def _is_in(text: str, language: Language) -> bool:
@@ -107,31 +119,29 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
     amount = _amount(stated.amount, draft, tables)
     asset = "" if draft.asset == NO_ASSET else draft.asset
     takes = stated.predicate not in _WITHOUT_OBJECT
-    verb = _VERBS.get(stated.predicate, term(stated.predicate))
     modality = _MODALITY.get(stated.modality, Told())
 
-    def said(of_language: Language) -> str:
-        who = subject.of(of_language)
-        what = (of.of(of_language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
+    def said(language: Language) -> str:
+        what = (of.of(language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
         # Without its object the sentence says at least what the matter concerns.
         concerns = Told(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Told()
-        beside = joined((concerns, amount, modality), "; ", "；").of(of_language)
-        does = verb.of(of_language)
-        if "{}" not in does or not what:
-            does = f"{(verb if '{}' not in does else term(stated.predicate)).of(of_language)} {{}}"
-        does = does.replace("{}", what)
-        clause = " ".join(f"{who} {does}".split())
+        beside = joined((concerns, amount, modality), "; ", "；")
+        clause = _clause(subject.of(language), stated.predicate, what, language)
         return (
-            ""
-            if not who
+            told("{clause} ({beside})", "{clause}（{beside}）", clause=clause, beside=beside).of(language)
+            if clause and beside
             else clause
-            if not beside
-            else f"{clause} ({beside})"
-            if of_language == "en"
-            else f"{clause}（{beside}）"
         )
 
     return closed_up(Told(said("en"), said("zh")))
+
+
+def _clause(who: str, predicate: str, what: str, language: Language) -> str:
+    verb = _VERBS.get(predicate, term(predicate)).of(language)
+    if "{}" in verb and not what:
+        verb = term(predicate).of(language)
+    words = verb.replace("{}", what) if "{}" in verb else f"{verb} {what}"
+    return f"{who} {words}".strip() if who else ""
 
 
 def _name(word: str, tables: Compiled, *, closed: bool) -> Told:

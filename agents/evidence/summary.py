@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.evidence.claim_words import plainly
@@ -56,9 +57,9 @@ _WHY_UNCHECKED = {
 def summarised(signal: Signal, beside: Beside = NOTHING) -> Signal:
     """Return the signal with the summary that its other fields lead to.
 
-    A signal from before the claim was kept apart (``claim_en`` None) keeps its summary: what it was made of is not known.
+    A signal from before the claim was kept apart keeps its summary: what it was made of is not known.
     """
-    if signal.claim_en is None or signal.claim_zh is None:
+    if signal.claim_en is UNSET or signal.claim_zh is UNSET:
         return signal
     said = summary_of(signal, beside)
     return replace(
@@ -75,7 +76,7 @@ def summary_of(signal: Signal, beside: Beside = NOTHING) -> Told:
 
 def _claim(signal: Signal, beside: Beside) -> Told:
     worded = beside.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
-    en, zh = worded.en or signal.claim_en, worded.zh or signal.claim_zh
+    en, zh = worded.en or signal.claim_en or "", worded.zh or signal.claim_zh or ""
     if signal.verdict not in ACTED_ON or signal.stage in WITHDRAWN:
         en, zh = en and f"claim that {en}", zh and f"有消息称{' ' * zh[0].isascii()}{zh}"
     kind = term(signal.event_type)

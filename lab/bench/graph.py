@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
@@ -119,7 +120,7 @@ def plain_signal(case: Case) -> Signal:
     )
 
 
-_NOTHING: dict[str, None] = dict.fromkeys(
+_NOTHING: dict[str, Any] = dict.fromkeys(
     ("supersedes", "summary_zh", "summary_en", "symbol", "venue", "confidence_calibrated", "reference_price", "model")
 )
 

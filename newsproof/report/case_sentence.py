@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.evidence.hosts import canonical_url
@@ -117,7 +118,7 @@ def _decided(facts: _Facts, newest: Told, withdrawn: Stage | None) -> Told:
     """Return the signal's summary, and behind it who says what. ``withdrawn``: the stage of a revision that took it back."""
     signal = facts.signal
     said = newest or Told(signal.summary_en or "", signal.summary_zh or "")
-    if signal.claim_en is None:  # of older code, whose summary is the claim alone
+    if signal.claim_en is UNSET:  # of older code, whose summary is the claim alone
         denied = {"stage": withdrawn, "verdict": "refuted"} if withdrawn else {}
         said = summary_of(replace(signal, **denied))
     clauses = [*_TELL[signal.verdict](facts), *_beside(facts)] if signal.verdict in _TELL else []

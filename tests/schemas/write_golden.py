@@ -67,7 +67,7 @@ FINDINGS = Findings(
 SIGNAL = Signal(
     schema_version=SIGNAL_SCHEMA_VERSION, signal_id=uuid5("signal", LIVE_RUN, CASE), revision=1, supersedes=None,
     stage="final", verdict="confirmed", unchecked_reason=None, supporting_sources=1, summary_zh="摘要", summary_en="s",
-    claim_zh="摘要", claim_en="s", case_id=CASE, summary="s", event_type="listing", asset="TOKEN", asset_name="Token", symbol=None, venue=None,
+    case_id=CASE, summary="s", event_type="listing", asset="TOKEN", asset_name="Token", symbol=None, venue=None,
     action="buy", direction="long", confidence=0.8, confidence_calibrated=None, preliminary_confidence=0.7,
     strength="high", timeframe="short", horizon=86_400, valid_until=NOW, decided_at=NOW, published_at=NOW,
     reference_price=None, notes="", links=(), independent_sources=1, risk_flags=("offline",), model="m",

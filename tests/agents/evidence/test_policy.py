@@ -281,6 +281,14 @@ def test_notes_of_each_verdict_are_words_of_their_own_in_both_languages(verdict:
     assert notes("ko", 0.5, end, found, (), None) == notes("en", 0.5, end, found, (), None)
 
 
+def test_notes_name_the_pages_that_are_dated_after_the_news() -> None:
+    found = judgement("unconfirmed")
+    end = conclude(draft(0.5), found)
+    zh, en = (notes(language, 0.5, end, found, (), None, dated_later=2) for language in ("zh", "en"))
+    assert zh.endswith("0 个来源支持; 2 个网页日期晚于新闻, 未采用")
+    assert en.endswith("supporting sources: 0; pages left out as dated after the news: 2")
+
+
 def test_notes_of_what_was_not_checked_say_why_and_count_no_sources() -> None:
     end = conclude(draft(0.5), unchecked())
     zh, en = (notes(language, 0.5, end, unchecked(), (), "search_failed:timeout") for language in ("zh", "en"))

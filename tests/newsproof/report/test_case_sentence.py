@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.evidence.summary import summarised
@@ -79,7 +80,7 @@ def told_of(
     events = [OPENED, searched, read, ev.SignalSynthesized(signal=decided, path="deep")]
     said = case_sentence([record(event, n) for n, event in enumerate(events)], newest, stage)
     begun = newest or Told(decided.summary_en or "", decided.summary_zh or "")
-    assert (said.en.startswith(f"{begun.en}.") and said.zh.startswith(f"{begun.zh}。")) or decided.claim_en is None
+    assert (said.en.startswith(f"{begun.en}.") and said.zh.startswith(f"{begun.zh}。")) or decided.claim_en is UNSET
     return said if whole else Told(said.en.removeprefix(f"{begun.en}. "), said.zh.removeprefix(f"{begun.zh}。"))
 
 
@@ -137,7 +138,7 @@ def test_the_summary_stands_first_and_once_whatever_became_of_the_signal() -> No
 
 
 def test_a_signal_of_older_code_is_told_by_its_verdict_and_never_by_its_claim() -> None:
-    old = {"claim_en": None, "claim_zh": None, "summary_en": "It is so", "asset": "BTC", "event_type": "hack"}
+    old = {"claim_en": UNSET, "claim_zh": UNSET, "summary_en": "It is so", "asset": "BTC", "event_type": "hack"}
     none = told_of(verdict=None, whole=True, **old)
     assert none == Told("Not checked: claim about BTC (hack).", "未核查：关于 BTC 的攻击消息。")
     refuted = told_of(page(1, "denies"), verdict="refuted", whole=True, **old)

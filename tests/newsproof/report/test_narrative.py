@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from newsproof.report import narrative
 from schemas import events as ev
 from schemas.envelope import Envelope
 from schemas.evidence import (
+    DroppedResult,
     Findings,
     PageStance,
     SearchReference,
@@ -56,6 +58,15 @@ def test_the_waterfall_leads_from_the_first_to_the_final_confidence() -> None:
         ("b", -0.05, 0.8),
         ("final", None, 0.8),
     ]
+
+
+def test_pages_that_are_dated_after_the_news_are_told_apart_from_the_others_that_were_dropped() -> None:
+    drop = DroppedResult(url="u", title="t", reason="future_evidence")
+    told = narrative.findings_in_words(replace(FOUND, dropped=(drop, drop, replace(drop, reason="low_quality"))))
+    assert "2 pages left out as dated after the news, 1 other result not used" in told.en
+    assert "2 个网页日期晚于新闻，未采用，1 条结果未采用" in told.zh
+    alone = narrative.findings_in_words(replace(FOUND, dropped=(replace(drop, reason="low_quality"),)))
+    assert alone.en.endswith("1 result not used")
 
 
 def test_calls_of_passed_by_records_are_told_too_because_they_cost_as_much() -> None:

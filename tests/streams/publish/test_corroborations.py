@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.evidence.summary import summarised
@@ -219,7 +220,7 @@ def test_the_summary_of_a_revision_is_what_the_revision_says(
         new = revised_by(last, event, NOW)
         assert new is not None
         assert (new.summary_en, new.summary_zh, new.summary) == (en, zh, en if language == "en" else zh)
-        old = replace(last, claim_en=None, claim_zh=None, summary="it happened")
+        old = replace(last, claim_en=UNSET, claim_zh=UNSET, summary="it happened")
         before = revised_by(old, event, NOW)
         assert before is not None and before.summary == "it happened", "older revisions must not look forged"
 
