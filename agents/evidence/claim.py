@@ -55,6 +55,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``subject`` and ``venue`` are as triage wrote them; :meth:`EntityIndex.parties` resolves them by the table. ``amount`` is
     the claimed figure as one plain number, None without one and for a share in percent; ``amount_unit`` as triage wrote it.
     ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is not evidence for it.
+    ``begins_story``: a news item claims it at ``as_of``; False for a claim of an investigation, whose event may be older.
     ``origins`` are pages that the news was made of: neither they nor other pages of their owners bear it out.
     """
 
@@ -72,3 +73,4 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     entity: str | None = None
     source_url: str | None = None
     origins: tuple[str, ...] = ()
+    begins_story: bool = True

@@ -174,7 +174,7 @@ class Judge:
 
         A page that calls an account's post false speaks of that post: of one that the next day confirms it says nothing.
         """
-        if page.age is None:
+        if page.age is None or not self._claim.begins_story:
             return False
         disowns = not self._sense.account_hack and _TAKEN_OVER.search(page.text.casefold()) is not None
         return page.age > (POST_TIME if disowns else STORY_TIME)

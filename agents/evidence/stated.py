@@ -43,6 +43,7 @@ def claim_of(case: Inquiry) -> Claim:
         as_of=case.as_of,
         source_url=case.source_url,
         origins=case.origins,
+        begins_story=not case.open_ended,
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
 from agents.evidence.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
-from agents.evidence.claim import Claim
+from agents.evidence.claim import STORY_TIME, Claim
 from agents.evidence.claim_words import chinese_name
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
@@ -35,8 +35,6 @@ MAX_FAILED_SHARE = 1 / 3
 
 MAX_SHOWN = 6
 """References that one critique reads."""
-STORY_WINDOW = timedelta(hours=48)
-"""A page that is older than the news by more than this denies it only where the critic reads that it is of the same event."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +185,7 @@ class _QuoteCheck:
         self._shares = frozenset(map(float, _SHARE.findall(folded(claim.text))))
         self._at_least = frozenset(a for a in self._amounts if _BOUND.search(folded(claim.text)))
         self._claimed = main_figures(figures(folded(claim.text)), claim.amount, claim.amount_unit)
-        self._since = utc(claim.as_of) - STORY_WINDOW
+        self._since = utc(claim.as_of) - STORY_TIME if claim.begins_story else None
         self._entities = tables.entities
         self._parties = {e.name for e in parties}
 
@@ -200,7 +198,8 @@ class _QuoteCheck:
 
     def word(self, reference: SearchReference) -> ReadStance:
         """Return what the word rules read on a page. They do not know which event a denial from before the story is of."""
-        return "unrelated" if reference.stance == "denies" and is_before(reference, self._since) else reference.stance
+        before = self._since is not None and is_before(reference, self._since)
+        return "unrelated" if reference.stance == "denies" and before else reference.stance
 
     def differing(self, sentences: Sequence[str]) -> tuple[Figure, Figure] | None:
         """Return the claim's figure and the one of a quote's sentences, where they can be compared and differ."""
@@ -259,7 +258,7 @@ def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadSt
 
 def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
     """Return a critic's slots with the stance that code derives of them. ``news_at``: None where no news begins the story."""
-    before = news_at is not None and is_before(reference, utc(news_at) - STORY_WINDOW)
+    before = news_at is not None and is_before(reference, utc(news_at) - STORY_TIME)
     return replace(
         said,
         stance=stance_by_slots(said, own_page=reference.official, before=before),

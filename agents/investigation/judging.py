@@ -45,6 +45,7 @@ def claim_as(case: Investigation, found: FoundClaim) -> Claim:
         entity=about.entity,
         as_of=case.as_of,
         source_url=None,
+        begins_story=False,
     )
 
 

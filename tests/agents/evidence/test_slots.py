@@ -17,6 +17,7 @@ from agents.evidence.passages import PASSAGE
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import by_slots, hear, judge_evidence, stance_by_slots
 from agents.signal import evidence_of
+from agents.specification import case_after, opened
 from schemas.evidence import PageSays, PageStance, SearchReference, SearchResult, Slot
 from tests.agents.evidence.test_witnesses import HACK, NOW, SNAPSHOT, heard, judge, official, press, says
 
@@ -233,11 +234,12 @@ def test_a_page_with_a_correction_supports_where_a_critic_has_read_it() -> None:
     assert heard(page, slots(page, quote=BODY.strip()))[0] == "supports"
 
 
-def test_a_signals_evidence_keeps_both_figures_where_they_differ() -> None:
+def test_a_signals_evidence_keeps_both_figures_where_they_differ(triaged: Any) -> None:
     claim, page = (
         replace(HACK, text="Kraken loses $300 million in a hack"),
         official(1, "We lost $3 million on Monday."),
     )
-    by_slot, old = (evidence_of(hear(claim, [page], [s], SNAPSHOT))[0] for s in (slots(page), says(page)))
+    case = case_after(opened(claim.text), triaged(entity="Kraken", event_type="hack"), config=SNAPSHOT)
+    by_slot, old = (evidence_of(case, hear(claim, [page], [s], SNAPSHOT))[0] for s in (slots(page), says(page)))
     assert (by_slot.stance, by_slot.figure, by_slot.claimed) == ("hedges", 3e6, 3e8)
     assert (old.stance, old.figure, old.claimed) == ("hedges", None, None), "a log of before is decided as it was"

@@ -57,13 +57,13 @@ def test_three_dates_show_a_rumour_denied_and_a_report_corrected_and_say_what_is
         previous = as_previous(brief)
     assert verdicts == [
         {"DeepSeek": "confirmed", "Rumour": "unconfirmed"},
-        {"DeepSeek": "confirmed", "Norland": "likely", "Rumour": "refuted"},
-        {"DeepSeek": "confirmed", "Norland": "refuted", "Rumour": "refuted"},
+        {"DeepSeek": "confirmed", "Norland": "likely", "Rumour": "disputed"},
+        {"DeepSeek": "confirmed", "Norland": "disputed", "Rumour": "disputed"},
     ]
     assert changes == [
         [],
-        [("new_claim", None, "likely"), ("verdict_changed", "unconfirmed", "refuted")],
-        [("new_claim", None, "confirmed"), ("verdict_changed", "likely", "refuted")],
+        [("new_claim", None, "likely"), ("verdict_changed", "unconfirmed", "disputed")],
+        [("new_claim", None, "confirmed"), ("verdict_changed", "likely", "disputed")],
     ]
     # A name that the evidence gave opened a further round.
     rounds = [e for e in run.events if isinstance(e, ToolPlanned)]
