@@ -177,6 +177,8 @@ _WORD_NUMERAL = re.compile(
     rf"(?<!half )\b({'|'.join(_WORD_DIGITS)})( hundred)?[ -](?=(?:million|billion|trillion|thousand)\b)"
 )
 _HALF = re.compile(r"\bhalf a (?=million\b|billion\b|trillion\b)")
+_MIXED = re.compile(r"(?<![\d/.])(\d{1,2})[- ]([1-7])[/⁄]([248])(?![\d/])")
+"""As the Federal Reserve writes its range: 3-1/2 to 3-3/4 percent."""
 _FRACTION = re.compile(r"(?<![\d/.])([1-3])[/⁄]([248])(?![\d/])(?=\s?(?:%|percent|of a percent|个?百分点))")
 _KOREAN = re.compile(r"(?<=\d)\s?([만억조])")
 _KOREAN_SCALE = {"만": "万", "억": "亿", "조": "万亿"}
@@ -349,6 +351,7 @@ def _digits(text: str) -> str:
     """Return the text with its numerals in digits: “three hundred million” and 三亿 as 300 million, 4000多万 as 超4000万."""
     plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], text)
     plain = _HALF.sub("0.5 ", _WORD_NUMERAL.sub(_of_words, plain))
+    plain = _MIXED.sub(lambda m: f"{int(m[1]) + int(m[2]) / int(m[3]):g}", plain)
     plain = _FRACTION.sub(lambda m: f"{int(m[1]) / int(m[2]):g}", plain)
     plain = _KOREAN.sub(lambda m: _KOREAN_SCALE[m[1]], plain)
     return _SOME_MORE.sub(r"超\1\2", plain)

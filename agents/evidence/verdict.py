@@ -111,7 +111,8 @@ def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
     official = [w for w in supports if _is_official_support(w, reading)]
     sources = len({w.source for w in supports})
     flags = _flags(supports, denies, official, reading)
-    verdict, (low, high) = _verdict(witnesses, supports, denies, official, reading)
+    standing = [w for w in supports if w.official or not _is_taken_back(w, denies)]
+    verdict, (low, high) = _verdict(witnesses, standing, denies, official, reading)
     return Judgement(
         verdict=verdict,
         low=low,
@@ -125,6 +126,15 @@ def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
         stale=verdict == "stale" or (not denies and _is_stale(witnesses, supports)),
         flags=flags,
     )
+
+
+def _is_taken_back(support: Witness, denies: Sequence[Witness]) -> bool:
+    """Whether the source that a page repeats has since denied its own report: its newest word counts."""
+    return any(
+        w.source == support.source and w.established and w.quoted
+        and (support.published is None or w.published is None or w.published >= support.published)
+        for w in denies
+    )  # fmt: skip
 
 
 def unchecked(independent_sources: int = 0) -> Judgement:

@@ -230,7 +230,7 @@ def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadS
         return left
     if said.stance == "unrelated" or not said.same_subject:
         return "unrelated"
-    if not quoted or (said.stance == "hedges" and left == "denies"):
+    if not quoted:
         return left
     # A denial of another event denies nothing of this one.
     if said.stance in {"supports", "denies"} and not said.same_event:
@@ -291,8 +291,7 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
         reference=reference,
         stance=stance,
         said=said,
-        # A denial that the words read stands beside a quoted hedge, and the quote does not bear it.
-        quoted=quoted and not (said.stance == "hedges" and stance == "denies"),
+        quoted=quoted,
         dropped_quote=not quoted,
         flags=tuple(name for name, holds in flags.items() if holds),
         figures=(apart[1].value, apart[0].value) if differs and apart is not None else None,

@@ -97,6 +97,7 @@ def found(text: str) -> list[tuple[float, float, str]]:
         ("a 12 % stake", 12, 12, "%"),
         ("25 bps", 25, 25, "bp"),
         ("a 1/4 percentage point", 25, 25, "bp"),
+        ("3-1/2 to 3-3/4 percent", 3.5, 3.75, "%"),
         ("more than $40M", 4e7, 6e7, "usd"),
         ("逾4000万美元", 4e7, 6e7, "usd"),
         ("4000多万美元", 4e7, 6e7, "usd"),

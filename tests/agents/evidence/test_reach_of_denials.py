@@ -10,7 +10,7 @@ from agents.evidence import Claim, assess
 from agents.evidence.witnesses import hear, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
-from schemas.evidence import SearchResult
+from schemas.evidence import PageStance, SearchResult
 from schemas.signals import Verdict
 
 pytestmark = pytest.mark.security
@@ -85,3 +85,29 @@ def test_words_alone_never_refute_and_never_raise() -> None:
     hacked = claim("Binance hot wallet hacked, $200 million stolen", "hack", "BNB", "Binance")
     denial = "Binance was not hacked. The claim that its hot wallet lost $200 million is false, and all funds are safe."
     assert verdict(hacked, (BINANCE, denial, HOUR), (COINDESK, denial, HOUR))[0] == "disputed"
+
+
+def test_who_repeats_a_report_that_its_own_source_took_back_supports_nothing() -> None:
+    """The medium that broke a story withdraws it: copies that name it as their source are not on the other side."""
+    deal = claim("Stripe has agreed to buy BitGo for $2.1 billion", "partnership", "UNKNOWN", "Stripe")
+    withdrawn = "Correction: an earlier version said that Stripe had agreed to buy BitGo. No such agreement exists."
+    copied = "Stripe is buying BitGo for $2.1 billion, Fortune reports, in one of the biggest custody deals ever made."
+    pages = [
+        SearchResult(title=t[:50], url=u, domain="", snippet=t, score=0.9, published_at=NOW - age)
+        for u, t, age in (
+            ("https://fortune.com/crypto/1", withdrawn, HOUR),
+            ("https://coinbuzzwire.example/1", copied, 2 * HOUR),
+        )
+    ]
+    references = assess(deal, pages, query="", snapshot=SNAPSHOT).references
+    said = [
+        PageStance(reference_number=r.reference_number, stance="denies", quote="No such agreement exists")
+        if "fortune" in r.url
+        else PageStance(
+            reference_number=r.reference_number, stance="supports", quote="Stripe is buying BitGo", cites="Fortune"
+        )
+        for r in references
+    ]
+    heard = hear(deal, references, said, SNAPSHOT)
+    found = judge_evidence(deal, heard, snapshot=SNAPSHOT, by_words=False)
+    assert (found.verdict, found.supporting_sources) == ("refuted", 1)
