@@ -15,7 +15,9 @@ from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import (
+    SECOND_LOOK,
     SIGNAL_SCHEMA_VERSION,
+    Adjustment,
     Draft,
     PromptUse,
     Signal,
@@ -135,13 +137,13 @@ def _signal(
     prompts, model = _made_with(case, replies)
     return Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
-        signal_id=signal_id(case.run_id, case.case_id),
+        signal_id=signal_id(case.run_id, case.signal_case),
         revision=1,
         supersedes=None,
         stage=stage,
         verdict=judged.judgement.verdict,
         unchecked_reason=judged.why,
-        case_id=case.case_id,
+        case_id=case.signal_case,
         summary_zh=said.zh or (draft.summary if case.language == "zh" else None),
         summary_en=said.en or (draft.summary if case.language == "en" else None),
         symbol=None,
@@ -161,7 +163,7 @@ def _signal(
         independent_sources=judged.judgement.independent_sources,
         supporting_sources=judged.judgement.supporting_sources,
         risk_flags=end.risk_flags,
-        adjustments=end.adjustments,
+        adjustments=(*end.adjustments, *_of_look(case)),
         prompt_versions=prompts,
         model=model,
         provider_mode=case.config.provider_mode,
@@ -169,6 +171,13 @@ def _signal(
         language=case.language,
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
+
+
+def _of_look(case: Case) -> tuple[Adjustment, ...]:
+    if (look := case.look) is None:
+        return ()
+    why = f"looked again {round(look.after_s / 60)} min after the first decision, which was {look.verdict}"
+    return (Adjustment(rule=SECOND_LOOK, amount=0.0, reason=why),)
 
 
 _OF_DRAFT = ("summary", "event_type", "asset", "asset_name", "direction", "strength", "timeframe")

@@ -18,8 +18,9 @@ from agents.verification.critic import (
     critique_call,
     shown,
 )
+from agents.verification.look_again import nothing_new, same_verdict
 from schemas.effects import ModelReply
-from schemas.events import Event, EvidenceCritiqued
+from schemas.events import CaseDropped, Event, EvidenceCritiqued
 
 MAX_CLAIMS = 5
 MAX_CONTRADICTIONS = 5
@@ -29,14 +30,16 @@ class CritiqueEvidence:
     """Ask the heavy model what each page says, with a quote; where a third of the quotes fail, ask it once more.
 
     Without a reference there is nothing to judge, and no call. News that denies or corrects is compared with the claims of
-    earlier cases (a free journal read), which the critic is shown as well.
+    earlier cases (a free journal read), which the critic is shown as well. A second look that changes nothing ends here.
     """
 
     name = "critique"
     takes = ROUNDS_ENDED
-    emits = (EvidenceCritiqued,)
+    emits = (EvidenceCritiqued, CaseDropped)
 
     def ask(self, case: Case) -> Asked:
+        if (end := nothing_new(case)) is not None:
+            return end
         if not shown(case):
             return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
         wanted = question(case)
@@ -66,6 +69,8 @@ class CritiqueEvidence:
             timeliness=said.timeliness,
         )
         judged = judged_case(case, critique=critique)
+        if (end := same_verdict(case, judged.judgement)) is not None:
+            return end
         concerned = chosen(case, earlier, said.concerned) if is_believed(judged) else ()
         return msgspec.structs.replace(
             critique,

@@ -153,6 +153,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
 
     from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
     from_settings["tool_scrape_enabled"] = opens_pages(settings)
+    from_settings["second_looks_after_seconds"] = second_looks(settings)
     return Snapshot(
         **from_settings,
         provider_mode=settings.mode,
@@ -167,6 +168,12 @@ def snapshot_of(settings: Settings) -> Snapshot:
         prompts=tuned_prompts(settings, load_prompts()),
         tables=load_tables(demo=settings.mode != "live"),
     )
+
+
+def second_looks(settings: Settings) -> tuple[float, ...]:
+    """Return when an unconfirmed case is looked at again, in seconds after its first decision, ascending."""
+    written = (float(part) for part in settings.second_looks_after_seconds.split(",") if part.strip())
+    return tuple(sorted({after for after in written if after > 0}))
 
 
 def _by_topic(settings: Settings) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from schemas.events import (
     CaseDegraded,
     CaseDropped,
     CaseFailed,
+    SecondLookOpened,
 )
 from schemas.news import decode_news
 from schemas.topics import Topics
@@ -36,6 +37,8 @@ from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
+
+_LOOK = WIRE_NAMES[SecondLookOpened]
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +56,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     first of them. ``foreign``:
     topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
     them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
+    ``second_looks``: cases that looked at another one again; ``second_look_calls`` of ``calls`` are theirs.
     ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
     ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
     """
@@ -73,6 +77,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     degraded: int
     dead_letters: int
     foreign: dict[str, int] = {}
+    second_looks: int = 0
+    second_look_calls: int = 0
     questions: int = 0
     answered: int = 0
     forged_signals: int = 0
@@ -134,6 +140,8 @@ class _Journal:
         self.types: Counter[str] = Counter()
         self.ignored = self.calls = self.repeated_calls = 0
         self.cases: set[str] = set()
+        self.looks: set[str] = set()
+        self.look_calls = 0
         self.independent = _Independent()
         self._paid: dict[str, set[str]] = {}
         self._decode = msgspec.json.Decoder(_Costs).decode
@@ -144,6 +152,8 @@ class _Journal:
             self.types[env.type] += 1
             if env.type in OPENING_NAMES:
                 self.cases.add(env.case_id)
+            if env.type == _LOOK:
+                self.looks.add(env.case_id)
         else:
             self.ignored += 1
         if record.value and b'"calls":' in record.value:
@@ -155,6 +165,7 @@ class _Journal:
 
     def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
         self.calls += len(calls)
+        self.look_calls += len(calls) * (env.case_id in self.looks)
         for call in calls:
             if call.cached or (call.cost_usd is not None and Decimal(call.cost_usd) == 0):
                 continue
@@ -206,6 +217,8 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
         degraded=of[CaseDegraded],
         dead_letters=dead_letters,
         foreign={topic: count for topic, count in foreign.items() if count},
+        second_looks=len(journal.looks),
+        second_look_calls=journal.look_calls,
         questions=len(chats.cases),
         answered=chats.types[WIRE_NAMES[AnswerGiven]] + chats.types[WIRE_NAMES[BriefWritten]],
         forged_signals=signals.forged_count,
