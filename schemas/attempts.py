@@ -60,4 +60,9 @@ def look_id(of_case: str, number: int, partitions: int) -> str:
     return next(id for id in ids if partition_of(id, partitions) == partition_of(of_case, partitions))
 
 
-__all__ = ["MOST_LOOKS", "RETRIES_HEADER", "case_id_of", "look_id", "retries_of"]
+def with_looks(case_id: str, partitions: int) -> frozenset[str]:
+    """Return the ids of a case and of every second look that there may be at it."""
+    return frozenset({case_id, *(look_id(case_id, number, partitions) for number in range(1, MOST_LOOKS + 1))})
+
+
+__all__ = ["MOST_LOOKS", "RETRIES_HEADER", "case_id_of", "look_id", "retries_of", "with_looks"]

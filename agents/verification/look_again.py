@@ -41,8 +41,8 @@ def nothing_new(case: Case) -> CaseDropped | None:
     """Return the end of a second look that found no page beside those of the first case; None if it goes on."""
     if case.look is None or any(r.url not in case.look.known for r in references_so_far(case)):
         return None
-    skipped = "; ".join(skipped_flags(s.outcomes for s in case.searches))
-    return unchanged(skipped or "no page that the first case did not have")
+    failed = [flag.partition(":")[2] for flag in skipped_flags(s.outcomes for s in case.searches)]
+    return unchanged(f"search failed ({failed[0]})" if failed else "no page that the first case did not have")
 
 
 def same_verdict(case: Case, judgement: Judgement) -> CaseDropped | None:

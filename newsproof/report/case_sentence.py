@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -102,6 +102,7 @@ DROPPED = {
         "Dropped: an earlier case tells the same event, and its signal stands for both.",
         "已舍弃：更早的案例讲述了同一事件，以其信号为准。",
     ),
+    "unchanged": Told("A second look: the signal stays as it is.", "再次核查：信号维持不变。"),
     "spam": Told("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
     "empty": Told("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),
 }
@@ -358,7 +359,7 @@ def _numbers(pages: Iterable[_Page]) -> Told:
 
 
 def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal: Signal) -> _Facts:
-    opening = next((e for e in events if isinstance(e, ev.EventReceived)), None)
+    opening = next((e for e in events if isinstance(e, ev.EventReceived | ev.SecondLookOpened)), None)
     critique, found = critique_of(records), last_findings(records)
     read = critique is not None and critique.stances is not None
     said = {s.reference_number: s for s in (critique.stances or ())} if critique is not None else {}
@@ -373,7 +374,7 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
             official=e.official,
             found=known.get(e.reference_number),
             said=said.get(e.reference_number) if e.quote is not None else None,
-            age=None if e.published_at is None or opening is None else utc(opening.news.as_of) - utc(e.published_at),
+            age=None if e.published_at is None or opening is None else utc(_as_of(opening)) - utc(e.published_at),
         )
         for e in signal.evidence
         if canonical_url(e.url) != origin
@@ -389,12 +390,22 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
     )
 
 
-def _measured(events: Sequence[ev.Event], signal: Signal, opening: ev.EventReceived | None) -> Measured | None:
+def _as_of(opening: ev.EventReceived | ev.SecondLookOpened) -> datetime:
+    return opening.news.as_of if isinstance(opening, ev.EventReceived) else opening.due_at
+
+
+def _measured(
+    events: Sequence[ev.Event], signal: Signal, opening: ev.EventReceived | ev.SecondLookOpened | None
+) -> Measured | None:
     values = tuple(v for e in events if isinstance(e, ev.SearchCompleted) for v in e.market)
     if not values or opening is None:
         return None
     news = opening.news
     claim = Claim(
-        text=news.text, language=opening.language, event_type=signal.event_type, asset=signal.asset, as_of=news.as_of
+        text=news.text,
+        language=opening.language,
+        event_type=signal.event_type,
+        asset=signal.asset,
+        as_of=_as_of(opening),
     )
     return measured(claim, measurements_of(values, claim))

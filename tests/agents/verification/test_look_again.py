@@ -92,7 +92,7 @@ def test_without_a_new_page_it_ends_unpaid(again: tuple[Any, ...], planned: Any,
 def test_where_the_budget_denies_it_says_so(again: tuple[Any, ...], planned: Any, searched: Any, deep: Any) -> None:
     denied = (ProviderOutcome(provider="offline", query="q", hits=0, failure=BUDGET),)
     end = given(*again, planned(), replace(searched(references=0), outcomes=denied), config=deep).asked
-    assert end == CaseDropped(reason="unchanged", detail="search_skipped:budget")
+    assert end == CaseDropped(reason="unchanged", detail="search failed (budget)")
     failed = StepFailed(step="critique", failure=BUDGET, attempt=1, outcome="degrade")
     given(*again, planned(), searched(), failed, config=deep).ask_gives(
         CaseDropped(reason="unchanged", detail="critique failed (budget)")
