@@ -64,7 +64,7 @@ def search_of(case: Inquiry, provider: str, query: str, *, domains: tuple[str, .
 
     ``domains`` replace the configured ones. ``days`` is the maximum age of a page at that time; 0 means any age.
     """
-    of_news = isinstance(case, Case)
+    of_news = case if isinstance(case, Case) else None
     return Search(
         provider=provider,
         query=query,
@@ -74,8 +74,8 @@ def search_of(case: Inquiry, provider: str, query: str, *, domains: tuple[str, .
         include_domains=domains or case.config.search_include_domains,
         language=case.language,
         since=case.as_of - timedelta(days=days) if days else None,
-        source=case.news.source if provider == OF_OUR_OWN and of_news else "",
-        look=case.look.number if of_news and case.look is not None else 0,
+        source=of_news.news.source if of_news and provider == OF_OUR_OWN else "",
+        look=of_news.look.number if of_news and of_news.look else 0,
     )
 
 

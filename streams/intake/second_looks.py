@@ -35,6 +35,7 @@ from schemas.events import (
     RetractionFound,
     SecondLookOpened,
     SignalSynthesized,
+    StoryChecked,
     StoryCorroborated,
     ToolPlanned,
 )
@@ -60,7 +61,7 @@ NO_NEWS = -1
 _READ = frozenset(
     WIRE_NAMES[t]
     for t in (EventReceived, SecondLookOpened, CaseTriaged, ToolPlanned, SignalSynthesized, CaseDropped, CaseFailed,
-              RetractionFound, StoryCorroborated)
+              RetractionFound, StoryChecked, StoryCorroborated)
 )  # fmt: skip
 
 
@@ -190,6 +191,10 @@ class SecondLooks:
                 self.due.pop(env.case_id, None)
             case RetractionFound(of_case=of) | StoryCorroborated(of_case=of):
                 self._settle(of, env.time)
+            case StoryChecked(route="deep" | "single_pass"):
+                # Another report of the same event was analysed itself: it is the look.
+                for report in getattr(event, "earlier", ()):
+                    self._settle(report.case_id, env.time)
             case _ if case is not None:
                 self._move(partition, env.case_id, case, event)
             case _:
@@ -255,7 +260,9 @@ class SecondLooks:
         self.due = {id: one for id, one in self.due.items() if one[1].of_case != case}
 
 
-_OF_A_CASE = _READ - {WIRE_NAMES[t] for t in (EventReceived, SecondLookOpened, RetractionFound, StoryCorroborated)}
+_OF_A_CASE = _READ - {
+    WIRE_NAMES[t] for t in (EventReceived, SecondLookOpened, RetractionFound, StoryChecked, StoryCorroborated)
+}
 
 
 def _is_open_question(signal: Signal) -> bool:

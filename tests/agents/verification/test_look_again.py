@@ -85,8 +85,8 @@ def test_a_search_that_an_earlier_case_paid_for_does_not_answer_it() -> None:
 def test_without_a_new_page_it_ends_unpaid(again: tuple[Any, ...], planned: Any, searched: Any, deep: Any) -> None:
     end = given(*again, planned(), searched(references=1), config=deep).asked
     assert end == CaseDropped(reason="unchanged", detail="no page that the first case did not have")
-    (asked,) = given(*again, planned(), searched(references=2), config=deep).asked
-    assert isinstance(asked, CallModel), "the second page is new"
+    asked: Any = given(*again, planned(), searched(references=2), config=deep).asked
+    assert isinstance(asked[0], CallModel), "the second page is new"
 
 
 def test_where_the_budget_denies_it_says_so(again: tuple[Any, ...], planned: Any, searched: Any, deep: Any) -> None:
