@@ -51,16 +51,23 @@ NEWS = Flow(
         Kind(
             opening=ev.EventReceived,
             state=Case,
-            entries=(("intake", ev.EventReceived), ("any_step", ev.StepFailed), ("operator", ev.CancelRequested)),
+            entries=(
+                ("intake", ev.EventReceived),
+                ("second_looks", ev.SecondLookOpened),
+                ("any_step", ev.StepFailed),
+                ("operator", ev.CancelRequested),
+            ),
             source="news",
             sink="publish",
             gives="signals",
             open=open_case,
             fold=fold,
             unreadable=_unreadable_news,
+            also_opened_by=(ev.SecondLookOpened,),
         ),
     ),
-    letter=lambda case: (case.news.key, msgspec.json.encode(case.news)),
+    # Sent again, the letter of a second look would open a case of its own for news that has one.
+    letter=lambda case: (case.news.key, msgspec.json.encode(case.news)) if case.look is None else None,
 )
 _BY_A_PERSON = (("any_step", ev.StepFailed), ("person", ev.CancelRequested), ("person", FinishRequested))
 RESEARCH = Flow(

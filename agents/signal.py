@@ -21,7 +21,9 @@ from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import (
+    SECOND_LOOK,
     SIGNAL_SCHEMA_VERSION,
+    Adjustment,
     Draft,
     PromptUse,
     Signal,
@@ -144,13 +146,13 @@ def _signal(
     prompts, model = _made_with(case, replies)
     made = Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
-        signal_id=signal_id(case.run_id, case.case_id),
+        signal_id=signal_id(case.run_id, case.signal_case),
         revision=1,
         supersedes=None,
         stage=stage,
         verdict=judged.judgement.verdict,
         unchecked_reason=judged.why,
-        case_id=case.case_id,
+        case_id=case.signal_case,
         symbol=None,
         venue=None,
         action=end.action,
@@ -168,7 +170,7 @@ def _signal(
         independent_sources=judged.judgement.independent_sources,
         supporting_sources=judged.judgement.supporting_sources,
         risk_flags=end.risk_flags,
-        adjustments=end.adjustments,
+        adjustments=(*end.adjustments, *_of_look(case)),
         prompt_versions=prompts,
         model=model,
         provider_mode=case.config.provider_mode,
@@ -189,6 +191,13 @@ def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
 def _claim_told(case: Case, draft: Draft, end: Conclusion) -> Told:
     steers = "injection_suspected" in end.risk_flags
     return claim_told(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
+
+
+def _of_look(case: Case) -> tuple[Adjustment, ...]:
+    if (look := case.look) is None:
+        return ()
+    why = f"looked again {round(look.after_s / 60)} min after the first decision, which was {look.verdict}"
+    return (Adjustment(rule=SECOND_LOOK, amount=0.0, reason=why),)
 
 
 _OF_DRAFT = ("event_type", "asset", "asset_name", "direction", "strength", "timeframe")

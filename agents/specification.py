@@ -29,7 +29,7 @@ from schemas import ids
 from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
-from schemas.events import EffectCompleted, Event, EventReceived, StepFailed
+from schemas.events import EffectCompleted, Event, EventReceived, SecondLookOpened, StepFailed
 from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
 from schemas.research_events import ChatMessage, QuestionAsked
@@ -39,7 +39,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TICK = timedelta(seconds=1)
 
 
-Opening = EventReceived | QuestionAsked | InvestigationAsked
+Opening = EventReceived | SecondLookOpened | QuestionAsked | InvestigationAsked
 
 
 def opened(
@@ -233,4 +233,4 @@ def _twice(question: Callable[[], Any]) -> Any:
 
 @lru_cache(maxsize=3)
 def _registry(opening: type[Event]) -> Registry:
-    return verification() if opening is EventReceived else research()
+    return verification() if opening in (EventReceived, SecondLookOpened) else research()

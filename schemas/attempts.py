@@ -2,16 +2,21 @@
 
 The id of that case is made of the failed case's id alone. So however often the record is sent, by whoever, it opens one
 case; and when that one fails too, its own dead letter leads to the next attempt.
+
+A second look at an unconfirmed case is a case of its own as well, whose id follows from the first one's. It lies on the first
+one's partition of the journal: whoever reads that partition has read the first case's end before.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import count
 
 from schemas.errors import ContractError
 from schemas.ids import uuid5
 from schemas.news import News
+from schemas.topics import partition_of
 
 RETRIES_HEADER = "np_retries"
 """Header of a ``news`` record: the id of the failed case that is to be tried again."""
@@ -42,4 +47,22 @@ def case_id_of(news: News, retries: str | None) -> str:
     return news.case_id if retries is None else uuid5("attempt", retries)
 
 
-__all__ = ["RETRIES_HEADER", "case_id_of", "retries_of"]
+MOST_LOOKS = 4
+"""Second looks at one case at most."""
+
+
+def look_id(of_case: str, number: int, partitions: int) -> str:
+    """Return the id of the case that looks at another one again, for the ``number``-th time (from 1).
+
+    ``partitions``: the journal's count. The id lies on the partition of ``of_case``.
+    """
+    ids = (uuid5("second-look", of_case, str(number), str(n)) for n in count())
+    return next(id for id in ids if partition_of(id, partitions) == partition_of(of_case, partitions))
+
+
+def with_looks(case_id: str, partitions: int) -> frozenset[str]:
+    """Return the ids of a case and of every second look that there may be at it."""
+    return frozenset({case_id, *(look_id(case_id, number, partitions) for number in range(1, MOST_LOOKS + 1))})
+
+
+__all__ = ["MOST_LOOKS", "RETRIES_HEADER", "case_id_of", "look_id", "retries_of", "with_looks"]

@@ -128,6 +128,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     the providers that bill them.
     ``quality_floors``: provider → the share of the best score of its answer that a page needs; ``quality_min_relevance`` is a
     score, and holds for the other providers. ``quality_widths``: provider → the least width of a content in columns, 50 else.
+    ``second_looks_after_seconds``: when an unconfirmed case is looked at again, in seconds after its first decision; none: never.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -173,6 +174,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     publish_preliminary: bool = False
     retraction_window_days: int = 14
     story_window_hours: float = 0.0
+    second_looks_after_seconds: tuple[float, ...] = ()
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()
 

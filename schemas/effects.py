@@ -85,6 +85,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defau
     ``since``: only pages from then on are wanted. A provider may not know how to; results are looked through again.
     ``topic``: a provider that has a search of news apart is asked for that; its results are dated.
     ``source``: who the news is from, told to a search among our own listeners' items, of which its own are left out.
+    ``look``: of which second look it is, 0: of none. What an earlier search found does not answer it.
     """
 
     provider: str
@@ -97,6 +98,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defau
     since: datetime | None = None
     topic: Literal["general", "news"] = "general"
     source: str = ""
+    look: int = 0
 
 
 class Scrape(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):

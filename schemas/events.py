@@ -6,6 +6,7 @@ Here are those of the news pipeline; what the runtime writes is in :mod:`schemas
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -78,6 +79,7 @@ __all__ = [
     "Rival",
     "RuntimeEvent",
     "SearchCompleted",
+    "SecondLookOpened",
     "SignalSynthesized",
     "StepFailed",
     "StepStarted",
@@ -109,6 +111,29 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
     news_offset: int = -1
     retries: str | None = None
     authenticated: bool = False
+
+
+class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, frozen=True):
+    """A case was opened that looks again at ``of_case``, whose signal was unconfirmed. No news item opens it.
+
+    It judges the same news with the same draft and claim, as of ``due_at``: ``after_s`` seconds after the first decision.
+    ``number`` counts from 1. ``verdict`` is that of the signal, ``known`` the addresses of the pages that it rests on,
+    ``keywords`` those of the first plan; empty: the query builder's.
+    """
+
+    of_case: str
+    number: int
+    due_at: datetime
+    after_s: float
+    verdict: Verdict
+    draft: Draft
+    news: News
+    config_hash: str
+    text_hash: str
+    language: str
+    claim: StatedClaim | None = None
+    keywords: str = ""
+    known: tuple[str, ...] = ()
 
 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):
@@ -210,7 +235,9 @@ class ToolPlanned(Event, tag="newsproof.tool_planned", kw_only=True, frozen=True
     tools: tuple[str, ...]
     search_keywords: str
     keywords_from: Literal["model", "query_builder", "fallback", "none"]
-    decided_by: Literal["never_search", "force_search", "evidence_there", "rounds_used", "disabled", "model"]
+    decided_by: Literal[
+        "never_search", "force_search", "evidence_there", "rounds_used", "disabled", "second_look", "model"
+    ]
     reason: str
     tasks: tuple[SubTask, ...]
     route: Literal["search", "critique"]
@@ -333,9 +360,12 @@ class SignalSynthesized(Event, tag="newsproof.signal_synthesized", kw_only=True,
 
 
 class CaseDropped(Event, tag="newsproof.case_dropped", kw_only=True, frozen=True):
-    """The end of a case that is not worth a signal. ``same_story``: an earlier case, ``duplicate_of``, tells the event."""
+    """The end of a case that is not worth a signal. ``same_story``: an earlier case, ``duplicate_of``, tells the event.
 
-    reason: Literal["duplicate", "spam", "empty", "same_story"]
+    ``unchanged``: a second look left the signal of its first case as it is.
+    """
+
+    reason: Literal["duplicate", "spam", "empty", "same_story", "unchanged"]
     detail: str
     duplicate_of: str | None = None
 
@@ -365,6 +395,7 @@ class RetractionFound(Event, tag="newsproof.retraction_found", kw_only=True, fro
 
 NewsEvent = (
     EventReceived
+    | SecondLookOpened
     | CaseTriaged
     | ContextGathered
     | ToolPlanned
@@ -393,7 +424,7 @@ RESEARCH_EVENTS: tuple[type[Event], ...] = (
 EVENT_TYPES: tuple[type[Event], ...] = (*NEWS_EVENTS, *ResearchEvent.__args__, *InvestigationEvent.__args__)
 WIRE_NAMES: dict[type[Event], str] = {t: str(t.__struct_config__.tag) for t in EVENT_TYPES}
 BY_WIRE_NAME: dict[str, type[Event]] = {name: t for t, name in WIRE_NAMES.items()}
-OPENINGS: tuple[type[Event], ...] = (EventReceived, QuestionAsked, InvestigationAsked)
+OPENINGS: tuple[type[Event], ...] = (EventReceived, SecondLookOpened, QuestionAsked, InvestigationAsked)
 TERMINAL: tuple[type[Event], ...] = (
     *(SignalSynthesized, CaseDropped, CaseFailed),
     *(AnswerGiven, AnswerStopped, BriefWritten),

@@ -43,6 +43,8 @@ ACTED_ON = frozenset[Verdict]({"confirmed", "likely"})
 """Verdicts that leave an order; any other one ends as ``observe``."""
 WITHDRAWN = frozenset[Stage]({"retracted", "superseded"})
 """Stages that take a judgement back."""
+SECOND_LOOK = "second_look"
+"""The rule of the last adjustment of a signal that a second look made: the next revision of its first case's signal."""
 NO_ASSET = "UNKNOWN"
 """The ``asset`` of a signal that is about none."""
 Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]

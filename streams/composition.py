@@ -29,6 +29,7 @@ from streams.intake.admission import Admission
 from streams.intake.gate import Gate
 from streams.intake.intake import Intake
 from streams.intake.remote_partitions import RemotePartitions
+from streams.intake.second_looks import SecondLooks
 from streams.journal.appender import Appender
 from streams.journal.configs import ConfigStore
 from streams.journal.log import KafkaLog
@@ -77,7 +78,7 @@ def worker_of(
     dispatcher = Dispatcher(
         registry, effects, results, places, slot, s.partitions, channels.put, suspect_after=options.crash_suspect_after
     )
-    gate = _gate_of(s, effects, budget, authenticate) if flow is NEWS else None
+    gate = _gate_of(s, effects, budget, snapshot, authenticate) if flow is NEWS else None
     projector = _projector_of(s, registry, Listeners(gate, meter, dispatcher), budget)
     _add_agents(s, projector, gate, channels, dispatcher)
     watchdog = Watchdog(projector, lambda n: s.app.highwater(projector.topic, n) or 0)
@@ -102,7 +103,9 @@ class _Shared(NamedTuple):
     app: LedgerApp
 
 
-def _gate_of(s: _Shared, effects: EffectsHost, budget: Budget, authenticate: Callable[[News], bool]) -> Gate:
+def _gate_of(
+    s: _Shared, effects: EffectsHost, budget: Budget, snapshot: Snapshot, authenticate: Callable[[News], bool]
+) -> Gate:
     limit, count = s.options.max_open_cases, s.options.partitions
     remote = RemotePartitions(s.address, s.topics.cases, s.group, s.tombstones, s.wake, limit=limit, partitions=count)
     admission = Admission(
@@ -113,7 +116,11 @@ def _gate_of(s: _Shared, effects: EffectsHost, budget: Budget, authenticate: Cal
         s.address, s.topics, s.group, s.appender, admission, s.configs, TopicFetching(s.app, s.topics.news), s.ending,
         partitions=count, dedup_days=s.options.dedup_days, authenticate=authenticate,
     )  # fmt: skip
-    return Gate(admission, remote, intake, s.partitions, count)
+    looks = SecondLooks(
+        KafkaLog(s.address), s.topics.cases, s.appender, admission, config_of=s.configs.get, is_own=s.partitions.is_live,
+        clock=s.options.clock, partitions=count, reach_s=max(snapshot.second_looks_after_seconds, default=0.0),
+    )  # fmt: skip
+    return Gate(admission, remote, intake, looks, s.partitions, count)
 
 
 def _projector_of(s: _Shared, registry: Registry, listeners: Listeners, budget: Budget) -> Projector:

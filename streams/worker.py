@@ -123,6 +123,7 @@ class Worker:
         sweeping.add_done_callback(
             lambda t: None if t.cancelled() else self.ending.fail(t.exception() or AssertionError())
         )
+        looking = None if self.gate is None else asyncio.create_task(self._look(self.gate), name="second-looks")
         await self.app.start()
         app_end = asyncio.ensure_future(self.app.wait_until_stopped())
         asked = asyncio.ensure_future(self.ending.wait())
@@ -136,6 +137,8 @@ class Worker:
                 ) from self.app.crash_reason
         finally:
             sweeping.cancel()
+            if looking is not None:
+                looking.cancel()
             asked.cancel()
             await self._close(app_end)
 
@@ -193,6 +196,12 @@ class Worker:
             late_s = self.dispatcher.oldest_overdue_s(now)
             if (why := await self._watchdog.look(asyncio.get_running_loop().time(), late_s)) is not None:
                 self.ending.fail(TransientError(why, kind="internal"))
+
+    async def _look(self, gate: Gate) -> None:
+        try:
+            await gate.looks.run()
+        except Exception as exc:  # not CancelledError
+            self.ending.fail(exc)
 
     def breakers(self) -> Sequence[BreakerState]:
         """Snapshots of the breakers of every provider asked so far."""

@@ -25,11 +25,15 @@ SINGLE_PASS = "single_pass"
 ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
 """Event types that listed sources bring onto the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
 
+LOOKED_AT_AGAIN = frozenset({"listing", "hack", "regulation", "partnership", *ALWAYS_DEEP})
+"""Event types that move a price at once, so that an unconfirmed case is looked at again when pages are indexed."""
+
 
 class Case(Inquiry, frozen=True, kw_only=True):
-    """The state of the case of one news item."""
+    """The state of the case of one news item, or of a second ``look`` at one."""
 
     received: ev.EventReceived
+    look: ev.SecondLookOpened | None = None
     triaged: ev.CaseTriaged | None = None
     story: ev.StoryChecked | None = None
     context: ev.ContextGathered | None = None
@@ -37,6 +41,11 @@ class Case(Inquiry, frozen=True, kw_only=True):
     degraded: ev.CaseDegraded | None = None
     retractions: tuple[ev.RetractionFound, ...] = ()
     corroborated: ev.StoryCorroborated | None = None
+
+    @property
+    def signal_case(self) -> str:
+        """The case whose signal it makes: its own, or the one that it looks at again."""
+        return self.case_id if self.look is None else self.look.of_case
 
     @property
     def of_others(self) -> tuple[ev.RetractionFound | ev.StoryCorroborated, ...]:
@@ -50,7 +59,7 @@ class Case(Inquiry, frozen=True, kw_only=True):
     @property
     def as_of(self) -> datetime:
         """The case's own time (UTC). Evidence published after it must not be used."""
-        return self.received.news.as_of
+        return self.received.news.as_of if self.look is None else self.look.due_at
 
     @property
     def language(self) -> str:
@@ -124,8 +133,8 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """The limits of its configuration; searches are bounded by the day's units alone."""
-        rounds, steps = self.config.deep_analysis_max_tool_calls, self.config.max_steps
+        """The limits of its configuration; searches are bounded by the day's units alone. A second look has one round."""
+        rounds, steps = self.config.deep_analysis_max_tool_calls if self.look is None else 1, self.config.max_steps
         return Limits(rounds=rounds, steps=steps, searches=MAX_UNITS)
 
     @property
@@ -138,8 +147,13 @@ class Case(Inquiry, frozen=True, kw_only=True):
         return self.degraded is not None or step == SINGLE_PASS
 
 
-def open_case(event: ev.EventReceived, **by: Unpack[Opening]) -> Case:
-    return Case(received=event, **opened(event, by))
+def open_case(event: ev.EventReceived | ev.SecondLookOpened, **by: Unpack[Opening]) -> Case:
+    if isinstance(event, ev.EventReceived):
+        return Case(received=event, **opened(event, by))
+    received = ev.EventReceived(
+        news=event.news, config_hash=event.config_hash, text_hash=event.text_hash, language=event.language
+    )
+    return Case(received=received, look=event, **opened(event, by))
 
 
 def fold(case: Case, event: ev.Event, *, event_id: str, at: datetime) -> Case:

@@ -23,7 +23,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     ``opening`` is the event that opens a case, ``state`` what its events are folded into. ``entries`` are the events that
     the runtime or a person writes, with the writer's name for the graph, the opening first; each must lead to a step.
     ``source``, ``sink`` and ``gives`` are labels for the graph: the input, the consumer of finished cases, and the
-    result. ``unreadable`` makes a substitute opening event for one that does not decode, sufficient to close the case.
+    result. ``also_opened_by`` are further events that open such a case. ``unreadable`` makes a substitute opening event for one that does not decode, sufficient to close the case.
     """
 
     opening: type[ev.Event]
@@ -35,6 +35,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[..., Any]
     fold: Callable[..., Any]
     unreadable: Callable[[datetime], ev.Event]
+    also_opened_by: tuple[type[ev.Event], ...] = ()
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
             ContractError: the event opens no case of this flow (reason ``bad_event``).
         """
         for kind in self.kinds:
-            if kind.opening is opening:
+            if opening in (kind.opening, *kind.also_opened_by):
                 return kind
         raise ContractError(
             f"{ev.WIRE_NAMES[opening]} opens no case of the {self.name} journal: write it to its own",

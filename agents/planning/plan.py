@@ -39,6 +39,8 @@ class PlanTools:
         )
 
     def ask(self, case: Inquiry) -> Asked:
+        if isinstance(case, Case) and case.look is not None:
+            return _again(case, case.look.keywords)
         rule = decided_by(case)
         if rule not in ("model", "force_search"):
             return _nothing(case, rule)
@@ -84,6 +86,13 @@ def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: s
     )
     why = f"a search is forced for {case.about.event_type}; no keywords from the model ({failure.kind})"
     return _event(case, "force_search", sub_tasks(case, ("search",), ""), keywords, "query_builder", reason=why)
+
+
+def _again(case: Case, keywords: str) -> ToolPlanned:
+    # The first plan's words, or built ones: what is new since then is found without asking a model again.
+    tasks = sub_tasks(case, ("search",), keywords) if "search" in offered_tools(case) else ()
+    source: KeywordsFrom = "model" if keywords else "query_builder"
+    return _event(case, "second_look", tasks, keywords, source, reason="the same search, once more")
 
 
 def _nothing(case: Inquiry, rule: DecidedBy) -> ToolPlanned:

@@ -14,7 +14,7 @@ FORCE_SEARCH = frozenset({"hack", "regulation", "partnership"})
 NUMERIC = frozenset({"depeg", "liquidation"})
 """Events that figures show sooner than news: the first round reads price and on-chain data, where switched on."""
 NUMERIC_TOOLS = ("price_check", "onchain_check")
-DecidedBy = Literal["never_search", "force_search", "evidence_there", "rounds_used", "disabled", "model"]
+DecidedBy = Literal["never_search", "force_search", "evidence_there", "rounds_used", "disabled", "second_look", "model"]
 KeywordsFrom = Literal["model", "query_builder", "fallback", "none"]
 WHY_NOTHING: dict[DecidedBy, str] = {
     "disabled": "every tool that could bring evidence is switched off",

@@ -66,6 +66,7 @@ def search_of(case: Inquiry, provider: str, query: str, *, domains: tuple[str, .
 
     ``domains`` replace the configured ones. ``days`` is the maximum age of a page at that time; 0 means any age.
     """
+    of_news = case if isinstance(case, Case) else None
     return Search(
         provider=provider,
         query=query,
@@ -75,7 +76,8 @@ def search_of(case: Inquiry, provider: str, query: str, *, domains: tuple[str, .
         include_domains=domains or case.config.search_include_domains,
         language=case.language,
         since=case.as_of - timedelta(days=days) if days else None,
-        source=case.news.source if provider == OF_OUR_OWN and isinstance(case, Case) else "",
+        source=of_news.news.source if of_news and provider == OF_OUR_OWN else "",
+        look=of_news.look.number if of_news and of_news.look else 0,
     )
 
 

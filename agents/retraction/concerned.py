@@ -60,7 +60,7 @@ def question(case: Case) -> FindConcerned | None:
     if not names:
         return None
     return FindConcerned(
-        case_id=case.case_id,
+        case_id=case.signal_case,
         assets=_assets(case, news),
         names=names,
         as_of=case.as_of,
@@ -78,7 +78,7 @@ def candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, .
     found = [
         c
         for claim in about
-        if claim.case_id != case.case_id and (c := _candidate(news, claim, tables, case.as_of)) is not None
+        if claim.case_id != case.signal_case and (c := _candidate(news, claim, tables, case.as_of)) is not None
     ]
     best = sorted(found, key=lambda c: (c.same_claim, c.claim.as_of, c.claim.case_id), reverse=True)[:MAX_CANDIDATES]
     return tuple(sorted(best, key=lambda c: (c.claim.as_of, c.claim.case_id)))

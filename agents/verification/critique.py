@@ -21,10 +21,11 @@ from agents.verification.critic import (
     critique_in,
     shown,
 )
+from agents.verification.look_again import nothing_new, same_verdict
 from agents.verification.rivals import beside_rivals, earlier_reports
 from schemas.effects import Failure, ModelReply
 from schemas.errors import FailureKind
-from schemas.events import Event, EvidenceCritiqued
+from schemas.events import CaseDropped, Event, EvidenceCritiqued
 
 MAX_CLAIMS = 5
 MAX_CONTRADICTIONS = 5
@@ -35,14 +36,16 @@ class CritiqueEvidence:
 
     Without a reference there is nothing to judge, and no call: a search that nobody answered may go to the single pass.
     News that denies or corrects is compared with the claims of earlier cases (a free journal read), which the critic is
-    shown as well.
+    shown as well. A second look that changes nothing ends here.
     """
 
     name = "critique"
     takes = ROUNDS_ENDED
-    emits = (EvidenceCritiqued,)
+    emits = (EvidenceCritiqued, CaseDropped)
 
     def ask(self, case: Case) -> Asked:
+        if (end := nothing_new(case)) is not None:
+            return end
         wanted, reports = question(case), earlier_reports(case)
         if not shown(case):
             if (away := search_away(case)) is not None:
@@ -75,6 +78,8 @@ class CritiqueEvidence:
             timeliness=said.timeliness,
         )
         judged = judged_case(case, critique=critique)
+        if (end := same_verdict(case, judged.judgement)) is not None:
+            return end
         concerned = chosen(case, earlier, said.concerned, _supporting(judged)) if is_believed(judged) else ()
         critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.heard), concerned=concerned)
         return beside_rivals(case, critique, judged, replies)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
-from schemas.events import CaseDegraded, Event, StepFailed
+from agents.verification.look_again import unchanged
+from schemas.events import CaseDegraded, CaseDropped, Event, StepFailed
 
 
 class DegradeCase:
-    """Record the kind of the failure as the reason, never its text: error text is not content."""
+    """Record the kind of the failure as the reason, never its text: error text is not content. A second look ends."""
 
     name = "degrade"
     takes = (On(StepFailed, outcome="degrade"),)
-    emits = (CaseDegraded,)
+    emits = (CaseDegraded, CaseDropped)
 
     def ask(self, case: Case) -> Asked:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:
         last: StepFailed = case.head
+        if case.look is not None:
+            return unchanged(f"{last.step} failed ({last.failure.kind})")
         return CaseDegraded(reason=last.failure.kind, failed_step=last.step)
 
 

@@ -1,7 +1,7 @@
 """The give-up step: ends a case whose last resort failed, or that a person cancelled.
 
 A triaged case that was not cancelled publishes triage's draft, judged by the evidence found so far and marked with the
-failure. Any other case ends as ``CaseFailed`` and leaves a dead letter.
+failure; a second look leaves the signal as it is. Any other case ends as ``CaseFailed`` and leaves a dead letter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from agents.core.step import Asked, On
 from agents.judging import judged_case, not_judged
 from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
-from schemas.events import CancelRequested, CaseFailed, Event, SignalSynthesized, StepFailed
+from agents.verification.look_again import unchanged
+from schemas.events import CancelRequested, CaseDropped, CaseFailed, Event, SignalSynthesized, StepFailed
 
 
 class GiveUp:
@@ -19,7 +20,7 @@ class GiveUp:
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"), On(CancelRequested))
-    emits = (SignalSynthesized, CaseFailed)
+    emits = (SignalSynthesized, CaseFailed, CaseDropped)
 
     def ask(self, case: Case) -> Asked:
         return self.tell(case, case.replies)
@@ -29,6 +30,8 @@ class GiveUp:
         if isinstance(head, CancelRequested):
             return CaseFailed(reason=f"cancelled by {head.requested_by}: {head.reason}", failed_step="", attempts=0)
         failed: StepFailed = head
+        if case.look is not None:
+            return unchanged(f"{failed.step} failed ({failed.failure.kind})")
         if case.triaged is not None:
             return _ended(case, failed)
         reason = f"{failed.failure.kind}: {failed.failure.message}"

@@ -18,7 +18,7 @@ def recall_of(case: Case) -> Recall:
         asset=case.draft.asset if case.triaged else "",
         as_of=case.as_of,
         limit=case.config.memory_limit,
-        exclude_case=case.case_id,
+        exclude_case=case.signal_case,
         keywords=case.news.keywords_hit[:20],
     )
 
@@ -38,7 +38,7 @@ class RecallMemory:
         if isinstance(reply, Failure):
             return ContextGathered(entries=(), memory="unavailable")
         found, least = needed(reply, RecallReply).entries, case.config.memory_min_confidence
-        known = tuple(e for e in found if e.case_id != case.case_id and e.confidence >= least)
+        known = tuple(e for e in found if e.case_id != case.signal_case and e.confidence >= least)
         return ContextGathered(entries=known, memory="found" if known else "no_match")
 
 

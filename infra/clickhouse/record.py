@@ -21,7 +21,7 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     times (``ce_time``) of the event and of its cause. ``appended_ms`` is the log append time, milliseconds since 1970.
     ``step`` is the step that produced the event, None for intake and commands. ``news_text`` is the text that memory is
     searched by; None = the signal's summary. ``keywords``: those that the news matched, in lower case. ``embedding`` is the vector of that text from the reply to the case's own
-    recall, if a provider made it.
+    recall, if a provider made it. ``is_look``: it is of a second look at ``case_id``, which is not the case of its envelope.
     """
 
     event_id: str
@@ -44,6 +44,7 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     keywords: tuple[str, ...] = ()
     knowable_at: datetime | None = None
     embedding: TextEmbedding | None = None
+    is_look: bool = False
 
 
 def epoch_ms(at: datetime) -> int:

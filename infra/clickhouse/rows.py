@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import FIRST_WINS_TOP
 from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
@@ -44,9 +46,11 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded
         if isinstance(event, ev.BriefWritten) and event.claims:
             rows["memories"] = [brief_row(record, event, embedded)]
         if isinstance(event, ev.SignalSynthesized):
-            rows["memories"] = memory_rows(record, embedded)
+            if not record.is_look:  # recall takes verdict and confidence from the signal's newest revision
+                rows["memories"] = memory_rows(record, embedded)
             if record.run_id != LIVE_RUN:
-                rows["signals"] = [_backtest_signal_row(record, event.signal)]
+                signal = replace(event.signal, revision=2, supersedes=1) if record.is_look else event.signal
+                rows["signals"] = [_backtest_signal_row(record, signal)]
     for index, call in enumerate(event.calls):
         if call.kind == "model":
             rows.setdefault("llm_calls", []).append(llm_row(record, index, call, accepted))

@@ -68,6 +68,12 @@ class VerificationSettings(BaseSettings):
         description="News of one event within so many hours of the first is one story: one deep analysis and one signal; "
         "0: every item is a story of its own",
     )
+    second_looks_after_seconds: str = Field(
+        "720,7200",
+        pattern=r"^(\d+( ?, ?\d+){0,3})?$",
+        description="An unconfirmed case of high impact is looked at again so many seconds after its first decision, at "
+        "most four times; 0: never",
+    )
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
     hot_settings_file: Path | None = Field(

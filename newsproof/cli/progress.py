@@ -49,11 +49,11 @@ class Ends(msgspec.Struct):
         elif kind is SearchCompleted:
             if any(one.get("failure") is None for one in orjson.loads(value)["outcomes"]):
                 self.searched.add(case_id)
-        elif kind is CaseDropped:
+        elif kind is CaseDropped and case_id in self.cases:  # a second look is no case of a news item
             dropped = orjson.loads(value)
             self.cases[case_id].reason = dropped["reason"]
             self.cases[case_id].told_before = dropped.get("duplicate_of") or ""
-        if name in TERMINAL_NAMES:
+        if name in TERMINAL_NAMES and case_id in self.cases:
             self.finished.add(case_id)
 
 

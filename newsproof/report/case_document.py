@@ -43,16 +43,18 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ()) -> CaseDocument:
     """Return the document of a case's records, of which there must be one, in log order.
 
+    Those of second looks at the case are among them; the one that changed the signal decides the document.
     ``revisions``: oldest first, as signals or as rows of theirs.
     """
-    found = narrative.signal_of(records)
-    findings, critique = narrative.last_findings(records), narrative.critique_of(records)
+    deciding = narrative.deciding(records)
+    found = narrative.signal_of(deciding)
+    findings, critique = narrative.last_findings(deciding), narrative.critique_of(deciding)
     opening = next((r.event for r in records if isinstance(r.event, EventReceived)), None)
     return CaseDocument(
         case_id=records[0].envelope.case_id,
         news=None if opening is None else opening.news,
         config_hash="" if opening is None else opening.config_hash,
-        sentence=case_sentence(records, *_newest(revisions)),
+        sentence=case_sentence(deciding, *_newest(revisions)),
         timeline=lines_of(records),
         findings=findings,
         critique=critique,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import UNSET
@@ -107,6 +107,7 @@ DROPPED = {
         "Joined: an earlier case reports the same event, and its signal counts for both.",
         "已并入：更早的案例报道了同一事件，以其信号为准。",
     ),
+    "unchanged": Told("A second look: the signal stays as it is.", "再次核查：信号维持不变。"),
     "spam": Told("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
     "empty": Told("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),
 }
@@ -366,7 +367,7 @@ def _numbers(pages: Iterable[_Page]) -> Told:
 
 
 def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal: Signal) -> _Facts:
-    opening = next((e for e in events if isinstance(e, ev.EventReceived)), None)
+    opening = next((e for e in events if isinstance(e, ev.EventReceived | ev.SecondLookOpened)), None)
     critique, found = critique_of(records), last_findings(records)
     read = critique is not None and critique.stances is not None
     said = {s.reference_number: s for s in (critique.stances or ())} if critique is not None else {}
@@ -382,7 +383,7 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
             found=known.get(e.reference_number),
             said=said.get(e.reference_number) if e.quote is not None else None,
             figures=None if e.figure is None or e.claimed is None else (e.figure, e.claimed),
-            age=None if e.published_at is None or opening is None else utc(opening.news.as_of) - utc(e.published_at),
+            age=None if e.published_at is None or opening is None else utc(_as_of(opening)) - utc(e.published_at),
         )
         for e in signal.evidence
         if canonical_url(e.url) != origin
@@ -395,3 +396,7 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
         critic=critic,
         unquoted=unquoted,
     )
+
+
+def _as_of(opening: ev.EventReceived | ev.SecondLookOpened) -> datetime:
+    return opening.news.as_of if isinstance(opening, ev.EventReceived) else opening.due_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -180,6 +180,13 @@ CRITIC_SAYS = {
     "conflicting": Told("sources contradict each other", "来源互相矛盾"),
     "not_enough_evidence": Told("not enough evidence either way", "正反证据都不足"),
 }
+
+
+def deciding(records: Sequence[JournalRecord]) -> Sequence[JournalRecord]:
+    """Return the records that the case's outcome follows from: its own, or those of the second look that changed it."""
+    signals = [r.envelope.case_id for r in records if r.accepted and isinstance(r.event, ev.SignalSynthesized)]
+    of = signals[-1] if signals else records[0].envelope.case_id
+    return [r for r in records if r.envelope.case_id == of]
 
 
 def last_findings(records: Iterable[JournalRecord]) -> Findings | None:

@@ -57,7 +57,7 @@ def sentence_of(event: Any) -> tuple[str, Told, Told]:
     return _told_aside(event)
 
 
-_OPENING = (ev.EventReceived, ev.CaseTriaged, ev.StoryChecked, ev.ContextGathered)
+_OPENING = (ev.EventReceived, ev.SecondLookOpened, ev.CaseTriaged, ev.StoryChecked, ev.ContextGathered)
 _SEARCHING = (ev.ToolPlanned, ev.SearchCompleted, ev.PagesScraped, ev.KeywordsExpanded)
 _ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFailed, ev.CaseDegraded)
 
@@ -69,6 +69,11 @@ def _told_opening(event: Any) -> tuple[str, Told, Told]:
             said = LANGUAGES.get(language, LANGUAGES["other"])
             en, zh = "The news came in from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
             return "received", told(en, zh, source=news.source, said=said, edit=edit), _NOTHING
+        case ev.SecondLookOpened(after_s=after_s, number=number, verdict=verdict):
+            en = "Looked again after {n:minute|minutes} (look {number}). The first decision was: {verdict}."
+            zh = "{n} 分钟后再次核查（第 {number} 次）。首次结论：{verdict}。"
+            told_of = {"n": round(after_s / 60), "number": number, "verdict": term(verdict)}
+            return "second_look", told(en, zh, **told_of), _NOTHING
         case ev.CaseTriaged(draft=draft, route=route, then=then, gate_reason=reason, claim=claim):
             what = told(
                 "First judgement: {kind}, {asset}, {action} ({direction}) with confidence {confidence}. {claim}{route}",
@@ -227,6 +232,9 @@ def _told_ending(event: Any) -> tuple[str, Told, Told]:
                 "path": PATHS[event.path],
             }
             return "ended", told(en, zh, confidence=f"{s.confidence:.2f}", **told_of), rule_words(s.notes)
+        case ev.CaseDropped(reason="unchanged", detail=detail):
+            what = Told("The second look leaves the signal as it is.", "再次核查后，信号维持不变。")
+            return "ended", what, rule_words(detail)
         case ev.CaseDropped(duplicate_of=first):
             of = told(" (the first is case {case})", "（首个案例是 {case}）", case=first) if first else _NOTHING
             what = told(

@@ -29,6 +29,7 @@ from schemas.events import (
     CaseDropped,
     CaseFailed,
     EventReceived,
+    SecondLookOpened,
 )
 from schemas.news import decode_news, is_marked
 from schemas.topics import Topics
@@ -37,6 +38,8 @@ from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
+
+_LOOK = WIRE_NAMES[SecondLookOpened]
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     the mark; ``unchecked_sources``: those that could not be checked, because no key is here. ``foreign``:
     topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
     them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
+    ``second_looks``: cases that looked at another one again; ``second_look_calls`` of ``calls`` are theirs.
     ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
     ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
     """
@@ -75,6 +79,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     degraded: int
     dead_letters: int
     foreign: dict[str, int] = {}
+    second_looks: int = 0
+    second_look_calls: int = 0
     questions: int = 0
     answered: int = 0
     forged_signals: int = 0
@@ -147,6 +153,8 @@ class _Journal:
         self.types: Counter[str] = Counter()
         self.ignored = self.calls = self.repeated_calls = 0
         self.cases: set[str] = set()
+        self.looks: set[str] = set()
+        self.look_calls = 0
         self.independent = _Independent()
         self._paid: dict[str, set[str]] = {}
         self._decode = msgspec.json.Decoder(_Costs).decode
@@ -158,6 +166,8 @@ class _Journal:
             if env.type in OPENING_NAMES:
                 self.cases.add(env.case_id)
                 self._check_source(env, record)
+            if env.type == _LOOK:
+                self.looks.add(env.case_id)
         else:
             self.ignored += 1
         if record.value and b'"calls":' in record.value:
@@ -178,6 +188,7 @@ class _Journal:
 
     def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
         self.calls += len(calls)
+        self.look_calls += len(calls) * (env.case_id in self.looks)
         for call in calls:
             if call.cached or (call.cost_usd is not None and Decimal(call.cost_usd) == 0):
                 continue
@@ -232,6 +243,8 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         degraded=of[CaseDegraded],
         dead_letters=dead_letters,
         foreign={topic: count for topic, count in foreign.items() if count},
+        second_looks=len(journal.looks),
+        second_look_calls=journal.look_calls,
         questions=len(chats.cases),
         answered=chats.types[WIRE_NAMES[AnswerGiven]] + chats.types[WIRE_NAMES[BriefWritten]],
         forged_signals=signals.forged_count,

@@ -2,7 +2,7 @@
 
 Anyone who can write to ``signals`` can write consistent headers, but cannot change what the journal holds at an offset.
 Signals are read before the journal, so the journal read later contains their events. Only a digest of each signal is
-kept. A withdrawal or a corroboration is derived from the revision before it: those few are read once more, in one pass.
+kept. A withdrawal, a corroboration or a second look's result is derived from the revision before it: those few are read once more, in one pass.
 
 What the journal confirms may still say more than was found out: no order without support, no confidence above the cap of
 the verdict. Signals that schema 1 put into the journal promised neither.
@@ -20,20 +20,22 @@ from msgspec.structs import replace
 from agents.evidence.verdict import CAPS
 from schemas import envelope as wire
 from schemas.errors import ContractError
-from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound, StoryCorroborated
+from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound, SignalSynthesized, StoryCorroborated
 from schemas.ids import signal_id
 from schemas.published import Publication, read_signal
-from schemas.signals import ACTED_ON, NO_ASSET, SIGNAL_SCHEMA_VERSION, WITHDRAWN, Signal
+from schemas.signals import ACTED_ON, NO_ASSET, SECOND_LOOK, SIGNAL_SCHEMA_VERSION, WITHDRAWN, Signal
 from schemas.topics import Topics
 from schemas.upcasts import SIGNAL, upcast
 from streams.journal.log import Log
-from streams.publish.revisions import CORROBORATED, revised_by, signal_in
+from streams.publish.revisions import CORROBORATED, of_first_case, revised_by, signal_in
 
 LISTED = 20
 """Maximum number of signals of one fault listed one by one; all are counted."""
 VERDICTS_SINCE = 2
 """Version of the events, and of the signals, from which on a signal has a verdict."""
 _encode = msgspec.json.Encoder().encode
+_OF_ANOTHER_CASE = frozenset({CORROBORATED, SECOND_LOOK})
+"""Rules of the last adjustment of a revision that another case made."""
 
 
 class FaultySignal(msgspec.Struct, frozen=True):
@@ -137,7 +139,7 @@ class PublishedSignals:
             record.value, published.schema_version, encoded
         ):  # a key that another reader may interpret differently
             return self._list(record.partition, record.offset, "it holds more than the signal that is read from it")
-        if signal.stage in WITHDRAWN or (signal.adjustments and signal.adjustments[-1].rule == CORROBORATED):
+        if signal.stage in WITHDRAWN or (signal.adjustments and signal.adjustments[-1].rule in _OF_ANOTHER_CASE):
             self._before[signal.signal_id, signal.revision - 1] = ()
         version = published.schema_version
         digest = _digest(published.cause_id, published.run_id, _compared(signal, version))
@@ -160,7 +162,7 @@ class PublishedSignals:
         """Return the digests of what this event may have published as this revision; empty if it publishes nothing."""
         revision = claim.revision
         signal = signal_in(event)
-        if signal is not None:
+        if signal is not None and not of_first_case(signal, env):
             made = [signal]
         else:
             of: tuple[str, ...]
@@ -169,6 +171,8 @@ class PublishedSignals:
                     of = (earlier, signal_id(env.run_id, env.case_id))
                 case RetractionFound(signal_id=named) | StoryCorroborated(signal_id=named):
                     of = (named,)
+                case SignalSynthesized(signal=Signal(signal_id=looked)):
+                    of = (looked,)
                 case CaseDropped() | CaseFailed():
                     of = (signal_id(env.run_id, env.case_id),)
                 case _:

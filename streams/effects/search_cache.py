@@ -39,8 +39,11 @@ def search_key(search: Search, mode: ProviderMode) -> str:
     as_of = search.as_of.date() if mode == "live" and search.provider not in AS_IT_COMES_IN else search.as_of
     what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
     days = ((search.since.date(), search.as_of.date()),) if search.since else ()
+    look = (("look", search.look),) if search.look else ()
     topic = (search.topic,) if search.topic != "general" else ()
-    return content_hash(("search", mode, what, as_of, *days, *topic, *((search.source,) if search.source else ())))
+    return content_hash(
+        ("search", mode, what, as_of, *days, *topic, *((search.source,) if search.source else ()), *look)
+    )
 
 
 class _Flight:

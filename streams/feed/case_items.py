@@ -33,6 +33,8 @@ class FeedCase(CaseRow, kw_only=True):
 
     def take(self, env: wire.Envelope, event: ev.Event) -> None:
         """Apply the next accepted event."""
+        if self.ignores(event):
+            return
         super().take(env, event)
         self.close(env)
         match event:

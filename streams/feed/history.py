@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas import events as ev
+from schemas.attempts import with_looks
 from schemas.errors import ContractError, TransientError
 from schemas.published import read_signal
 from schemas.signals import Signal
@@ -141,6 +142,8 @@ class CaseRecords:
     ) -> list[JournalRecord]:
         """Return its readable records between two offsets in log order, accepted or not; empty if there are none.
 
+        Those of second looks at it are among them.
+
         ``newest`` limits the read to this many offsets before the end. ``read`` decodes accepted records; None leaves
         one out.
 
@@ -155,12 +158,13 @@ class CaseRecords:
         start = max(first, bounds[tp][0], 0 if newest is None else bounds[tp][1] - newest)
         end = bounds[tp][1] if through is None else min(through + 1, bounds[tp][1])
         found: list[JournalRecord] = []
-        subject, part = case_id.encode(), JournalFold(start, partitions=len(bounds))
+        subjects = {id.encode() for id in with_looks(case_id, len(bounds))}
+        part = JournalFold(start, partitions=len(bounds))
         try:
             async with asyncio.timeout(SCAN_WITHIN_S), self._places:
                 async for _, records in read_range(self._address, {tp: (start, end)}):
                     for record in records:
-                        if dict(record.headers).get("ce_subject") == subject:
+                        if dict(record.headers).get("ce_subject") in subjects:
                             _keep(part, record, found, read)
         except TimeoutError as exc:
             raise TransientError(

@@ -24,6 +24,7 @@ from schemas.topics import Topics
 from streams.feed.case_items import Facts, FeedCase, facts_of
 from streams.feed.follower import Follower
 from streams.feed.window import Item, Window
+from streams.journal.case_reading import FirstCases
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog
 from streams.journal.reader import JournalReader
@@ -56,6 +57,7 @@ class LiveFeed:
         self.ignored = 0
         log = KafkaLog(address, client_id="newsproof-web")
         self._reader = JournalReader(log, topics.cases)
+        self._first = FirstCases()
         self._parts: dict[TopicPartition, JournalFold] = {}
         self._shown_from: dict[TopicPartition, int] = {}
         self.signals = Follower(
@@ -179,8 +181,8 @@ class LiveFeed:
         case = self._case(env, event, record.offset)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
-        if env.type in TERMINAL_NAMES and env.case_id in self._offsets:
-            self._offsets[env.case_id] = self._offsets[env.case_id][0], record.offset
+        if env.type in TERMINAL_NAMES and case.case_id in self._offsets:
+            self._offsets[case.case_id] = self._offsets[case.case_id][0], record.offset
         said = self._describe(case, env, event)
         return Item(
             kind="case",
@@ -192,10 +194,11 @@ class LiveFeed:
         )
 
     def _case(self, env: wire.Envelope, event: Any, offset: int) -> FeedCase:
-        case = self.cases.get(env.case_id)
+        of = self._first.of(env, event)
+        case = self.cases.get(of)
         if case is None or isinstance(event, EventReceived):
-            case = self.cases[env.case_id] = FeedCase(case_id=env.case_id, received_at=env.time)
-            self.cases.move_to_end(env.case_id)
+            case = self.cases[of] = FeedCase(case_id=of, received_at=env.time)
+            self.cases.move_to_end(of)
         if isinstance(event, EventReceived):
             self._offsets[env.case_id] = offset, None
         while len(self.cases) > RECENT_CASES:

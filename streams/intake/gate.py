@@ -10,19 +10,27 @@ from streams.effects.host import EffectsHost
 from streams.intake.admission import Admission
 from streams.intake.intake import Intake
 from streams.intake.remote_partitions import RemotePartitions
+from streams.intake.second_looks import SecondLooks
 from streams.runtime.partition import Partitions
 
 
 class Gate:
     """Passes openings, ends and assignments of the log to its parts.
 
-    ``parts`` are the own journal partitions, ``count`` is the topic's number of partitions.
+    ``looks`` opens cases that no news opens. ``parts`` are the own journal partitions, ``count`` is the topic's number of partitions.
     """
 
     def __init__(
-        self, admission: Admission, remote_partitions: RemotePartitions, intake: Intake, parts: Partitions, count: int
+        self,
+        admission: Admission,
+        remote_partitions: RemotePartitions,
+        intake: Intake,
+        looks: SecondLooks,
+        parts: Partitions,
+        count: int,
     ) -> None:
         self.admission, self.remote_partitions, self.intake = admission, remote_partitions, intake
+        self.looks = looks
         self._parts, self._count = parts, count
 
     def paused_by(self, effects: EffectsHost) -> str | None:

@@ -11,8 +11,10 @@ import msgspec
 from aiokafka import TopicPartition
 
 from schemas import envelope as wire
+from schemas.attempts import with_looks
 from schemas.errors import ContractError
 from schemas.events import (
+    TERMINAL,
     WIRE_NAMES,
     CaseDegraded,
     CaseDropped,
@@ -20,6 +22,7 @@ from schemas.events import (
     CaseTriaged,
     Event,
     EventReceived,
+    SecondLookOpened,
     SignalSynthesized,
 )
 from schemas.published import NewerSignalError, read_signal
@@ -55,8 +58,27 @@ def in_short(signal: Signal) -> str:
     return f"{signal.action} {signal.confidence:.2f} ({stage}{signal.verdict or 'no verdict'})"
 
 
+class FirstCases:
+    """Whose case an event belongs to for people: a second look's is told as its first case's."""
+
+    def __init__(self) -> None:
+        self._looks: dict[str, str] = {}
+
+    def of(self, env: wire.Envelope, event: Event) -> str:
+        """Return the case of the next accepted event."""
+        if isinstance(event, SecondLookOpened):
+            self._looks[env.case_id] = event.of_case
+        of_first = self._looks.get(env.case_id, env.case_id)
+        if isinstance(event, TERMINAL):
+            self._looks.pop(env.case_id, None)
+        return of_first
+
+
 class CaseRow(msgspec.Struct, kw_only=True):
-    """One case of a list. ``status``: open, signal, dropped or failed; ``end``: the signal in short, or the reason."""
+    """One case of a list. ``status``: open, signal, dropped or failed; ``end``: the signal in short, or the reason.
+
+    A case with a signal changes by another signal alone: that of a second look at it.
+    """
 
     case_id: str
     received_at: datetime
@@ -70,6 +92,8 @@ class CaseRow(msgspec.Struct, kw_only=True):
 
     def take(self, env: wire.Envelope, event: Event) -> None:
         """Take one more accepted event."""
+        if self.ignores(event):
+            return
         self.status = STATUSES.get(env.type, self.status)
         match event:
             case EventReceived(news=news):
@@ -83,6 +107,11 @@ class CaseRow(msgspec.Struct, kw_only=True):
                 self.end = reason
             case _:
                 pass
+
+    def ignores(self, event: Event) -> bool:
+        """Return whether this event of a second look changes nothing of the case."""
+        unchanged = isinstance(event, CaseDropped) and event.reason == "unchanged"
+        return unchanged or (self.status == "signal" and not isinstance(event, SignalSynthesized))
 
 
 _Row = TypeVar("_Row", bound=CaseRow)
@@ -115,13 +144,13 @@ def named_by(cases: Sequence[_Row], wanted: str) -> list[_Row]:
 
 
 async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecord]:
-    """Return every readable record of a case in log order, accepted or not; empty if the log has none."""
+    """Return every readable record of a case and of second looks at it, in log order, accepted or not; empty if there is none."""
     reader = JournalReader(log, topics.cases)
     folds = await reader.begin()
     tp = TopicPartition(topics.cases, partition_of(case_id, max(len(folds), 1)))
-    found: list[JournalRecord] = []
+    found, wanted = list[JournalRecord](), with_looks(case_id, max(len(folds), 1))
     async for record, env, accepted in _judged(reader, {tp: folds[tp]} if folds else {}):
-        if env.case_id != case_id:
+        if env.case_id not in wanted:
             continue
         if (read := readable_record(env, record, accepted=accepted)) is not None:
             found.append(read)
@@ -153,7 +182,7 @@ def record_of(env: wire.Envelope, record: Any, event: Event, *, accepted: bool) 
 
 async def read_cases(log: Log, topics: Topics) -> list[CountedCase]:
     """Return summaries of all cases, in the order in which their news was received."""
-    cases: dict[str, CountedCase] = {}
+    cases, first = dict[str, CountedCase](), FirstCases()
     reader = JournalReader(log, topics.cases)
     async for record, env, accepted in _judged(reader, await reader.begin()):
         if not accepted:
@@ -166,7 +195,7 @@ async def read_cases(log: Log, topics: Topics) -> list[CountedCase]:
             continue
         if isinstance(event, EventReceived):
             cases[env.case_id] = CountedCase(case_id=env.case_id, received_at=env.time)
-        if (row := cases.get(env.case_id)) is not None:
+        if (row := cases.get(first.of(env, event))) is not None:
             row.take(env, event)
     return sorted(cases.values(), key=lambda c: c.received_at)
 

@@ -2,7 +2,8 @@
 
 A withdrawal and a corroboration are derived from the current revision. A withdrawal applies to a signal that another case
 denies or corrects, or reports on better grounds, or whose own case ends without one after a preliminary revision; a
-corroboration to one whose story other owners report. The current revision is read from ``signals`` by its offset: memory holds only the offset of each signal.
+corroboration to one whose story other owners report. A second look's signal takes the place of an unconfirmed one. The
+current revision is read from ``signals`` by its offset: memory holds only the offset of each signal.
 """
 
 from __future__ import annotations
@@ -150,9 +151,11 @@ class Batch:
         return signal_id in self._newest or signal_id in self._published.places
 
     async def take(self, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
-        """Add the signal that the event holds, or withdraw that of its own case."""
+        """Add the signal that the event holds, or withdraw that of its own case; a second look revises its first case's."""
         signal = signal_in(event)
-        if signal is not None:
+        if signal is not None and of_first_case(signal, env):
+            await self._revise(signal.signal_id, event, env, partition, offset)
+        elif signal is not None:
             self._add(Item(signal, env, partition, offset))
         elif isinstance(event, CaseDropped | CaseFailed):
             await self._revise(signal_id(env.run_id, env.case_id), event, env, partition, offset)
@@ -199,12 +202,19 @@ def signal_in(event: Event | None) -> Signal | None:
             return None
 
 
+def of_first_case(signal: Signal, env: wire.Envelope) -> bool:
+    """Return whether a case's event holds the signal of another case, as a second look's does."""
+    return signal.signal_id != signal_id(env.run_id, env.case_id)
+
+
 def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
     """Return the revision that another case's event, or the end of its own, makes of a signal; None if it makes none.
 
     Where it says something else, its summary is derived again from that. The audit recomputes each to compare it: with other words here, earlier
     ones would look forged.
     """
+    if isinstance(event, SignalSynthesized):
+        return _looked_again(last, event.signal)
     revised = _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
     if revised is None or (revised.stage, revised.verdict) == (last.stage, last.verdict):
         return revised
@@ -215,6 +225,15 @@ CORROBORATED = "corroborated"
 """The rule of the last adjustment of a revision that other reports of the story made."""
 _RAISED: tuple[Verdict | None, ...] = ("unchecked", "unconfirmed", "likely", "confirmed")
 """Verdicts in the order in which corroboration raises them; it changes no other one."""
+
+
+def _looked_again(last: Signal, signal: Signal) -> Signal | None:
+    """Return the signal of a second look; None where the first case's was retracted or raised as far meanwhile."""
+    if last.stage != "final" or last.verdict not in _RAISED[:-1]:
+        return None
+    if signal.verdict in _RAISED and _RAISED.index(signal.verdict) <= _RAISED.index(last.verdict):
+        return None
+    return signal
 
 
 def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signal | None:

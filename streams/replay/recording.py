@@ -38,14 +38,14 @@ class Recording(msgspec.Struct, kw_only=True):
     unreadable: str = ""
 
     @property
-    def received(self) -> ev.EventReceived:
+    def received(self) -> ev.EventReceived | ev.SecondLookOpened:
         """The opening event.
 
         Raises:
             TypeError: the opening did not decode.
         """
         first = self.records[0].event if self.records else None
-        if not isinstance(first, ev.EventReceived):
+        if not isinstance(first, ev.EventReceived | ev.SecondLookOpened):
             raise TypeError(f"case {self.case_id} has no readable opening")
         return first
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from streams.effects.breakers import BreakerPolicy
+from streams.journal.clock import utc_now
 
 GRACE_ON_REVOKE_S = 5.0
 """Time that running effects get on revocation; a call that still runs after it may be paid twice, and is counted."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a worker. Times in seconds; see the settings of the same names."""
+    """Options of a worker. Times in seconds; see the settings of the same names. ``clock`` says when second looks are due."""
 
     slot: str = "0"
     slot_dir: Path = Path(".data/slots")
@@ -27,3 +30,4 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     breakers: BreakerPolicy = BreakerPolicy()
     heartbeat_s: float = 2.0
     commit_interval_s: float = 1.0
+    clock: Callable[[], datetime] = utc_now

@@ -66,6 +66,10 @@ class Partitions(dict[int, Partition]):
     def is_open(self, partition: int, case_id: str) -> bool:
         return partition in self and case_id in self[partition].cases
 
+    def is_live(self, partition: int) -> bool:
+        """Return whether an own partition has caught up."""
+        return partition in self and self[partition].live
+
     def position_of(self, partition: int) -> int:
         """Return the offset after the last record folded; 0 for a partition of another worker."""
         return self[partition].accepted.position if partition in self else 0

@@ -15,7 +15,16 @@ from infra.clickhouse.vectors import Vectors
 from schemas import envelope as wire
 from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError
-from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, InvestigationAsked, QuestionAsked
+from schemas.events import (
+    COMMANDS,
+    TERMINAL,
+    EffectCompleted,
+    Event,
+    EventReceived,
+    InvestigationAsked,
+    QuestionAsked,
+    SecondLookOpened,
+)
 from schemas.ids import content_hash
 from schemas.news import knowable_at
 from streams.journal.fold import JournalFold
@@ -27,7 +36,8 @@ Bad = tuple[Any, ContractError]
 class Head(msgspec.Struct):
     """State of a case that the rows of its next event need. ``step`` is the one that its head leads to.
 
-    ``opening``: the event that opened it, which says by which graph.
+    ``opening``: the event that opened it, which says by which graph. ``of_case``: the case that a second look is at, whose
+    rows its events become.
     """
 
     step: str | None
@@ -37,6 +47,7 @@ class Head(msgspec.Struct):
     keywords: tuple[str, ...] = ()
     embedding: TextEmbedding | None = None
     opening: type[Event] | None = None
+    of_case: str | None = None
 
 
 class Progress(msgspec.Struct):
@@ -101,10 +112,12 @@ class SinkJournal:
 
     def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:
         head = self._heads.get(env.case_id)
+        look = event.of_case if isinstance(event, SecondLookOpened) else head and head.of_case
         return AcceptedRecord(
             event_id=env.id,
             event_type=env.type,
-            case_id=env.case_id,
+            case_id=look or env.case_id,
+            is_look=look is not None,
             run_id=env.run_id,
             time=env.time,
             topic=record.topic,
@@ -129,11 +142,12 @@ class SinkJournal:
         elif isinstance(event, InvestigationAsked):
             step, at = self._after(event, InvestigationAsked), event.as_of
             self._heads[env.case_id] = Head(step, env.time, event.subject, at, opening=InvestigationAsked)
-        elif isinstance(event, EventReceived):
+        elif isinstance(event, EventReceived | SecondLookOpened):
             news = event.news
             keywords = tuple(dict.fromkeys(word.lower() for word in news.keywords_hit))
             known = knowable_at(news, datetime.fromtimestamp(appended_ms / 1000, UTC))
-            self._heads[env.case_id] = Head(self._after(event), env.time, news.text, known, keywords)
+            of_case = event.of_case if isinstance(event, SecondLookOpened) else None
+            self._heads[env.case_id] = Head(self._after(event), env.time, news.text, known, keywords, of_case=of_case)
         elif isinstance(event, TERMINAL):
             self._heads.pop(env.case_id, None)
         elif (head := self._heads.get(env.case_id)) is not None:

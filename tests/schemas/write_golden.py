@@ -88,6 +88,11 @@ CLAIM = StatedClaim(
 
 SAMPLES: tuple[ev.Event, ...] = (
     ev.EventReceived(news=NEWS, config_hash="aa" * 16, text_hash=text_hash(NEWS.text), language="zh", edits="earlier"),
+    ev.SecondLookOpened(
+        of_case=CASE, number=1, due_at=NOW, after_s=720.0, verdict="unconfirmed", draft=DRAFT, news=NEWS,
+        config_hash="aa" * 16, text_hash=text_hash(NEWS.text), language="zh", claim=CLAIM, keywords="k",
+        known=("https://a.example/1",),
+    ),
     ev.CaseTriaged(
         draft=DRAFT, route="deep", gate_reason="high_value", rollout_bucket=0.01, calls=(CALL,), claim=CLAIM,
         preliminary_signal=FIRST, story=Story(subject="Some Exchange", predicate="lists", side="claimed", assets=("token",)),

@@ -24,7 +24,7 @@ from newsproof.evaluation.backtest.run.show import money
 from newsproof.evaluation.backtest.run.topic import Held
 from newsproof.evaluation.backtest.sample import read_log_file
 from schemas.errors import ConfigError
-from schemas.events import Event, SignalSynthesized
+from schemas.events import Event, EventReceived, SignalSynthesized
 from streams.journal.log import KafkaLog
 from streams.replay import Change, Recording, Replayed
 
@@ -87,7 +87,8 @@ async def find_recording(source: Source, wanted: str) -> Recording:
     exact = frozenset(c for c in ended if len(wanted) >= 4 and c.startswith(wanted.lower()))
     found: list[Recording] = []
     async for recording in recordings(source, (lambda _id: True) if not exact else exact.__contains__):
-        if exact or recording.received.news.external_id == wanted:
+        opening = recording.received
+        if exact or (isinstance(opening, EventReceived) and opening.news.external_id == wanted):
             found.append(recording)
     if len(found) == 1:
         return found[0]

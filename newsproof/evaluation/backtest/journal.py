@@ -21,7 +21,9 @@ from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, Log
 from streams.replay import Recording, Recordings
 
-_STORY_EVENTS = frozenset({ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.CaseDropped, ev.RetractionFound))})
+_STORY_EVENTS = frozenset(
+    {ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.SecondLookOpened, ev.CaseDropped, ev.RetractionFound))}
+)
 """Events that determine which story a case belongs to."""
 
 
@@ -103,7 +105,7 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
         for env, record in part.accept(records):
             if env.type in _STORY_EVENTS:
                 event = _add_event(stories, env, record)
-                if isinstance(event, ev.EventReceived):
+                if isinstance(event, ev.EventReceived | ev.SecondLookOpened):
                     pinned[env.case_id] = sys.intern(event.config_hash)
             if env.type in ev.OPENING_NAMES:
                 opened[env.case_id] = env.time

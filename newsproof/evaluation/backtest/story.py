@@ -42,6 +42,8 @@ class Stories:
                 self._parent.setdefault(case_id, case_id)
                 self._join(case_id, (edits, retries))
                 self._compare(case_id, news.text, news.as_of)
+            case ev.SecondLookOpened(of_case=first):
+                self._join(case_id, (first,))
             case ev.CaseDropped(duplicate_of=first):
                 self._join(case_id, (first,))
             case ev.RetractionFound(of_case=of_case):

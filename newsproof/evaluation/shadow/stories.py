@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from newsproof.evaluation.backtest.journal import LogSource, survey
 from newsproof.evaluation.backtest.story import WINDOW, Stories
-from schemas.events import CaseDropped, EventReceived, RetractionFound
+from schemas.events import CaseDropped, EventReceived, RetractionFound, SecondLookOpened
 from schemas.topics import Topics
 from streams.journal.log import Log
 from streams.replay import Recording
@@ -24,5 +24,5 @@ async def recent_stories(log: Log, topics: Topics) -> Stories:
 def add_case(stories: Stories, recording: Recording) -> None:
     """Add the events of a case that determine its story."""
     for record in recording.records:
-        if isinstance(record.event, EventReceived | CaseDropped | RetractionFound):
+        if isinstance(record.event, EventReceived | SecondLookOpened | CaseDropped | RetractionFound):
             stories.add(recording.case_id, record.event)

@@ -123,6 +123,7 @@ async def _items(tables: ClickHouse, case_ids: Sequence[str]) -> list[FeedCase]:
         return []
     sql = """SELECT case_id, event_id, causation_id, event_type, schema_version, event_time, payload FROM events FINAL
 WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {kinds:Array(String)}
+  AND outcome != 'unchanged'
 ORDER BY journal_offset"""
     asked = {"run": LIVE_RUN, "cases": list(case_ids), "kinds": list(_SHOWN_TYPES)}
     items: dict[str, FeedCase] = {}

@@ -52,7 +52,7 @@ def without(graph, *names):
 def test_the_pipeline_closes_and_holds_every_step(graph):
     assert set(graph.steps) == {
         "triage", "recall", "plan", "search", "scrape", "expand", "critique", "retract", "synthesize",
-        "single_pass", "conclude", "degrade", "give_up", "find_story", "close_telling",
+        "single_pass", "conclude", "degrade", "give_up", "find_story", "close_telling", "look_again",
     }  # fmt: skip
 
 

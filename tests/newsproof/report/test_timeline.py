@@ -208,6 +208,22 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
     ),
     (ev.StoryChecked(route="deep"), "No earlier case reports the same event.", ""),
     (
+        ev.SecondLookOpened(
+            of_case="c",
+            number=1,
+            due_at=NOW,
+            after_s=720.0,
+            verdict="unconfirmed",
+            draft=DRAFT,
+            news=News(source="s", text="t", published_at=NOW),
+            config_hash="",
+            text_hash="",
+            language="en",
+        ),
+        "Looked again after 12 minutes (look 1). The first decision was: unconfirmed.",
+        "",
+    ),
+    (
         ev.StoryCorroborated(
             signal_id="sig",
             of_case="c",

@@ -55,7 +55,8 @@ COLUMNS = RunCaseRow.__struct_fields__
 def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime, story_id: str) -> RunCaseRow:
     """Return the row of a case with an unreadable record."""
     opening = recording.records[0].event if recording.records else None
-    news = opening.news if isinstance(opening, ev.EventReceived) else None
+    opened = opening if isinstance(opening, ev.EventReceived | ev.SecondLookOpened) else None
+    news = opened and opened.news
     received = recording.records[0].at if recording.records else at
     return RunCaseRow(
         run_id=run_id,
@@ -64,7 +65,7 @@ def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime
         story_id=story_id,
         status="failed",
         reason=recording.unreadable,
-        language=opening.language if isinstance(opening, ev.EventReceived) else "other",
+        language=opened.language if opened else "other",
         source=news.source if news else "",
         received_at=received,
         knowable_at=news.as_of if news else received,
