@@ -191,9 +191,9 @@ class SecondLooks:
                 self.due.pop(env.case_id, None)
             case RetractionFound(of_case=of) | StoryCorroborated(of_case=of):
                 self._settle(of, env.time)
-            case StoryChecked(route="deep" | "single_pass"):
+            case StoryChecked(route="deep" | "single_pass", earlier=earlier):
                 # Another report of the same event was analysed itself: it is the look.
-                for report in getattr(event, "earlier", ()):
+                for report in earlier:
                     self._settle(report.case_id, env.time)
             case _ if case is not None:
                 self._move(partition, env.case_id, case, event)

@@ -64,6 +64,7 @@ LISTED_FOR_S = 10.0
 MAX_HELD = 100_000
 """Maximum number of reports held, the newest: about 3 KB each."""
 _OPENING, _RETRACTED = OPENING_NAME.encode(), WIRE_NAMES[RetractionFound].encode()
+_SIGNAL = WIRE_NAMES[SignalSynthesized].encode()
 _TELLS = {WIRE_NAMES[t].encode()
           for t in (CaseTriaged, StoryChecked, StoryCorroborated, CaseDropped, CaseFailed, CaseDegraded, SignalSynthesized)}  # fmt: skip
 
@@ -195,7 +196,8 @@ class StoryIndex(Free, Port):
         """Process one journal record, in log order; ignore foreign ones."""
         headers = dict(record.headers)
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
-        if kind not in (_OPENING, _RETRACTED) and not (kind in _TELLS and case in self._opened):
+        # A second look is a case of its own, and its signal is the first case's.
+        if kind not in (_OPENING, _RETRACTED, _SIGNAL) and not (kind in _TELLS and case in self._opened):
             return
         try:
             env = parse_record(record, self._partitions)
@@ -225,9 +227,10 @@ class StoryIndex(Free, Port):
             case CaseDropped(reason="same_story", duplicate_of=first):
                 self._join(case, first or "")
             case SignalSynthesized(signal=signal):
-                self._settle(case)
-                if case in self._reports:
-                    self._reports[case].signal = signal.verdict
+                of = signal.case_id if signal.case_id in self._reports else case
+                self._settle(of)
+                if of in self._reports:
+                    self._reports[of].signal = signal.verdict
             case StoryChecked() | CaseDegraded():
                 self._settle(case)
             case CaseDropped() | CaseFailed():  # no signal tells the story

@@ -307,3 +307,20 @@ def test_without_a_free_slot_it_waits() -> None:
         assert len(await there.opened()) == 1
 
     play(story)
+
+
+@pytest.mark.parametrize(("route", "looks"), [("deep", 0), ("single_pass", 0), ("preliminary", 1)])
+def test_a_case_whose_event_another_report_has_analysed_since_is_not_looked_at_again(route: Any, looks: int) -> None:
+    async def story(there: Installation) -> None:
+        there.worker()
+        case = there.judged()
+        await asyncio.sleep(5 * MINUTE)
+        report = News(source="s2", text="report", published_at=virtual_now(), external_id="report")
+        there.write(report.case_id, ev.EventReceived(
+            news=report, config_hash=LOOKING.config_hash, text_hash="", language="en"))  # fmt: skip
+        earlier = ev.EarlierReport(case_id=case, language="en", verdict="unconfirmed")
+        there.write(report.case_id, ev.StoryChecked(route=route, earlier=(earlier,)))
+        await asyncio.sleep(10 * MINUTE)
+        assert len(await there.opened()) == looks
+
+    play(story)

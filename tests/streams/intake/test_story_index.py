@@ -161,3 +161,17 @@ async def test_a_first_report_that_failed_or_was_dropped_reports_nothing_so_the_
         assert await told(index, (await telling(world, 3)).case_id) == [second.case_id]
     assert failed.case_id != second.case_id
     assert partition_of(second.case_id, world.partitions) == second.partition
+
+
+async def test_the_signal_of_a_second_look_counts_as_the_first_cases(world: World) -> None:
+    first = await (await telling(world, 1)).go(
+        CHECKED, ev.SignalSynthesized(signal=signal("s", verdict="unconfirmed"), path="deep")
+    )
+    look = await Written(world, 9, text="the look writes under an id of its own").open()
+    found = replace(signal("s", verdict="confirmed"), case_id=first.case_id)
+    await look.go(ev.SignalSynthesized(signal=found, path="deep"))
+    later = await telling(world, 2)
+    async with index_of(world) as index:
+        reply = (await index.perform(FindStory(case_id=later.case_id, hours=48.0))).reply
+    assert isinstance(reply, StoryReply)
+    assert [(t.case_id, t.verdict) for t in reply.tellings] == [(first.case_id, "confirmed")]
