@@ -16,7 +16,7 @@ from schemas.effects import Thinking, Tier
 from schemas.errors import ContractError
 from schemas.ids import content_hash
 
-RULES = 2
+RULES = 3
 """The rules of judgement that this code decides by. Their number goes up with every change of what a verdict means."""
 
 
