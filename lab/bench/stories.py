@@ -38,7 +38,10 @@ HOURS = 48.0
 
 
 class LabelledTelling(msgspec.Struct, frozen=True, kw_only=True):
-    """One labelled telling. ``draft`` holds some of a draft's fields, ``like`` the story that its own is a near miss of."""
+    """One labelled report. ``draft`` holds some of a draft's fields, ``like`` the story that its own is a near miss of.
+
+    A set of raw texts has neither draft nor claim: whoever measures it reads the text first.
+    """
 
     story: str
     source: str
@@ -46,8 +49,8 @@ class LabelledTelling(msgspec.Struct, frozen=True, kw_only=True):
     language: str
     at: datetime
     text: str
-    draft: dict[str, Any]
-    claim: StatedClaim
+    draft: dict[str, Any] = {}
+    claim: StatedClaim = StatedClaim()
     like: str | None = None
     official: bool = False
 
