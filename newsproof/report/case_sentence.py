@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agents.evidence.claim_words import plainly
 from agents.evidence.hosts import canonical_url
 from agents.evidence.pages import utc
 from agents.evidence.summary import summary_of
@@ -336,7 +337,7 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Told]:
         others = told("{n:page reports|pages report}", "{n} 个网页给出的金额是", n=len(giving))
         yield told(
             "{who} {figure}, not {claimed} {which}", "{who} {figure}，而非 {claimed} {which}",
-            who=own if speaker else others, figure=_plainly(figure), claimed=_plainly(claimed), which=_numbers(giving),
+            who=own if speaker else others, figure=plainly(figure), claimed=plainly(claimed), which=_numbers(giving),
         )  # fmt: skip
     if rest := [p for p in pages if p.figures is None]:
         yield told(
@@ -345,17 +346,6 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Told]:
             n=len(rest),
             which=_numbers(rest),
         )
-
-
-def _plainly(figure: float) -> Told:
-    """Return a figure with its scale, such as “3 million” and “300 万”."""
-    en = next(((figure / by, f" {word}") for by, word in _SCALES_EN if figure >= by), (figure, ""))
-    zh = next(((figure / by, f" {word}") for by, word in _SCALES_ZH if figure >= by), (figure, ""))
-    return Told(*(f"{round(value, 3):,.10g}{word}" for value, word in (en, zh)))
-
-
-_SCALES_EN = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
-_SCALES_ZH = ((1e12, "万亿"), (1e8, "亿"), (1e4, "万"))
 
 
 def _numbers(pages: Iterable[_Page]) -> Told:
