@@ -145,6 +145,12 @@ def print_audit(report: AuditReport) -> None:
     figures = msgspec.structs.asdict(report)
     forged, overstated = figures.pop("forged"), figures.pop("overstated")
     table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
+    if report.model_calls:
+        share = report.second_analysis_calls / report.model_calls
+        say_result(
+            f"Second looks and later reports of an event made {report.second_analysis_calls} of {report.model_calls} model "
+            f"calls ({share:.0%})."
+        )
     if report.unchecked_sources:
         say_result(
             f"The sources of {report.unchecked_sources} cases were not checked: the listener's key is not here. Run the audit on "

@@ -30,6 +30,7 @@ from schemas.events import (
     CaseFailed,
     EventReceived,
     SecondLookOpened,
+    StoryChecked,
 )
 from schemas.news import decode_news, is_marked
 from schemas.topics import Topics
@@ -39,7 +40,7 @@ from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
 
-_LOOK = WIRE_NAMES[SecondLookOpened]
+_LOOK, _STORY = WIRE_NAMES[SecondLookOpened], WIRE_NAMES[StoryChecked]
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +59,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     the mark; ``unchecked_sources``: those that could not be checked, because no key is here. ``foreign``:
     topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
     them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
-    ``second_looks``: cases that looked at another one again; ``second_look_calls`` of ``calls`` are theirs.
+    ``second_looks``: cases that looked at another one again. ``second_analysis_calls``: those of ``model_calls`` that second
+    looks made, and later reports of an event that were analysed themselves, triage aside.
     ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
     ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
     """
@@ -80,7 +82,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     dead_letters: int
     foreign: dict[str, int] = {}
     second_looks: int = 0
-    second_look_calls: int = 0
+    model_calls: int = 0
+    second_analysis_calls: int = 0
     questions: int = 0
     answered: int = 0
     forged_signals: int = 0
@@ -154,7 +157,8 @@ class _Journal:
         self.ignored = self.calls = self.repeated_calls = 0
         self.cases: set[str] = set()
         self.looks: set[str] = set()
-        self.look_calls = 0
+        self.analysed_again: set[str] = set()
+        self.model_calls = self.second_analysis_calls = 0
         self.independent = _Independent()
         self._paid: dict[str, set[str]] = {}
         self._decode = msgspec.json.Decoder(_Costs).decode
@@ -168,6 +172,8 @@ class _Journal:
                 self._check_source(env, record)
             if env.type == _LOOK:
                 self.looks.add(env.case_id)
+            if env.type == _LOOK or (env.type == _STORY and b'"earlier":[{' in record.value):
+                self.analysed_again.add(env.case_id)
         else:
             self.ignored += 1
         if record.value and b'"calls":' in record.value:
@@ -188,7 +194,9 @@ class _Journal:
 
     def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
         self.calls += len(calls)
-        self.look_calls += len(calls) * (env.case_id in self.looks)
+        models = sum(call.kind == "model" for call in calls)
+        self.model_calls += models
+        self.second_analysis_calls += models * (env.case_id in self.analysed_again)
         for call in calls:
             if call.cached or (call.cost_usd is not None and Decimal(call.cost_usd) == 0):
                 continue
@@ -244,7 +252,8 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         dead_letters=dead_letters,
         foreign={topic: count for topic, count in foreign.items() if count},
         second_looks=len(journal.looks),
-        second_look_calls=journal.look_calls,
+        model_calls=journal.model_calls,
+        second_analysis_calls=journal.second_analysis_calls,
         questions=len(chats.cases),
         answered=chats.types[WIRE_NAMES[AnswerGiven]] + chats.types[WIRE_NAMES[BriefWritten]],
         forged_signals=signals.forged_count,
