@@ -9,6 +9,7 @@ from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On
 from agents.graphs import NEWS
+from agents.verification.look_again import STEP as LOOK_AGAIN
 from schemas import events as ev
 from schemas.effects import CallModel, Trusted
 from schemas.ids import signal_id
@@ -157,6 +158,7 @@ def plain_registry(*, asks: bool) -> Registry:
             Plain("plan", (On(ev.ContextGathered),), planned, asks=asks),
             Plain("critique", (On(ev.ToolPlanned, route="critique"),), critiqued, asks=asks),
             Finish(other, asks=False),
+            LOOK_AGAIN,
         ],
         NEWS,
     )
