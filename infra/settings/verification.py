@@ -87,3 +87,14 @@ class VerificationSettings(BaseSettings):
         "is left out. Unset: those of ragflow, bocha, tavily and searxng that have theirs; where none has, gdelt, with "
         "TOOL_SCRAPE_ENABLED on unless that is set; with LISTEN, feeds too (offline mode uses the bundled corpus)",
     )
+
+    @property
+    def trusted_ids(self) -> tuple[str, ...]:
+        """The ids of ``trusted_sources``, each once."""
+        return tuple(dict.fromkeys(name.strip() for name in self.trusted_sources.split(",") if name.strip()))
+
+    @property
+    def second_looks_s(self) -> tuple[float, ...]:
+        """When an unconfirmed case is looked at again: seconds after its first decision, ascending; none where they are off."""
+        written = (float(part) for part in self.second_looks_after_seconds.split(",") if part.strip())
+        return tuple(sorted({after for after in written if after > 0}))

@@ -156,8 +156,8 @@ def snapshot_of(settings: Settings) -> Snapshot:
 
     from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
     from_settings["tool_scrape_enabled"] = opens_pages(settings)
-    from_settings["trusted_sources"] = _listed(settings.trusted_sources)
-    from_settings["second_looks_after_seconds"] = second_looks(settings)
+    from_settings["trusted_sources"] = settings.trusted_ids
+    from_settings["second_looks_after_seconds"] = settings.second_looks_s
     return Snapshot(
         **from_settings,
         provider_mode=settings.mode,
@@ -173,16 +173,6 @@ def snapshot_of(settings: Settings) -> Snapshot:
         prompts=tuned_prompts(settings, load_prompts()),
         tables=load_tables(demo=settings.mode != "live"),
     )
-
-
-def _listed(written: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in written.split(",") if name.strip()))
-
-
-def second_looks(settings: Settings) -> tuple[float, ...]:
-    """Return when an unconfirmed case is looked at again, in seconds after its first decision, ascending."""
-    written = (float(part) for part in settings.second_looks_after_seconds.split(",") if part.strip())
-    return tuple(sorted({after for after in written if after > 0}))
 
 
 def _by_topic(settings: Settings) -> tuple[str, ...]:

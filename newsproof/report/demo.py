@@ -145,12 +145,7 @@ def print_audit(report: AuditReport) -> None:
     figures = msgspec.structs.asdict(report)
     forged, overstated = figures.pop("forged"), figures.pop("overstated")
     table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
-    if report.model_calls:
-        share = report.second_analysis_calls / report.model_calls
-        say_result(
-            f"Second looks and later reports of an event made {report.second_analysis_calls} of {report.model_calls} model "
-            f"calls ({share:.0%})."
-        )
+    _print_second_analyses(report)
     if report.unchecked_sources:
         say_result(
             f"The sources of {report.unchecked_sources} cases were not checked: the listener's key is not here. Run the audit on "
@@ -187,6 +182,12 @@ def print_audit(report: AuditReport) -> None:
             "NOT CLEAN: somebody other than publish wrote to the signals topic. Do not act on these records, tell whoever "
             "subscribes, take away every right to write there but the publisher's, and change the passwords that had it."
         )
+
+
+def _print_second_analyses(report: AuditReport) -> None:
+    again, of = report.second_analysis_calls, report.model_calls
+    if of:
+        say_result(f"Second looks and later reports of an event made {again} of {of} model calls ({again / of:.0%}).")
 
 
 def _print_faulty(signals: Sequence[FaultySignal], title: str) -> None:
