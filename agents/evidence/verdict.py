@@ -42,14 +42,14 @@ _FOUNDED: dict[Verdict, int] = {
 def better_founded(later: Verdict, earlier: Verdict, *, own_page: bool) -> Literal["later", "earlier", "neither"]:
     """Return which of two signals of one event stays. ``own_page``: the later one is the party's own page.
 
-    The later one at equal rank has seen more, but whoever acts on a verdict is not told twice. ``neither`` withdraws the
-    other: a doubt stays visible beside what it doubts.
+    Only an answer takes another signal's place: nobody is told twice to act, and an order gives way to a denial unless it
+    was confirmed. ``neither`` leaves both: a doubt stays visible beside what it doubts, and silences nothing.
     """
     if later == earlier and later in ACTED_ON:
         return "later" if own_page else "earlier"
-    if _FOUNDED[later] >= _FOUNDED[earlier]:
+    if later in {*ACTED_ON, "refuted"} and _FOUNDED[later] > _FOUNDED[earlier]:
         return "later"
-    return "earlier" if later in {"unchecked", "unconfirmed"} else "neither"
+    return "earlier" if later in {"unchecked", "unconfirmed"} and earlier in ACTED_ON else "neither"
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):

@@ -330,8 +330,9 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     retells = outlet is not None and outlet in {registrable_domain(host_of(a)) for a in addresses_of(claim)}
     if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
+    lacks = (not official and retells) or not _names_asset(claim, heard, tables)
     return Witness(
-        stance="hedges" if heard.stance == "supports" and not official and retells else heard.stance,
+        stance="hedges" if heard.stance == "supports" and lacks else heard.stance,
         source=source,
         official=official,
         speaker=speaker,
@@ -340,6 +341,40 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
         published=published,
         quoted=heard.quoted,
     )
+
+
+_ABOUT_AN_ASSET = frozenset({"listing", "partnership", "product", "funding", "airdrop", "governance", "regulation"})
+"""Types of events that are done to an asset; of a hack or a liquidation the asset is what was taken."""
+
+
+def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
+    """Whether a page names the asset, where the news names one that is not its subject's own.
+
+    “Circle launches Arc, with DOGE as gas” is not supported by what Circle says of Arc alone: an order would buy DOGE.
+    """
+    asset = claim.asset.upper()
+    if heard.own_word or asset == NO_ASSET or claim.event_type not in _ABOUT_AN_ASSET:
+        return True
+    parties = [e for name in (claim.subject, claim.entity) if name for e in tables.entities.named(name)]
+    own = {a for e in parties for a in e.assets} | {
+        tables.ticker_of(n) for n in (claim.subject, claim.entity or "") if n
+    }
+    reference = heard.reference
+    page = f"{reference.title} | {reference.passage or reference.snippet}"
+    return asset in own or not _tells_asset(claim, claim.text, tables) or _tells_asset(claim, page, tables)
+
+
+def _tells_asset(claim: Claim, text: str, tables: Compiled) -> bool:
+    written, asset = fold_han(text), claim.asset.upper()
+    if re.search(rf"(?<![A-Za-z0-9]){re.escape(asset)}(?:USDT?|USDC|KRW|BTC)?(?![A-Za-z0-9])", written):
+        return True
+    if (
+        len(claim.asset_name) > 2
+        and claim.asset_name.upper() != asset
+        and fold_han(claim.asset_name).lower() in written.lower()
+    ):
+        return True
+    return any(a.ticker == asset for a in tables.directory.assets_in(written))
 
 
 def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:

@@ -522,3 +522,48 @@ def test_the_pages_that_a_watch_made_its_news_of_do_not_bear_it_out_nor_do_their
     # What they deny still counts, and who repeats them with their name is no witness either.
     denial = official(5, "We have not been hacked and lost no customer money.")
     assert judge((denial, says(denial, "denies")), claim=claim).verdict == "refuted"
+
+
+ARC_PAGES = (
+    (
+        "https://www.circle.com/blog/arc",
+        "Circle today launches Arc, an open blockchain for stablecoins. USDC is its gas.",
+    ),
+    (
+        "https://www.coindesk.com/arc",
+        "Circle launches Arc, a blockchain with USDC as gas, the company said on Tuesday.",
+    ),
+    (
+        "https://www.reuters.com/arc",
+        "Circle launched Arc, a blockchain of its own for stablecoin payments, on Tuesday.",
+    ),
+)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("by_words", [True, False])
+@pytest.mark.parametrize(
+    ("text", "asset", "verdict"),
+    [
+        ("Circle launches Arc, with DOGE as gas", "DOGE", "unconfirmed"),
+        ("Dogecoin: Circle launches Arc, with DOGE as gas", "DOGE", "unconfirmed"),
+        ("Circle launches Arc, powered by FLOKI", "FLOKI", "unconfirmed"),
+        ("Circle launches Arc, a blockchain with USDC as gas", "USDC", "confirmed"),
+    ],
+)
+def test_nobody_borrows_an_announcement_for_a_coin_that_it_does_not_name(
+    text: str, asset: str, verdict: str, by_words: bool
+) -> None:
+    of = Claim(
+        text=text, language="en", event_type="product", asset=asset, subject="Circle", entity="Circle", as_of=NOW
+    )
+    pages = [
+        SearchResult(title=t[:40], url=u, domain="", snippet=t, score=1.0, published_at=NOW - timedelta(hours=1))
+        for u, t in ARC_PAGES
+    ]
+    references = assess(of, pages, query="", snapshot=SNAPSHOT).references
+    stances = [
+        PageStance(reference_number=r.reference_number, stance="supports", quote=r.snippet[:24]) for r in references
+    ]
+    heard = hear(of, references, None if by_words else stances, SNAPSHOT)
+    assert judge_evidence(of, heard, snapshot=SNAPSHOT, by_words=by_words).verdict == verdict

@@ -164,12 +164,13 @@ def test_where_the_log_does_not_answer_the_verdict_of_the_look_up_counts(case: A
     ("later", "earlier", "own_page", "stays"),
     [
         ("confirmed", "likely", False, "later"), ("refuted", "likely", False, "later"),
-        ("likely", "disputed", False, "later"), ("unconfirmed", "unconfirmed", False, "later"),
-        ("disputed", "unconfirmed", False, "later"), ("unconfirmed", "disputed", False, "earlier"),
+        ("likely", "disputed", False, "later"), ("unconfirmed", "unconfirmed", False, "neither"),
+        ("disputed", "unconfirmed", False, "neither"), ("unconfirmed", "disputed", False, "neither"),
+        ("unchecked", "stale", False, "neither"), ("unchecked", "unconfirmed", False, "neither"), ("refuted", "confirmed", False, "neither"),
         ("likely", "likely", False, "earlier"), ("likely", "likely", True, "later"),
         ("confirmed", "confirmed", False, "earlier"), ("confirmed", "confirmed", True, "later"),
         ("unconfirmed", "confirmed", False, "earlier"), ("disputed", "likely", False, "neither"),
-        ("stale", "confirmed", True, "neither"), ("confirmed", "refuted", False, "later"),
+        ("stale", "confirmed", True, "neither"), ("confirmed", "refuted", False, "neither"),
     ],
 )  # fmt: skip
 def test_of_two_signals_of_one_event_the_better_founded_stays_and_a_doubt_is_not_hidden(

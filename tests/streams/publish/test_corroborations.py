@@ -150,7 +150,7 @@ def superseding(target: Written, verdict: Any, **changes: Any) -> ev.RetractionF
     ("earlier", "later", "stages"),
     [
         ("unconfirmed", "confirmed", (["final", "superseded"], ["final"])),
-        ("unconfirmed", "unconfirmed", (["final", "superseded"], ["final"])),
+        ("unconfirmed", "unconfirmed", (["final"], ["final"])),
         ("confirmed", "likely", (["final"], ["final"])),
         ("likely", "likely", (["final"], ["final", "superseded"])),
         ("confirmed", "unconfirmed", (["final"], ["final", "superseded"])),
