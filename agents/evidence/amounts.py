@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from agents.text.matching import fold_han
 
 _SCALE = {
-    "trillion": 1e12, "t": 1e12, "billion": 1e9, "bn": 1e9, "b": 1e9, "million": 1e6, "mn": 1e6, "m": 1e6, "thousand": 1e3, "k": 1e3,
+    "trillion": 1e12, "t": 1e12, "billion": 1e9, "bn": 1e9, "b": 1e9, "million": 1e6, "mn": 1e6, "mm": 1e6, "mil": 1e6, "m": 1e6, "thousand": 1e3, "k": 1e3,
 }  # fmt: skip
 _HAN = {"十": 1e1, "百": 1e2, "千": 1e3, "万": 1e4, "亿": 1e8}
-_EN_SCALE = r"trillion|billion|million|thousand|bn|mn|[tbmk](?![a-z])"
+_EN_SCALE = r"trillion|billion|million|thousand|bn|mn|(?:mm|mil|[tbmk])(?![a-z])"
 _HAN_SCALE = "[百千]?万亿|[十百千]?[亿万]|千"
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _AMOUNT = re.compile(
@@ -43,15 +43,16 @@ ROUND = 0.15
 ABOVE = 1.5
 """“More than 800 million” is borne out by 914 million; by what is half as much again it is another figure."""
 _AT_LEAST = re.compile(
-    r"(?:\b(?:more than|over|at least|above|exceed(?:s|ed|ing)?|upwards of|north of|a minimum of|in excess of|surpass(?:es|ed|ing)?|tops|topped)"
-    r"|超过?|逾|至少|突破|不少于|不低于|高达)\s?(?:about |around |约)?(?:us|hk)?[$€£¥]?\s?$"
+    r"(?:(?<!\bno )(?<!\bnot )\b(?:no less than|not less than|no fewer than|not under|not below|more than|over|at least|above|exceed(?:s|ed|ing)?|upwards of|north of|a minimum of|in excess of|surpass(?:es|ed|ing)?|tops|topped)"
+    r"|(?<!不)(?:超过?|逾)|至少|突破|不少于|不低于|不下|高达)\s?(?:about |around |约)?(?:us|hk)?[$€£¥]?\s?$"
 )
 _AT_MOST = re.compile(
-    r"(?:\b(?:up to|at most|less than|under|below|no more than|a maximum of)|至多|最多|不超过?|不足|低于|不到)\s?(?:about |约)?(?:us|hk)?[$€£¥]?\s?$"
+    r"(?:(?<!\bno )(?<!\bnot )\b(?:up to|at most|less than|under|below|no more than|not more than|not over|not above|not (?:to )?exceed(?:ing)?|a maximum of)"
+    r"|至多|最多|不超过?|不逾|不多于|不高于|不足|(?<!不)低于|不到)\s?(?:about |约)?(?:us|hk)?[$€£¥]?\s?$"
 )
 _OR_MORE = re.compile(r"\s?(?:以上|を?超(?!\s?\d)|[多余]|\+|or more\b|plus\b|이상)")
 _NOT_THIS = re.compile(
-    r"(?:\b(?:not|rather than|instead of)\b[^.,;:\d]{0,14}|\b(?:previously|earlier|initially|from)\s(?:about |around |the |a )*"
+    r"(?:\b(?:not(?! (?:more|less|fewer|over|under|above|below|(?:to )?exceed))|rather than|instead of)\b[^.,;:\d]{0,14}|\b(?:previously|earlier|initially|from)\s(?:about |around |the |a )*"
     r"|(?:而非|而不是|并非|不是|此前|之前|原先|最初|误[报写作称])[^,。;\d]{0,8})$"
 )
 """A word that rejects the figure after it. What was taken “from Kraken, $3 million in all” is not rejected."""
@@ -63,6 +64,13 @@ _WORTH_AFTER = re.compile(
 _TO = re.compile(r"\s?(-|to|至|到|and)\s?")
 _SIGNS = {"$": "usd", "€": "€", "£": "£", "¥": "¥", "₩": "krw", "₿": "btc", "₹": "₹"}
 _OTHER_DOLLAR = re.compile(r"(?<![a-z])(?:hk|nt|a|c|s|r)$")
+_CODES = {
+    "usd": "usd", "usdt": "usd", "usdc": "usd", "eur": "€", "gbp": "£", "jpy": "jpy", "cny": "cny", "rmb": "cny", "hkd": "hk", "krw": "krw",
+}  # fmt: skip
+_CURRENCIES = frozenset(_CODES.values())
+_CODE_BEFORE = re.compile(rf"(?<![a-z\d])(?<!\d )({'|'.join(_CODES)})\s?$")
+_CODE_ON_IT = re.compile(rf"(?<![a-z\d])({'|'.join(_CODES)})(?=\d)")
+"""A currency's code before the number: “USD 4 million”."""
 _UNITS = tuple(
     (unit, re.compile(rf"\s?(?:{words})"))
     for unit, words in (
@@ -176,9 +184,11 @@ _WORD_DIGITS = {
 _WORD_NUMERAL = re.compile(
     rf"(?<!half )\b({'|'.join(_WORD_DIGITS)})( hundred)?[ -](?=(?:million|billion|trillion|thousand)\b)"
 )
-_HALF = re.compile(r"\bhalf a (?=million\b|billion\b|trillion\b)")
-_MIXED = re.compile(r"(?<![\d/.])(\d{1,2})[- ]([1-7])[/⁄]([248])(?![\d/])")
-"""As the Federal Reserve writes its range: 3-1/2 to 3-3/4 percent."""
+_HALF = re.compile(
+    r"\b(?:(half)|a quarter|one quarter|(three[- ]quarters)) (?:of )?an? (?=million\b|billion\b|trillion\b)"
+)
+_MIXED = re.compile(r"(?<![\d/.])(\d{1,2})(?:[- ]|(?=[1-7]⁄))([1-7])[/⁄]([248])(?![\d/])")
+"""As the Federal Reserve writes its range: 3-1/2 to 3-3/4 percent; 3½ folds to 31⁄2."""
 _FRACTION = re.compile(r"(?<![\d/.])([1-3])[/⁄]([248])(?![\d/])(?=\s?(?:%|percent|of a percent|个?百分点))")
 _KOREAN = re.compile(r"(?<=\d)\s?([만억조])")
 _KOREAN_SCALE = {"만": "万", "억": "亿", "조": "万亿"}
@@ -335,14 +345,18 @@ def _unit(text: str, start: int, end: int, *, large: bool) -> tuple[str, int]:
 
     ``large``: what follows the number may be a noun that is counted.
     """
-    for unit, words in _UNITS:
-        if (match := words.match(text, end)) is not None:
-            return unit, match.end()
     sign = text[start] if text[start] in _SIGNS else text[max(0, start - 1) : start]
+    signed = _SIGNS.get(sign) if sign else None
+    for unit, words in _UNITS:
+        # “$500 million Bitcoin” is dollars: of what follows a sign, only another currency counts.
+        if (not signed or unit in _CURRENCIES) and (match := words.match(text, end)) is not None:
+            return unit, match.end()
     if sign == "$" and (of := _OTHER_DOLLAR.search(text, max(0, start - 3), start)) is not None:
         return of[0], end
-    if sign and sign in _SIGNS:
-        return _SIGNS[sign], end
+    if signed:
+        return signed, end
+    if (code := _CODE_BEFORE.search(text, max(0, start - 6), start)) is not None:
+        return _CODES[code[1]], end
     noun = _NOUN.match(text, end) if large else None
     return ("", end) if noun is None or noun[1] in _NO_UNIT else (noun[1].removesuffix("s"), noun.end())
 
@@ -350,7 +364,9 @@ def _unit(text: str, start: int, end: int, *, large: bool) -> tuple[str, int]:
 def _digits(text: str) -> str:
     """Return the text with its numerals in digits: “three hundred million” and 三亿 as 300 million, 4000多万 as 超4000万."""
     plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], text)
-    plain = _HALF.sub("0.5 ", _WORD_NUMERAL.sub(_of_words, plain))
+    plain = _HALF.sub(lambda m: "0.5 " if m[1] else "0.75 " if m[2] else "0.25 ", plain)
+    plain = _WORD_NUMERAL.sub(_of_words, plain)
+    plain = _CODE_ON_IT.sub(r"\1 ", plain)
     plain = _MIXED.sub(lambda m: f"{int(m[1]) + int(m[2]) / int(m[3]):g}", plain)
     plain = _FRACTION.sub(lambda m: f"{int(m[1]) / int(m[2]):g}", plain)
     plain = _KOREAN.sub(lambda m: _KOREAN_SCALE[m[1]], plain)

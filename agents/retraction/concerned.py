@@ -7,6 +7,7 @@ the news denies. A model may choose among the candidates; without a choice, thos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
@@ -17,9 +18,10 @@ from agents.core.case import Case
 from agents.evidence.amounts import Amounts, share
 from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.denial import Telling
 from agents.evidence.entities import tickers_in
 from agents.evidence.stated import telling_of
-from agents.retraction.statement import DeniedPart, Statement, speaks_of
+from agents.retraction.statement import DeniedPart, Statement, clauses_of, speaks_of
 from agents.text.matching import fold_han
 from schemas.effects import EarlierClaim, FindConcerned
 from schemas.events import ConcernedSignal
@@ -34,6 +36,11 @@ _OF_ITSELF = frozenset(
     {"hack", "halt", "bankrupt", "depeg", "resign", "arrest", "liquidate", "raid", "freeze", "layoff", "ban"}
 )
 """Predicates that are specific with their subject alone. Others need their object compared: approved or listed what?"""
+_SPARED = re.compile(
+    r"\b(?:users?|customers?|clients?)['’]?s? (?:funds|assets|data|information|details) (?:were|was|are|is|have been|has been)\b(?: not| never)? \w+"
+    r"|(?:用户|客户)(?:资金|资产|数据|信息)(?:并未|未|没有|没)?(?:被盗|失窃|遭窃取|被窃取|泄露|外泄)"
+)
+"""What a page says of users' funds and data says nothing of the event itself."""
 Kind = Literal["retracted", "superseded"]
 
 
@@ -144,7 +151,10 @@ def _candidate(news: Statement, claim: EarlierClaim, tables: Compiled, as_of: da
         return None
     part = max(parts, key=lambda p: _likeness(p, news, earlier))
     recent = as_of - claim.as_of <= STORY_TIME
-    same = party == "same" and recent and _likeness(part, news, earlier) >= ENOUGH
+    alike = _likeness(part, news, earlier) >= ENOUGH
+    if not part.predicates and news.predicates & earlier.predicates and not alike:
+        return None  # The news tells the claim's verb, and denies something else.
+    same = party == "same" and recent and alike
     return Candidate(claim=claim, kind="retracted", same_claim=same, denied=part.predicates & earlier.predicates)
 
 
@@ -210,8 +220,24 @@ def _share_object(news: Statement, earlier: Statement) -> bool:
 
 
 def is_borne_out(candidate: Candidate, pages: Iterable[str], tables: Compiled) -> bool:
-    """Whether the text of a page that supports the news speaks of what this candidate claimed: only that is retracted."""
-    texts = [fold_han(text).lower() for text in pages]
+    """Whether the text of a page that supports the news denies what this candidate claimed: only that is retracted.
+
+    Of a claim that is a denial, the page may tell the matter itself.
+    """
+    texts = [fold_han(line).lower() for text in pages for line in text.splitlines()]
     if candidate.kind == "superseded":
         return any(share(Amounts(text).given, candidate.right) for text in texts)
-    return not candidate.denied or any(speaks_of(tables, candidate.denied, text) for text in texts)
+    if not candidate.denied:
+        return True
+    if Telling(tables, candidate.claim.text).denial:
+        return any(speaks_of(tables, candidate.denied, text) for text in texts)
+    if not _SPARED.search(fold_han(candidate.claim.text).lower()):
+        texts = [_SPARED.sub(" ", text) for text in texts]
+    return any(_denies(tables, candidate.denied, clause) for text in texts for clause in clauses_of(text))
+
+
+def _denies(tables: Compiled, groups: frozenset[str], clause: str) -> bool:
+    sense = tables.grammar.sense(clause)
+    if not sense.denial:
+        return False
+    return bool(groups.intersection(sense.negated)) or (not sense.negated and speaks_of(tables, groups, clause))

@@ -17,6 +17,16 @@ from agents.text.matching import fold_han, has_cjk, words_regex
 from schemas.config import Entity
 
 _CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")
+_BACKGROUND = re.compile(
+    r"\s(?:after|following|despite|amid)\s|\sand\s(?=(?:\w+\s){0,2}(?:den(?:y|ies|ied)|rejects?|dismiss|refutes?|rebuts?)\b)"
+    r"|[并但](?=否认|辟谣|澄清|驳斥|未|没有)"
+)
+"""Where the object of a denial ends or begins: “denies insolvency after halting withdrawals” denies no halt."""
+_OBJECT = re.compile(
+    r"\bden(?:y|ies|ied|ying)\s(?!.{0,20}\b(?:rumou?rs?|reports?|claims?|allegations?|speculation|stor(?:y|ies)|posts?|news|it|this)\b)"
+    r".*[a-z]{3}.*|否认(?!.*(?:消息|传闻|传言|报道|说法|一事|此事|该)).{3,}"
+)
+"""What a denial names as its object, not as a report of it, which may be told in another clause."""
 _SAID = re.compile(
     r"辟谣|否认|澄清|驳斥|不实|不属实|虚假|伪造|冒用|假的|假消息|谣言|传闻|传言|网传|消息|声明|公告|官方|账号|账户|公司|主席|发言人|"
     r"创始人|首席执行官|与|和|的|系|为|是|没有|没|未|从未|并未|并|不|无|任何|一事|相关|遭|被|入侵"
@@ -45,6 +55,11 @@ class DeniedPart(NamedTuple):
     account: bool
     words: frozenset[str]
     concepts: frozenset[str]
+
+
+def clauses_of(text: str) -> list[str]:
+    """Return the clauses of a text (folded, in lower case), the background of a denial apart from what it denies."""
+    return [c for part in _CLAUSES.split(text) for c in _BACKGROUND.split(part) if c.strip()]
 
 
 class Statement(Telling):
@@ -79,7 +94,7 @@ class Statement(Telling):
 
     def _denied_parts(self, tables: Compiled) -> list[tuple[str, tuple[str, ...], bool]]:
         found = []
-        for clause in filter(str.strip, _CLAUSES.split(self.low)):
+        for clause in clauses_of(self.low):
             sense = tables.grammar.sense(clause)
             if sense.denial:
                 found.append((clause, sense.negated or _spoken(tables, sense.groups, clause), sense.account_hack))
@@ -88,7 +103,8 @@ class Statement(Telling):
             sense = tables.grammar.sense(self.low)
             meant = sense.negated or _spoken(tables, sense.groups, self.low)
             groups = tuple(g for g in meant if not (g == "hack" and sense.account_hack))
-            found = [(self.low, groups, False)]
+            named = [] if self.refutes_denial else [part for part in found if _OBJECT.search(part[0])]
+            found = named if groups and named else [(self.low, groups, False)]
         return found
 
     def _part(self, tables: Compiled, about: str, groups: tuple[str, ...], account: bool) -> DeniedPart:

@@ -116,6 +116,38 @@ def test_a_figure_has_a_unit_and_the_range_that_its_words_leave_open(text, low, 
     assert (least, most, of) == (pytest.approx(low), pytest.approx(high), unit)
 
 
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("text", "low", "high", "unit"),
+    [
+        ("no more than $60M", 4e7, 6e7, "usd"),
+        ("not more than $60M", 4e7, 6e7, "usd"),
+        ("a loss that does not exceed $60M", 4e7, 6e7, "usd"),
+        ("不超过60万美元", 4e5, 6e5, "usd"),
+        ("no less than $40M", 4e7, 6e7, "usd"),
+        ("not less than $40M", 4e7, 6e7, "usd"),
+        ("不低于40万美元", 4e5, 6e5, "usd"),
+        ("USD 4 million", 4e6, 4e6, "usd"),
+        ("EUR 4 million", 4e6, 4e6, "€"),
+        ("EUR4 million", 4e6, 4e6, "€"),
+        ("HKD 4 million", 4e6, 4e6, "hk"),
+        ("$500 million Bitcoin", 5e8, 5e8, "usd"),
+        ("$500 million BTC", 5e8, 5e8, "usd"),
+        ("$40 million HKD", 4e7, 4e7, "hk"),
+        ("¥40亿日元", 4e9, 4e9, "jpy"),
+        ("$5MM", 5e6, 5e6, "usd"),
+        ("$5 mil", 5e6, 5e6, "usd"),
+        ("a quarter of a billion dollars", 2.5e8, 2.5e8, "usd"),
+        ("three quarters of a billion dollars", 7.5e8, 7.5e8, "usd"),
+        ("3½ percent", 3.5, 3.5, "%"),
+        ("½ percent", 0.5, 0.5, "%"),
+    ],
+)
+def test_a_figure_is_read_as_a_hostile_reader_would_write_it(text, low, high, unit):
+    ((least, most, of),) = found(text)
+    assert (least, most, of) == (pytest.approx(low), pytest.approx(high), unit)
+
+
 @pytest.mark.parametrize(
     "text", ["in 2024 the", "600 million in all", "for 24 hours", "not $300M", "Section 12", "0 BTC", "3 banks"]
 )

@@ -406,6 +406,52 @@ def test_of_a_compound_denial_only_what_the_evidence_denies_is_retracted() -> No
 
 
 @pytest.mark.security
+@pytest.mark.parametrize("numbers", [None, (1,), (1, 2)])
+@pytest.mark.parametrize(
+    ("news", "true", "page"),
+    [
+        ("Binance denies insolvency after halting withdrawals", HALTED, "Binance halts withdrawals, denies insolvency"),
+        ("Binance denies insolvency after halting withdrawals", HALTED, "Binance denies insolvency after halting withdrawals"),
+        ("Binance denies private keys leaked after hot wallet was hacked", HACKED, "Binance: hot wallet hacked, keys were not leaked"),
+        ("Binance denies private keys leaked after hot wallet was hacked", HACKED, "Binance denies private keys leaked after hot wallet was hacked"),
+        ("Binance denies that user data was stolen in the hack", HACKED, "Binance confirms the hot wallet hack and denies that user data was stolen"),
+        ("币安否认私钥泄露,热钱包被盗已控制", HACKED, "币安热钱包被盗,私钥未泄露"),
+        ("币安否认私钥泄露,热钱包被盗已控制", HACKED, "币安热钱包被盗并否认私钥泄露"),
+        ("Binance denies that it was hacked; reports that it halted withdrawals are false", HALTED, "Binance denies that it was hacked\nBinance halted withdrawals for two hours"),
+    ],
+)  # fmt: skip
+def test_news_that_denies_something_else_retracts_no_event_that_it_or_its_pages_affirm(
+    news: str, true: Text, page: str, numbers: tuple[int, ...] | None
+) -> None:
+    case = case_of(Text(news, "Binance", "BNB"))
+    assert chosen(case, candidates(case, [claim(true, 1)]), numbers, [page]) == ()
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("numbers", [None, (1, 2)])
+def test_of_a_compound_denial_what_the_evidence_affirms_is_not_retracted(numbers: tuple[int, ...] | None) -> None:
+    case = case_of(BOTH_DENIED)
+    found = candidates(case, [claim(HACKED, 1), claim(HALTED, 2)])
+    said = "Binance: our hot wallet was not hacked. Binance halted withdrawals for maintenance at 10:00."
+    assert [c.of_case for c in chosen(case, found, numbers, [said])] == ["case-1"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "Binance denies that its hot wallet was hacked and says user funds are safe",
+        "Reports that Binance's hot wallet was hacked are false.",
+        "Binance Says Hot Wallet Was Not Hacked\nThe exchange said users' funds were not stolen",
+        "币安:热钱包被盗的消息不实",
+        "币安热钱包没有被盗",
+    ],
+)
+def test_a_page_that_denies_the_event_takes_the_claim_of_it_back(page: str) -> None:
+    case = case_of(Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"))
+    assert len(chosen(case, candidates(case, [claim(HACKED, 1)]), None, [page])) == 1
+
+
+@pytest.mark.security
 def test_a_denial_of_these_days_does_not_concern_an_event_of_last_week_by_the_rules_alone() -> None:
     denial = Text("Binance denies that its hot wallet was hacked", "Binance", "BNB")
     old = claim(HACKED, 1, as_of=START - timedelta(days=9))
