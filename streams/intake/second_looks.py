@@ -238,6 +238,7 @@ class SecondLooks:
             claim=triaged.claim,
             keywords=case.keywords or "",
             known=tuple(e.url for e in signal.evidence),
+            authenticated=opening.authenticated,
         )
 
     def _next(self, look: SecondLookOpened) -> SecondLookOpened | None:

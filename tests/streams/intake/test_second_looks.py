@@ -96,14 +96,15 @@ class Installation:
 
     def judged(
         self, text: str = "hacked", config: Snapshot = LOOKING, draft: Any = HACK, as_of: datetime | None = None,
-        flags: tuple[str, ...] = (), **changes: Any,
+        flags: tuple[str, ...] = (), authenticated: bool = False, **changes: Any,
     ) -> str:  # fmt: skip
         """Write a case that was decided now; return its id."""
         at = as_of or virtual_now()
         news = News(source="s", text=text, published_at=at, external_id=text, extra={"flags": flags})
         case = news.case_id
         self.write(case, ev.EventReceived(
-            news=news, config_hash=config.config_hash, text_hash=text_hash(text), language="en"))  # fmt: skip
+            news=news, config_hash=config.config_hash, text_hash=text_hash(text), language="en",
+            authenticated=authenticated))  # fmt: skip
         self.write(case, ev.CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0))
         self.write(case, ev.ToolPlanned(
             round=1, tools=("search",), search_keywords="first words", keywords_from="model", decided_by="model",
@@ -168,6 +169,21 @@ def test_it_is_opened_when_it_is_due_and_the_second_one_where_the_first_found_no
         there.ended(second)
         await asyncio.sleep(300 * MINUTE)
         assert len(await there.opened()) == 2
+
+    play(story)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("authenticated", [True, False])
+def test_it_says_whether_the_listener_vouches_for_the_source(authenticated: bool) -> None:
+    async def story(there: Installation) -> None:
+        there.worker()
+        there.judged(authenticated=authenticated)
+        await asyncio.sleep(13 * MINUTE)
+        [(id, _)] = await there.opened()
+        there.ended(id)
+        await asyncio.sleep(110 * MINUTE)
+        assert [one.authenticated for _, one in await there.opened()] == [authenticated] * 2
 
     play(story)
 
