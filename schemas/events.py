@@ -118,7 +118,7 @@ class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, 
 
     It judges the same news with the same draft and claim, as of ``due_at``: ``after_s`` seconds after the first decision.
     ``number`` counts from 1. ``verdict`` is that of the signal, ``known`` the addresses of the pages that it rests on,
-    ``keywords`` those of the first plan; empty: the query builder's.
+    ``keywords`` those of the first plan; empty: the query builder's. ``authenticated`` as in the first case's opening.
     """
 
     of_case: str
@@ -134,6 +134,7 @@ class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, 
     claim: StatedClaim | None = None
     keywords: str = ""
     known: tuple[str, ...] = ()
+    authenticated: bool = False
 
 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):

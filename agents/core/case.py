@@ -151,8 +151,9 @@ def open_case(event: ev.EventReceived | ev.SecondLookOpened, **by: Unpack[Openin
     if isinstance(event, ev.EventReceived):
         return Case(received=event, **opened(event, by))
     received = ev.EventReceived(
-        news=event.news, config_hash=event.config_hash, text_hash=event.text_hash, language=event.language
-    )
+        news=event.news, config_hash=event.config_hash, text_hash=event.text_hash, language=event.language,
+        authenticated=event.authenticated,
+    )  # fmt: skip
     return Case(received=received, look=event, **opened(event, by))
 
 

@@ -188,7 +188,7 @@ class _Journal:
             return
         with suppress(ContractError):  # a poison record: its case is quarantined
             event = wire.decode(env.type, env.version, record.value)
-            if isinstance(event, EventReceived) and event.authenticated:
+            if isinstance(event, EventReceived | SecondLookOpened) and event.authenticated:
                 self.authenticated += 1
                 self.unproven += not is_marked(event.news, self._keys)
 

@@ -6,7 +6,8 @@ Every worker follows the whole journal from a few hours back, and opens the look
 one id for ever, and lies on its first case's partition: whoever is killed at any point is followed by any other, and the
 journal opens the look once. What was due while no worker ran is opened if it is no older than ``LAPSES``.
 
-Another case that retracts or corroborates the first one's signal has looked already: no look is opened then.
+Another report settles a case only with an answer: it denies or corroborates the first one's signal, ends in a verdict that is
+acted on, or is looked at again itself. The look at a stranger's report does not stand for that at a listed source's.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from schemas.events import (
 )
 from schemas.ids import LIVE_RUN, uuid5
 from schemas.news import NOT_LIVE_FLAGS, flags_of
-from schemas.signals import Signal
+from schemas.signals import ACTED_ON, Signal
 from streams.journal.log import Log, starts_since
 from streams.journal.reader import JournalReader
 from streams.journal.retry import is_away, retry_while_unavailable
@@ -56,6 +57,7 @@ ADMITTED_WITHIN_S = 1.0
 """How long a look waits for a slot before it is tried again: news waits behind it."""
 FOLLOW_S = 2.0
 """New records are read at once; this bounds how late the clock is noticed."""
+_ANSWERS = ACTED_ON | {"refuted"}
 NO_NEWS = -1
 """The partition of ``news`` that looks are admitted for: that of an opening that no news item made."""
 _READ = frozenset(
@@ -86,12 +88,13 @@ class Writes(Protocol):
 class _Open:
     """A case that has not ended, as far as its look needs it."""
 
-    __slots__ = ("keywords", "opening", "triaged")
+    __slots__ = ("earlier", "keywords", "opening", "triaged")
 
     def __init__(self, opening: EventReceived | SecondLookOpened) -> None:
         self.opening = opening
         self.triaged: CaseTriaged | None = None
         self.keywords: str | None = None
+        self.earlier: tuple[str, ...] = ()
 
 
 class SecondLooks:
@@ -118,7 +121,8 @@ class SecondLooks:
         self._config_of, self._is_own, self._clock = config_of, is_own, clock
         self._partitions, self._reach = partitions, timedelta(seconds=reach_s)
         self._open: dict[str, _Open] = {}
-        self._settled: dict[str, datetime] = {}
+        # By case, and whether its news is a listed source's.
+        self._settled: dict[tuple[str, bool], datetime] = {}
         self.due: dict[str, tuple[int, SecondLookOpened]] = {}
 
     async def run(self) -> None:
@@ -189,36 +193,45 @@ class SecondLooks:
             case SecondLookOpened():
                 self._open[env.case_id] = _Open(event)
                 self.due.pop(env.case_id, None)
+            case RetractionFound(rival=rival) if rival is not None and rival.verdict not in _ANSWERS:
+                pass
             case RetractionFound(of_case=of) | StoryCorroborated(of_case=of):
                 self._settle(of, env.time)
-            case StoryChecked(route="deep" | "single_pass", earlier=earlier):
-                # Another report of the same event was analysed itself: it is the look.
-                for report in earlier:
-                    self._settle(report.case_id, env.time)
             case _ if case is not None:
-                self._move(partition, env.case_id, case, event)
+                self._move(partition, env, case, event)
             case _:
                 pass
 
-    def _move(self, partition: int, case_id: str, case: _Open, event: object) -> None:
+    def _move(self, partition: int, env: wire.Envelope, case: _Open, event: object) -> None:
         match event:
             case CaseTriaged(draft=draft) if draft.event_type not in LOOKED_AT_AGAIN:
-                del self._open[case_id]
+                del self._open[env.case_id]
             case CaseTriaged():
                 case.triaged = event
             case ToolPlanned(search_keywords=keywords):
                 case.keywords = keywords if case.keywords is None else case.keywords
+            case StoryChecked(earlier=earlier):
+                case.earlier = tuple(report.case_id for report in earlier)
             case SignalSynthesized(signal=signal):
-                del self._open[case_id]
-                if isinstance(case.opening, EventReceived) and (look := self._first(case_id, case, signal)) is not None:
-                    self._plan(partition, look)
+                del self._open[env.case_id]
+                self._judged(partition, env, case, signal)
             case CaseDropped() | CaseFailed():
-                del self._open[case_id]
+                del self._open[env.case_id]
                 if isinstance(case.opening, SecondLookOpened) and (look := self._next(case.opening)) is not None:
                     self._plan(partition, look)
 
+    def _judged(self, partition: int, env: wire.Envelope, case: _Open, signal: Signal) -> None:
+        look = self._first(env.case_id, case, signal)
+        if look is not None:
+            self._plan(partition, look)
+        if look is not None or signal.verdict in ACTED_ON:
+            for earlier in case.earlier:
+                self._settle(earlier, env.time, listed_too=look is None or look.authenticated)
+
     def _first(self, case_id: str, case: _Open, signal: Signal) -> SecondLookOpened | None:
         opening, triaged = case.opening, case.triaged
+        if isinstance(opening, SecondLookOpened):
+            return None
         after = self._after(opening.config_hash)
         if not after or triaged is None or not _is_open_question(signal):
             return None
@@ -238,6 +251,7 @@ class SecondLooks:
             claim=triaged.claim,
             keywords=case.keywords or "",
             known=tuple(e.url for e in signal.evidence),
+            authenticated=opening.authenticated,
         )
 
     def _next(self, look: SecondLookOpened) -> SecondLookOpened | None:
@@ -252,17 +266,18 @@ class SecondLooks:
         return () if config is None else config.second_looks_after_seconds[:MOST_LOOKS]
 
     def _plan(self, partition: int, look: SecondLookOpened) -> None:
-        if look.of_case not in self._settled:
+        if (look.of_case, look.authenticated) not in self._settled:
             self.due[look_id(look.of_case, look.number, self._partitions)] = (partition, look)
 
-    def _settle(self, case: str, at: datetime) -> None:
-        self._settled[case] = at
-        self.due = {id: one for id, one in self.due.items() if one[1].of_case != case}
+    def _settle(self, case: str, at: datetime, *, listed_too: bool = True) -> None:
+        for listed in {False, listed_too}:
+            self._settled[case, listed] = at
+        self.due = {
+            id: one for id, one in self.due.items() if (one[1].of_case, one[1].authenticated) not in self._settled
+        }
 
 
-_OF_A_CASE = _READ - {
-    WIRE_NAMES[t] for t in (EventReceived, SecondLookOpened, RetractionFound, StoryChecked, StoryCorroborated)
-}
+_OF_A_CASE = _READ - {WIRE_NAMES[t] for t in (EventReceived, SecondLookOpened, RetractionFound, StoryCorroborated)}
 
 
 def _is_open_question(signal: Signal) -> bool:

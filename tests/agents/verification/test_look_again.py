@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from agents.graphs import NEWS as FLOW
-from agents.specification import START, given, opened
+from agents.specification import START, case_after, given, opened
+from schemas.budget import UNLISTED
 from schemas.effects import CallModel, Failure, ModelReply, Recall, Search
 from schemas.events import (
     CancelRequested,
@@ -44,6 +45,17 @@ def look(draft: Any) -> SecondLookOpened:
 @pytest.fixture
 def again(look: SecondLookOpened, triaged: Any, no_memory: Any) -> tuple[Any, ...]:
     return (look, triaged(), no_memory)
+
+
+@pytest.mark.security
+def test_it_is_paid_from_the_share_of_its_first_cases_source(look: SecondLookOpened, triaged: Any, deep: Any) -> None:
+    """A listed source's look was paid from the share of the strangers, who can use that up."""
+    config, forced = replace(deep, trusted_sources=("me",)), triaged(event_type="hack")
+    listed, stranger = (
+        case_after(replace(look, authenticated=known), forced, config=config) for known in (True, False)
+    )
+    assert (listed.source_group, "forced" in listed.claim_kinds) == (look.news.source, True)
+    assert (stranger.source_group, "forced" in stranger.claim_kinds) == (UNLISTED, False)
 
 
 def test_it_takes_over_draft_and_claim_without_any_call(look: SecondLookOpened, deep: Any, draft: Any) -> None:

@@ -96,14 +96,15 @@ class Installation:
 
     def judged(
         self, text: str = "hacked", config: Snapshot = LOOKING, draft: Any = HACK, as_of: datetime | None = None,
-        flags: tuple[str, ...] = (), **changes: Any,
+        flags: tuple[str, ...] = (), authenticated: bool = False, **changes: Any,
     ) -> str:  # fmt: skip
         """Write a case that was decided now; return its id."""
         at = as_of or virtual_now()
         news = News(source="s", text=text, published_at=at, external_id=text, extra={"flags": flags})
         case = news.case_id
         self.write(case, ev.EventReceived(
-            news=news, config_hash=config.config_hash, text_hash=text_hash(text), language="en"))  # fmt: skip
+            news=news, config_hash=config.config_hash, text_hash=text_hash(text), language="en",
+            authenticated=authenticated))  # fmt: skip
         self.write(case, ev.CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0))
         self.write(case, ev.ToolPlanned(
             round=1, tools=("search",), search_keywords="first words", keywords_from="model", decided_by="model",
@@ -168,6 +169,21 @@ def test_it_is_opened_when_it_is_due_and_the_second_one_where_the_first_found_no
         there.ended(second)
         await asyncio.sleep(300 * MINUTE)
         assert len(await there.opened()) == 2
+
+    play(story)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("authenticated", [True, False])
+def test_it_says_whether_the_listener_vouches_for_the_source(authenticated: bool) -> None:
+    async def story(there: Installation) -> None:
+        there.worker()
+        there.judged(authenticated=authenticated)
+        await asyncio.sleep(13 * MINUTE)
+        [(id, _)] = await there.opened()
+        there.ended(id)
+        await asyncio.sleep(110 * MINUTE)
+        assert [one.authenticated for _, one in await there.opened()] == [authenticated] * 2
 
     play(story)
 
@@ -309,18 +325,77 @@ def test_without_a_free_slot_it_waits() -> None:
     play(story)
 
 
-@pytest.mark.parametrize(("route", "looks"), [("deep", 0), ("single_pass", 0), ("preliminary", 1)])
-def test_a_case_whose_event_another_report_has_analysed_since_is_not_looked_at_again(route: Any, looks: int) -> None:
+def another_report(
+    there: Installation, case: str, verdict: Any, *, flags: tuple[str, ...] = (), authenticated: bool = False
+) -> str:
+    """Write a later report of a case's event; it is dropped where ``verdict`` is None."""
+    news = News(source="s2", text="report", published_at=virtual_now(), external_id="report", extra={"flags": flags})
+    report = news.case_id
+    there.write(report, ev.EventReceived(
+        news=news, config_hash=LOOKING.config_hash, text_hash="", language="en", authenticated=authenticated))  # fmt: skip
+    there.write(report, ev.CaseTriaged(draft=HACK, route="story", gate_reason="", rollout_bucket=0.0, then="deep"))
+    earlier = ev.EarlierReport(case_id=case, language="en", verdict="unconfirmed")
+    there.write(report, ev.StoryChecked(route="deep", earlier=(earlier,)))
+    if verdict is None:
+        there.write(report, ev.CaseDropped(reason="spam", detail=""))
+    else:
+        there.write(report, ev.SignalSynthesized(signal=there.signal(report, verdict=verdict), path="deep"))
+    return report
+
+
+def looked_at(verdict: Any, *, listed: bool = False, before: bool = False, **of_report: Any) -> list[str]:
+    """Return which cases were looked at: "case", "report". ``before``: the report is judged first."""
+    found: list[str] = []
+
+    async def story(there: Installation) -> None:
+        there.worker()
+        case = "" if before else there.judged(authenticated=listed)
+        if before:
+            at = virtual_now()
+            case = News(source="s", text="hacked", published_at=at, external_id="hacked").case_id
+            report = another_report(there, case, verdict, **of_report)
+            assert there.judged(authenticated=listed, as_of=at) == case
+        else:
+            await asyncio.sleep(5 * MINUTE)
+            report = another_report(there, case, verdict, **of_report)
+        await asyncio.sleep(100 * MINUTE)
+        found.extend({case: "case", report: "report"}[look.of_case] for _, look in await there.opened())
+
+    play(story)
+    return sorted(found)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("before", [True, False])
+def test_another_report_settles_a_case_with_an_answer_alone(before: bool) -> None:
+    """One late item of a stranger about the same event took a listed source's case its look."""
+    assert looked_at("confirmed", before=before) == []
+    assert looked_at("unconfirmed", before=before) == ["report"], "one look of one event"
+    assert looked_at("unconfirmed", before=before, flags=("late",)) == ["case"]
+    assert looked_at("disputed", before=before) == ["case"]
+    assert looked_at(None, before=before) == ["case"], "it was dropped"
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("before", [True, False])
+def test_the_look_at_a_strangers_report_does_not_stand_for_that_at_a_listed_sources(before: bool) -> None:
+    assert looked_at("unconfirmed", listed=True, before=before) == ["case", "report"]
+    assert looked_at("unconfirmed", listed=True, before=before, authenticated=True) == ["report"]
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(("verdict", "looks"), [("unconfirmed", 1), ("disputed", 1), ("likely", 0), ("refuted", 0)])
+def test_a_rival_that_brings_no_answer_settles_nothing(verdict: Any, looks: int) -> None:
     async def story(there: Installation) -> None:
         there.worker()
         case = there.judged()
-        await asyncio.sleep(5 * MINUTE)
-        report = News(source="s2", text="report", published_at=virtual_now(), external_id="report")
-        there.write(report.case_id, ev.EventReceived(
-            news=report, config_hash=LOOKING.config_hash, text_hash="", language="en"))  # fmt: skip
-        earlier = ev.EarlierReport(case_id=case, language="en", verdict="unconfirmed")
-        there.write(report.case_id, ev.StoryChecked(route=route, earlier=(earlier,)))
-        await asyncio.sleep(10 * MINUTE)
+        rival = News(source="s", text="rival", published_at=virtual_now(), external_id="rival")
+        there.write(rival.case_id, ev.EventReceived(
+            news=rival, config_hash=LOOKING.config_hash, text_hash="", language="en"))  # fmt: skip
+        there.write(rival.case_id, ev.RetractionFound(
+            signal_id=signal_id(LIVE_RUN, case), of_case=case, kind="superseded", reason="",
+            rival=ev.Rival(verdict=verdict)))  # fmt: skip
+        await asyncio.sleep(13 * MINUTE)
         assert len(await there.opened()) == looks
 
     play(story)
