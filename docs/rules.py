@@ -38,7 +38,7 @@ def main() -> None:
         rows.append(
             (name, truth, told(was), was.confidence, told(now), now.confidence, verdict_in_words(now).en, change)
         )
-    print("| news | label | rules 1 | rules 2 | verdict | was it better |\n|---|---|---|---|---|---|")
+    print("| news | label | rules 1 | rules 3 | verdict | was it better |\n|---|---|---|---|---|---|")
     for name, truth, was_told, was_sure, now_told, now_sure, verdict, change in rows:
         print(f"| {name} | {truth} | {was_told} {was_sure:.2f} | {now_told} {now_sure:.2f} | {verdict} | {change} |")
     print("\n" + ", ".join(f"{word} {count}" for word, count in sorted(sums.items())))

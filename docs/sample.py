@@ -1,6 +1,6 @@
 """Write docs/sample.md: what the offline pipeline made of the 42 sample events, next to their labels.
 
-    ./run demo && ./run signals --json | .venv/bin/python docs/sample.py
+    ./run demo && ./run --data-dir .data/demo signals --json | .venv/bin/python docs/sample.py
 
 The labels are read here, after the fact; they never enter the pipeline.
 """
@@ -22,12 +22,14 @@ from schemas.signals import Signal  # noqa: E402
 
 HEAD = """# The 42 sample events, and their labels
 
-Written by `./run demo && ./run signals --json | .venv/bin/python docs/sample.py` from the signals that the demo published.
+Written by `./run demo && ./run --data-dir .data/demo signals --json | .venv/bin/python docs/sample.py` from the signals that the demo published.
 Everything here is **offline**: rules over the text and a bundled corpus of invented pages, for trying and testing. The label
 (`truth` in `infra/offline/sample/history.jsonl`) never enters the pipeline, and the corpus carries none. The offline rules were tuned
 while looking at these events, so this table shows that the pipeline works, not how well it would judge news that nobody has seen.
-No critic reads the pages here: the word rules stand in for one, some of whose verbs were added with these events in sight. On cases
-that were not in sight they lower many true claims: [verification.md](verification.md#judged-by-quotes) has those figures.
+No critic reads the pages here: the word rules stand in for one, some of whose verbs were added with these events in sight. Words
+alone raise nothing and refute nothing, so a confirmed claim keeps its first confidence, and what a party denies is disputed; what
+is refuted here was denied by a later item of the sample. On cases that were not in sight the words lower many true claims:
+[verification.md](verification.md#what-was-measured) has those figures.
 
 """
 
