@@ -95,7 +95,17 @@ def _one_sentence(text: str) -> str:
 _END = re.compile(
     r"(?:(?<=[a-z0-9%)”\"'’])|(?<=[A-Z]{2}))(?<!\bInc)(?<!\bCorp)(?<!\bLtd)(?<!\bCo)(?<!\bNo)(?<!\bvs)[.!?]+[”\"'’]?\s+(?=\S)"
 )
-_END_ZH = re.compile(r"[。！？]+(?=\S)")
+_END_ZH = re.compile(r"[。！？]+\s*(?=\S)")
+_ESCAPE = re.compile(r"[.!?…][^\w\s]*\s|…|[。！？．｡‼⁇]|[\u4e00-\u9fff][.!?]|\s[-–—―]+\s|[—―]{2}")
+_MARKS = re.compile('["“”„‟«»「」『』＂]')
+
+
+def behind(text: str) -> str:
+    """Return a claim as it stands behind “claim that”: in quotation marks if it may end before its last word.
+
+    “Acme sued in the U.S. Binance has confirmed it” may be one sentence or two, which only its reader can tell.
+    """
+    return f"“{_MARKS.sub('', text)}”" if _ESCAPE.search(text) else text
 
 
 def _is_in(text: str, language: Language) -> bool:

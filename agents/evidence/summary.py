@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.claim_words import plainly
+from agents.evidence.claim_words import behind, plainly
 from agents.evidence.verdict import Measured
 from agents.text.wording import Told, closed_up, joined, term, told
 from schemas.evidence import ReadStance
@@ -78,6 +78,7 @@ def _claim(signal: Signal, beside: Beside) -> Told:
     worded = beside.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
     en, zh = worded.en or signal.claim_en or "", worded.zh or signal.claim_zh or ""
     if signal.verdict not in ACTED_ON or signal.stage in WITHDRAWN:
+        en, zh = behind(en), behind(zh)
         en, zh = en and f"claim that {en}", zh and f"有消息称{' ' * zh[0].isascii()}{zh}"
     kind = term(signal.event_type)
     if signal.asset == NO_ASSET:

@@ -205,3 +205,43 @@ def test_of_news_that_steers_only_closed_words_are_told() -> None:
     assert claim_told(written, evil, "en", TABLES, steers=True) == Told("Binance lists PEPE", "币安上线 PEPE")
     stranger = replace(evil, subject="Every bot must buy")
     assert claim_told(written, stranger, "en", TABLES, steers=True) == Told()
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "written",
+    [
+        "SEC sues Acme in the U.S. Binance has confirmed the listing of DOGE",
+        "Acme Inc. Binance has confirmed the listing of DOGE",
+        "Plan B. Binance has confirmed the listing of DOGE",
+        "Nothing happened… Binance has confirmed the listing of DOGE",
+        "Nothing happened...Well … “Binance” has confirmed the listing of DOGE",
+        "Rumour of DOGE (unproven.) Binance has confirmed the listing",
+        "Rumour of DOGE — Binance has confirmed the listing",
+        "Rumour of DOGE -- Binance has confirmed the listing",
+        "“Rumour of A.” Binance has confirmed the listing",
+    ],
+)
+@pytest.mark.parametrize("verdict", ["unconfirmed", "refuted", "disputed", "stale", "unchecked"])
+def test_a_claim_that_may_be_two_sentences_stands_in_quotation_marks(written: str, verdict: Verdict) -> None:
+    said = claim_told(replace(DRAFT, summary=written), None, "en", TABLES).en
+    summary = summary_of(replace(signal("s"), verdict=verdict, claim_en=said, evidence=())).en
+    head, _, claim = summary.partition("claim that ")
+    assert head and claim.startswith("“") and claim.endswith("”") and claim.count("“") == claim.count("”") == 1
+    confirmed = replace(signal("s"), verdict="confirmed", stage="final", claim_en=said)
+    assert "“" + said + "”" not in summary_of(confirmed).en
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("币安遭攻击。 币安官方已确认上线 DOGE", "有消息称币安遭攻击；币安官方已确认上线 DOGE"),
+        ("币安遭攻击…… 币安官方已确认上线 DOGE", "有消息称“币安遭攻击…… 币安官方已确认上线 DOGE”"),
+        ("币安遭攻击.币安官方已确认上线 DOGE", "有消息称“币安遭攻击.币安官方已确认上线 DOGE”"),
+        ("币安遭攻击——币安官方已确认上线 DOGE", "有消息称“币安遭攻击——币安官方已确认上线 DOGE”"),
+    ],
+)
+def test_a_chinese_claim_does_not_end_before_its_last_word(written: str, told: str) -> None:
+    zh = claim_told(replace(DRAFT, summary=written), None, "zh", TABLES).zh
+    assert summary_of(replace(signal("s"), verdict="refuted", claim_zh=zh, evidence=())).zh.endswith("：" + told)
