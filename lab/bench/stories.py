@@ -87,7 +87,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 class ReadJournal:
     """The journal of :class:`StoryIndex`, which the caller has read to its end."""
 
-    moved = asyncio.Condition()
+    def __init__(self) -> None:
+        self.moved = asyncio.Condition()
 
     def subscribe(self, on_record: Any) -> None: ...
 

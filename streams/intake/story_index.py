@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from agents.evidence.compiled import compiled
 from agents.evidence.story import adds_nothing, compared, hooks_of, looked_up, tells
+from agents.evidence.verdict import better_founded
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
@@ -38,6 +39,7 @@ from schemas.events import (
     CaseTriaged,
     EventReceived,
     RetractionFound,
+    Rival,
     SignalSynthesized,
     StoryChecked,
     StoryCorroborated,
@@ -72,15 +74,17 @@ _TELLS = {WIRE_NAMES[t].encode()
 class _Report(Claim):
     """A report whose story is looked for. ``joined``: the case whose signal it ended in, empty for one with its own analysis.
 
-    ``signal``: the verdict of its own signal, None while it has none.
+    ``signal``: the verdict of its own signal, None while it has none. ``rivals``: later case, how that is judged, and the
+    earlier case whose signal it speaks against; at both of them.
     """
 
-    __slots__ = ("as_of", "joined", "signal", "story", "telling")
+    __slots__ = ("as_of", "joined", "rivals", "signal", "story", "telling")
 
     def __init__(self, telling: Telling, story: Story, as_of: datetime, place: tuple[int, int]) -> None:
         super().__init__(telling.case_id, place)
         self.telling, self.story, self.as_of, self.joined = telling, story, as_of, ""
         self.signal: Verdict | None = None
+        self.rivals: list[tuple[str, Rival, str]] = []
 
 
 class StoryIndex(Free, Port):
@@ -218,8 +222,8 @@ class StoryIndex(Free, Port):
                 telling, as_of = self._opened[case]
                 telling = replace(telling, draft=draft, claim=claim, story=story)
                 self._add(_Report(telling, story, as_of, place))
-            case RetractionFound(of_case=denied):  # whoever claims it anew claims something else
-                self._drop(denied)
+            case RetractionFound(of_case=of, rival=rival):
+                self._oppose(case, rival, of)
             case StoryCorroborated(of_case=first, verdict=verdict):
                 self._join(case, first)
                 if first in self._reports and verdict == "confirmed":
@@ -231,6 +235,7 @@ class StoryIndex(Free, Port):
                 self._settle(of)
                 if of in self._reports:
                     self._reports[of].signal = signal.verdict
+                    self._weigh(of)
             case StoryChecked() | CaseDegraded():
                 self._settle(case)
             case CaseDropped() | CaseFailed():  # no signal tells the story
@@ -272,6 +277,23 @@ class StoryIndex(Free, Port):
     def _settle(self, case: str) -> None:
         if (report := self._reports.get(case)) is not None:
             report.settle(first=True)
+
+    def _oppose(self, later: str, rival: Rival | None, earlier: str) -> None:
+        if rival is None:  # whoever claims it anew claims something else
+            self._drop(earlier)
+        elif later in self._reports and earlier in self._reports:
+            for case in (later, earlier):
+                self._reports[case].rivals.append((later, rival, earlier))
+            self._weigh(later)
+
+    def _weigh(self, case: str) -> None:
+        """Forget whom a better founded signal of the same event supersedes. Until both have a signal nobody is."""
+        for later, rival, earlier in self._reports[case].rivals if case in self._reports else ():
+            one, other = self._reports.get(later), self._reports.get(earlier)
+            if one is None or other is None or one.signal is None or other.signal is None:
+                continue
+            if better_founded(rival.verdict, other.signal, own_page=rival.own_page) == "later":
+                self._drop(earlier)
 
     def _join(self, case: str, first: str) -> None:
         report = self._reports.get(case)

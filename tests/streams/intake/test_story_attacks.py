@@ -59,6 +59,7 @@ class Room:
         )  # fmt: skip
         self._index = StoryIndex(ReadJournal(), lambda: LISTED, partitions=1, window_hours=48.0, signal_within_s=0.01)
         self._reports = 0
+        self.cases: list[str] = []
 
     async def report(
         self,
@@ -80,6 +81,7 @@ class Room:
         begin = replace(begin, news=news, authenticated=authenticated and source in LISTED)
         triaged = given(begin, config=self.config).told(EarlierReply(first_case=None), _triage(text, stated)).event
         case = case_after(begin, triaged, config=self.config)
+        self.cases.append(case.case_id)
         self._take(case.case_id, begin, triaged)
         if triaged.route != "story":
             event = ev.StoryChecked(route="deep")
@@ -90,8 +92,16 @@ class Room:
             event = given(begin, triaged, config=self.config).told(reply).event
         self._take(case.case_id, event)
         if isinstance(event, ev.StoryChecked) and verdict is not None:
-            self._take(case.case_id, ev.SignalSynthesized(signal=signal("s", verdict=verdict), path="deep"))
+            self.judge(case.case_id, verdict)
         return event
+
+    def judge(self, case: str, verdict: str) -> None:
+        plain = replace(signal("s", verdict=verdict), case_id=case)
+        self._take(case, ev.SignalSynthesized(signal=plain, path="deep"))
+
+    def supersede(self, later: str, earlier: str, verdict: Any) -> None:
+        self._take(later, ev.RetractionFound(
+            signal_id="", of_case=earlier, kind="superseded", reason="", rival=ev.Rival(verdict=verdict)))  # fmt: skip
 
     def _take(self, case: str, *events: Any) -> None:
         for event in events:
@@ -191,6 +201,35 @@ async def test_a_first_report_that_nobody_acts_on_closes_nothing(verdict: str) -
     for source in ("coindesk", "stranger", "binance"):
         event = await room.report("Binance lists Zama (ZAMA) today", source, verdict=verdict, **LISTING)
         assert goes_on(event) and event.earlier, source
+
+
+@pytest.mark.parametrize("theirs", ["unconfirmed", "disputed", "likely", None])
+async def test_a_worse_founded_report_that_speaks_first_makes_nobody_forget_the_better_one(theirs: Any) -> None:
+    """A stranger's quick analysis, done before a paper's own had ended, made the story forget the paper's."""
+    room = Room()
+    await room.report("Binance lists Zama (ZAMA)", "coindesk", **LISTING)
+    await room.report("Binance lists Zama (ZAMA) today", "stranger", **LISTING)
+    paper, stranger = room.cases
+    room.supersede(stranger, paper, theirs or "confirmed")
+    if theirs is not None:  # else it failed, and supersedes nothing
+        room.judge(stranger, theirs)
+    room.judge(paper, "confirmed")
+    event = await room.report("Binance lists Zama (ZAMA), today", "other", **LISTING)
+    assert isinstance(event, ev.CaseDropped) and event.duplicate_of == paper
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_better_founded_rival_still_takes_the_place_of_the_earlier_report(late: bool) -> None:
+    room = Room()
+    await room.report("Binance lists Zama (ZAMA)", "stranger", verdict=None if late else "likely", **LISTING)
+    await room.report("Binance lists Zama (ZAMA) and BTC pairs", "binance", **LISTING)
+    stranger, own = room.cases
+    room.supersede(own, stranger, "confirmed")
+    room.judge(own, "confirmed")
+    if late:
+        room.judge(stranger, "likely")
+    event = await room.report("Binance lists Zama (ZAMA), today", "other", **LISTING)
+    assert isinstance(event, ev.CaseDropped) and event.duplicate_of == own
 
 
 async def test_a_report_that_adds_nothing_joins_a_likely_signal() -> None:
