@@ -42,9 +42,29 @@ def retries_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None
     return text
 
 
+MOST_ATTEMPTS = 20
+"""Attempts at one news item at most, the first one included."""
+
+
 def case_id_of(news: News, retries: str | None) -> str:
-    """Return the id of the case that a record opens."""
-    return news.case_id if retries is None else uuid5("attempt", retries)
+    """Return the id of the case that a record opens.
+
+    Raises:
+        ContractError: ``retries`` is no attempt at this item, or its last one (reason ``bad_value``). Else one record,
+            sent again with any ids, would open a case with each.
+    """
+    attempt = news.case_id
+    if retries is None:
+        return attempt
+    for _ in range(MOST_ATTEMPTS - 1):
+        before, attempt = attempt, uuid5("attempt", attempt)
+        if before == retries:
+            return attempt
+    raise ContractError(
+        f"the header {RETRIES_HEADER} names no case of this item that may be tried again (there are {MOST_ATTEMPTS} attempts "
+        "at most): send the item without the header, or the failed case's letter by `newsproof dlq requeue`",
+        reason="bad_value",
+    )
 
 
 MOST_LOOKS = 4
@@ -65,4 +85,4 @@ def with_looks(case_id: str, partitions: int) -> frozenset[str]:
     return frozenset({case_id, *(look_id(case_id, number, partitions) for number in range(1, MOST_LOOKS + 1))})
 
 
-__all__ = ["MOST_LOOKS", "RETRIES_HEADER", "case_id_of", "look_id", "retries_of", "with_looks"]
+__all__ = ["MOST_ATTEMPTS", "MOST_LOOKS", "RETRIES_HEADER", "case_id_of", "look_id", "retries_of", "with_looks"]

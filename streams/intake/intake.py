@@ -173,7 +173,7 @@ class Intake:
             self._advance(p)  # called here, because awaiting a finished future does not give its callback a turn
         try:
             news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
-            authenticated = self._authenticate(news)
+            authenticated, case = self._authenticate(news), case_id_of(news, retries)
         except ContractError as exc:
             self.poison += 1
             self._finish_with(p, record, self._write_dead_letter(record, exc))
@@ -183,7 +183,6 @@ class Intake:
             self.forwarded += 1
             self._finish_with(p, record, self._append_news(record, news, right))
             return
-        case = case_id_of(news, retries)
         if case in p.opened:
             self.repeated += 1
             self._finish_with(p, record, None)

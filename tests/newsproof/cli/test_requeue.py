@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from agents.graphs import verification
 from infra.kafka.topics import KafkaAddress
 from newsproof.app import exits
-from schemas.attempts import RETRIES_HEADER, case_id_of, retries_of
+from schemas.attempts import MOST_ATTEMPTS, RETRIES_HEADER, case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import CaseFailed, EventReceived, SignalSynthesized
 from schemas.news import News
@@ -188,3 +190,16 @@ def test_a_header_that_names_no_case_is_refused(said: bytes) -> None:
     with pytest.raises(ContractError, match=RETRIES_HEADER):
         retries_of([(RETRIES_HEADER, said)])
     assert retries_of([("other", b"x")]) is None and retries_of(None) is None
+
+
+@pytest.mark.security
+def test_an_attempt_is_one_at_the_item_itself_and_there_are_only_so_many() -> None:
+    item, other = (News(source="s", text=t, published_at=datetime(2026, 1, 1, tzinfo=UTC)) for t in ("t", "u"))
+    attempts = [item.case_id]
+    for _ in range(MOST_ATTEMPTS - 1):
+        attempts.append(case_id_of(item, attempts[-1]))
+    assert len(set(attempts)) == MOST_ATTEMPTS
+    for foreign in (str(uuid4()), other.case_id, attempts[-1]):
+        with pytest.raises(ContractError, match="send the item without the header") as refused:
+            case_id_of(item, foreign)
+        assert refused.value.reason == "bad_value"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from infra.settings import Settings
 from lab.bench.graph import plain_registry
 from newsproof.app.dead_letters import UnmarkedNews
 from newsproof.app.source_list import listed_sources
+from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ContractError
 from schemas.events import EventReceived
 from schemas.news import News, is_marked, mark_of
@@ -67,6 +69,23 @@ async def test_news_in_the_name_of_a_listed_source_is_refused_and_keeps_the_genu
     assert {one.id: one.unmarked for one in rows if one.unmarked} == {"solana-status": 5}
     opened = {(e.news.source, e.authenticated) for e in await openings(world)}
     assert opened == {("me", False), ("solana-status", True)} and report.lost == 0
+
+
+@pytest.mark.security
+async def test_a_marked_record_sent_again_as_an_attempt_at_any_other_case_opens_nothing(
+    world: World, tmp_path: Path
+) -> None:
+    async with world.working(plain_registry(asks=False), authenticate=by_key(tmp_path).authenticate) as worker:
+        await world.publish(GENUINE)
+        await world.until_closed(1)
+        (record,) = await world.records(world.topics.news)
+        for _ in range(3):
+            headers = [(RETRIES_HEADER, str(uuid4()).encode())]
+            await world.producer.send_and_wait(world.topics.news, record.value, key=record.key, headers=headers)
+        await world.until(lambda: worker.intake.poison == 3)
+    letters = [dict(one.headers) for one in await world.records(world.topics.dead_letters)]
+    assert [one["dl_reason"] for one in letters] == [b"bad_value"] * 3 and len(await openings(world)) == 1
+    assert (await audit(KafkaLog(world.address), world.topics)).lost == 0
 
 
 @pytest.mark.security
