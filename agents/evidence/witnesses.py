@@ -368,13 +368,8 @@ def _tells_asset(claim: Claim, text: str, tables: Compiled) -> bool:
     written, asset = fold_han(text), claim.asset.upper()
     if re.search(rf"(?<![A-Za-z0-9]){re.escape(asset)}(?:USDT?|USDC|KRW|BTC)?(?![A-Za-z0-9])", written):
         return True
-    if (
-        len(claim.asset_name) > 2
-        and claim.asset_name.upper() != asset
-        and fold_han(claim.asset_name).lower() in written.lower()
-    ):
-        return True
-    return any(a.ticker == asset for a in tables.directory.assets_in(written))
+    names = {n for n in (claim.asset_name, *tables.asset_names.get(asset, ())) if len(n) > 2 or not n.isascii()}
+    return names_any(folded(written), {folded(n) for n in names if n.upper() != asset})
 
 
 def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:

@@ -71,6 +71,7 @@ def test_the_given_cases_are_right_and_plain_counting_is_not() -> None:
         ("judgement_public", 264, 63, 47),
         ("judgement_held_out", 102, 20, 23),
         ("judgement_second_held_out", 71, 13, 8),
+        ("judgement_third_held_out", 128, 28, 22),
     ],
 )
 def test_by_words_alone_nothing_is_raised_or_refuted_and_no_more_true_claims_fall_than_were_measured(
@@ -92,6 +93,7 @@ def test_by_words_alone_nothing_is_raised_or_refuted_and_no_more_true_claims_fal
         ("judgement_public", 264, 263, 0),
         ("judgement_held_out", 102, 101, 0),
         ("judgement_second_held_out", 71, 69, 0),
+        ("judgement_third_held_out", 128, 128, 0),
     ],
 )
 def test_with_the_stances_of_a_careful_reader_no_false_claim_is_raised_and_few_true_ones_fall(
