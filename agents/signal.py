@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from agents.core.case import Case, Replies, denied_kinds
 from agents.evidence.claim_words import claim_told
 from agents.evidence.compiled import compiled
@@ -21,6 +23,7 @@ from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import (
+    ACTED_ON,
     SECOND_LOOK,
     SIGNAL_SCHEMA_VERSION,
     Adjustment,
@@ -70,6 +73,7 @@ def judged_signal(
     ``draft`` is the starting point of the rules, in whose words a confirmed claim is told; any other stays as triage stated
     it. ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
     """
+    draft, beside_order = _without_second_order(case, draft)
     # What was found out about a dropped page says nothing of the news.
     of_evidence = judged.findings.risk_flags if judged.findings else ()
     flags = (
@@ -85,6 +89,7 @@ def judged_signal(
     text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why, dated_later=later)
     if judged.why == "budget" and (denial := _denial(case, replies)):
         text = f"{text}: {denial}"
+    text += beside_order
     return _signal(
         case,
         draft,
@@ -100,6 +105,22 @@ def judged_signal(
             worded=_claim_told(case, draft, end) if judged.judgement.verdict == "confirmed" else Told(),
         ),
     )
+
+
+def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
+    """Return the draft, and words for the notes, where an earlier signal of the same event already gives the order.
+
+    A case that a critic has read supersedes that signal or joins it; the other paths only leave the order to it.
+    """
+    earlier = case.story.earlier if case.story is not None and case.critique is None else ()
+    acting = next((e.case_id for e in earlier if e.same_slots and e.verdict in ACTED_ON), None)
+    if acting is None or draft.action == "observe":
+        return draft, ""
+    zh, en = (
+        f"; 同一事件的较早信号已给出操作(案例 {acting})",
+        f"; an earlier signal of the event has the order (case {acting})",
+    )
+    return replace(draft, action="observe"), zh if case.language == "zh" else en
 
 
 def _rests_on_titles(heard: Sequence[Heard]) -> bool:

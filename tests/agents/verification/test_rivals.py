@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agents.evidence.verdict import better_founded
 from agents.specification import given, opened
 from schemas.config import Snapshot
-from schemas.effects import FindStory, ModelReply, StoryReply, Telling
+from schemas.effects import FindStory, FunctionCall, ModelReply, StoryReply, Telling
 from schemas.events import (
     CaseDropped,
     ContextGathered,
@@ -177,3 +177,24 @@ def test_of_two_signals_of_one_event_the_better_founded_stays_and_a_doubt_is_not
     later: Any, earlier: Any, own_page: bool, stays: str
 ) -> None:
     assert better_founded(later, earlier, own_page=own_page) == stays
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    ("earlier", "action"),
+    [
+        (replace(EARLIER, verdict="likely"), "observe"),
+        (replace(EARLIER, verdict="likely", same_slots=False), "sell"),
+        (EARLIER, "sell"),
+    ],
+)
+def test_the_single_pass_gives_no_second_order_on_an_event_that_has_one(
+    deep: Snapshot, triaged: Any, found: Any, judged: Any, earlier: EarlierReport, action: str
+) -> None:
+    told = replace(triaged("story"), then="single_pass")
+    path = (opened(NEWS), told, StoryChecked(route="single_pass", earlier=(earlier,)))
+    search = ModelReply(function_calls=(FunctionCall(name="search_news", args={"query": "Poly"}),))
+    pages = found("onchainpost.example", "defidigest.example")
+    signal = given(*path, config=deep).told(search, pages, judged()).event.signal
+    assert (signal.verdict, signal.action) == ("likely", action)
+    assert ("an earlier signal of the event has the order (case first)" in signal.notes) == (action == "observe")
