@@ -109,6 +109,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     asyncio.run(server.stop())
 
 
+@pytest.mark.timeout(420)  # twenty-five commands, one after the other
 async def test_no_canary_is_found_in_any_topic_log_table_page_or_output(
     broker: Secured, engine: str, topics: Topics, tmp_path: Path
 ) -> None:
