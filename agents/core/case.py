@@ -25,8 +25,10 @@ SINGLE_PASS = "single_pass"
 ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
 """Event types that listed sources bring onto the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
 
-LOOKED_AT_AGAIN = frozenset({"listing", "hack", "regulation", "partnership", *ALWAYS_DEEP})
-"""Event types that move a price at once, so that an unconfirmed case is looked at again when pages are indexed."""
+WEIGHTY = frozenset({"listing", "regulation", *ALWAYS_DEEP})
+"""Event types that move a price at once: a wrong verdict on them costs more than a second request."""
+LOOKED_AT_AGAIN = WEIGHTY | {"partnership"}
+"""Event types of which an unconfirmed case is looked at again when pages are indexed."""
 
 
 class Case(Inquiry, frozen=True, kw_only=True):

@@ -92,85 +92,15 @@ _UNITS = tuple(
 )
 """Units that are written in more than one way. Two figures of one unit can be compared."""
 _NOUN = re.compile(r"\s?(?:枚|个)?\s?([a-z][a-z0-9]{1,14})\b")
-_NO_UNIT = frozenset(
-    [
-        "in",
-        "of",
-        "from",
-        "to",
-        "on",
-        "at",
-        "and",
-        "by",
-        "for",
-        "was",
-        "were",
-        "worth",
-        "after",
-        "has",
-        "have",
-        "had",
-        "is",
-        "are",
-        "with",
-        "that",
-        "as",
-        "this",
-        "over",
-        "more",
-        "less",
-        "lost",
-        "stolen",
-        "drained",
-        "or",
-        "since",
-        "the",
-        "its",
-        "but",
-        "during",
-        "into",
-        "through",
-        "out",
-        "per",
-        "while",
-        "which",
-        "who",
-        "will",
-        "would",
-        "a",
-        "an",
-        "it",
-        "off",
-        "not",
-        "than",
-        "so",
-        "moved",
-        "gone",
-        "missing",
-        "left",
-        "taken",
-        "raised",
-        "when",
-        "within",
-        "between",
-        "us",
-    ]
-)
+_NO_UNIT = frozenset([
+    "in", "of", "from", "to", "on", "at", "and", "by", "for", "was", "were", "worth", "after", "has", "have", "had",
+    "is", "are", "with", "that", "as", "this", "over", "more", "less", "lost", "stolen", "drained", "or", "since",
+    "the", "its", "but", "during", "into", "through", "out", "per", "while", "which", "who", "will", "would", "a",
+    "an", "it", "off", "not", "than", "so", "moved", "gone", "missing", "left", "taken", "raised", "when", "within",
+    "between", "us"
+])  # fmt: skip
 """Words that follow a number and are not its unit."""
-_HAN_DIGITS = {
-    "〇": 0,
-    "零": 0,
-    "一": 1,
-    "二": 2,
-    "两": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-}
+_HAN_DIGITS = {digit: n for n, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_NUMERAL = re.compile(
     r"(?<![一二两三四五六七八九十百千第\d.])[一二两三四五六七八九][一二两三四五六七八九十百千零〇]*(?=[万亿])"
 )

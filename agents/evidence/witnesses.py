@@ -330,9 +330,9 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     retells = outlet is not None and outlet in {registrable_domain(host_of(a)) for a in addresses_of(claim)}
     if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
-    lacks = (not official and retells) or not _names_asset(claim, heard, tables)
+    unfit = (not official and retells) or not _names_asset(claim, heard, tables)
     return Witness(
-        stance="hedges" if heard.stance == "supports" and lacks else heard.stance,
+        stance="hedges" if heard.stance == "supports" and unfit else heard.stance,
         source=source,
         official=official,
         speaker=speaker,
@@ -361,10 +361,10 @@ def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
     }
     reference = heard.reference
     page = f"{reference.title} | {reference.passage or reference.snippet}"
-    return asset in own or not _tells_asset(claim, claim.text, tables) or _tells_asset(claim, page, tables)
+    return asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
 
 
-def _tells_asset(claim: Claim, text: str, tables: Compiled) -> bool:
+def _mentions_asset(claim: Claim, text: str, tables: Compiled) -> bool:
     written, asset = fold_han(text), claim.asset.upper()
     if re.search(rf"(?<![A-Za-z0-9]){re.escape(asset)}(?:USDT?|USDC|KRW|BTC)?(?![A-Za-z0-9])", written):
         return True

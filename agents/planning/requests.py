@@ -5,6 +5,7 @@ SEARCH_REQUESTS_PER_MESSAGE=1:  best request ─► answered ─► doubtful? �
 
 from __future__ import annotations
 
+from agents.core.case import WEIGHTY
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
 from agents.planning.providers import AT_HOME, forms_of, is_counted, requests_sent, searches_of
@@ -13,9 +14,6 @@ from agents.planning.tool_answers import in_time
 from schemas.effects import Failure, Search, SearchReply
 from schemas.events import SubTask
 from schemas.evidence import Findings, SearchResult
-
-WEIGHTY = frozenset({"hack", "depeg", "liquidation", "regulation", "listing"})
-"""Event types that move prices at once: a wrong verdict on them costs more than a second request."""
 
 
 def searches_due(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search, ...]:
