@@ -119,7 +119,8 @@ def _memory_steps(level: float, judgement: Judgement, memory: tuple[MemoryEntry,
         return
     best = max(near, key=lambda m: (m.similarity, m.decided_at, m.case_id))
     amount = round(min(MEMORY_PULL, max(-MEMORY_PULL, best.confidence - level)), DIGITS)
-    if amount == 0.0 or (amount > 0.0 and judgement.verdict != "confirmed"):
+    # What the verdict does not raise, a past case does not either: all but what somebody read and confirmed.
+    if amount == 0.0 or (amount > 0.0 and (judgement.verdict != "confirmed" or judgement.high <= 0.0)):
         return
     reason = f"a past case like this one (similarity {best.similarity:.2f}) ended at {best.confidence:.2f}"
     yield Adjustment(rule="memory", amount=amount, reason=reason)

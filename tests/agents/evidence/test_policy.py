@@ -294,3 +294,9 @@ def test_notes_of_what_was_not_checked_say_why_and_count_no_sources() -> None:
     zh, en = (notes(language, 0.5, end, unchecked(), (), "search_failed:timeout") for language in ("zh", "en"))
     assert zh == "初判 0.50 → 最终 0.50, 依据: 未核查: search_failed:timeout"
     assert en == "Preliminary 0.50 → final 0.50, because: not checked: search_failed:timeout"
+
+
+def test_memory_raises_nothing_that_words_alone_confirm() -> None:
+    by_words = judgement("confirmed", (0.0, 0.0))
+    assert steps(conclude(draft(0.5), by_words, memory=(remembered(0.99, 1.0),))) == [("confirmed", 0.0)]
+    assert conclude(draft(0.5), by_words, memory=(remembered(0.99, 0.0),)).confidence == 0.4
