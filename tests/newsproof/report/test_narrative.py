@@ -132,7 +132,7 @@ def reference(number: int, **fields: Any) -> SearchReference:
             "hedges",
             "not as far advanced; another venue or chain",
         ),
-        ({"stance": "hedges"}, "denies", "denies", "read as “hedges”"),
+        ({"stance": "hedges"}, "denies", "hedges", ""),
         ({"stance": "earlier"}, "supports", "earlier", ""),
         ({"stance": "unrelated", "quote": None}, "denies", "unrelated", ""),
         (None, "supports", "unrelated", "not shown to the critic"),

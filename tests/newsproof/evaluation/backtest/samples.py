@@ -65,12 +65,12 @@ class CountingModel(Free):
         return ModelReply(
             data={
                 "adjustment": 0.0,
-                "summary": "Said anew.",
+                "summary": "The claim.",
                 "action": "observe",
                 "direction": "neutral",
                 "strength": "low",
                 "timeframe": "short",
-                "reason": "strict",
+                "reason": "Said anew.",
             }
         )
 

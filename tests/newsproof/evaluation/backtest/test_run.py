@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -59,7 +60,8 @@ async def test_a_change_at_synthesize_asks_that_prompt_again_and_nothing_else(ev
         assert row.executed == calls[case_id]
         assert row.cost_usd == COST * calls[case_id]
         assert (row.latency_ms is None) == (calls[case_id] == 0)
-        assert ("Said anew." in row.signal) == (calls[case_id] > 0)
+        said_anew = json.loads(row.signal)["notes"].endswith("Said anew.")
+        assert said_anew == (calls[case_id] > 0)
 
 
 async def test_what_is_taken_as_recorded_is_what_the_steps_would_say() -> None:
