@@ -1,0 +1,179 @@
+"""The fold store: what a worker has folded of the log, kept on its disk, so that a start reads only what is new.
+
+It is a cache, and no promise rests on it: in any doubt its rows are thrown away, and the log is read from its start. Rows
+and read positions are written in one transaction of SQLite, so a crash at any moment leaves rows and positions that fit
+each other. One process opens a file at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+from aiokafka import TopicPartition
+
+from schemas.errors import ConfigError
+from streams.journal.log import Log
+
+log = structlog.get_logger(__name__)
+
+FILE = "folds.sqlite"
+_PRAGMAS = """
+PRAGMA locking_mode = EXCLUSIVE;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA cache_size = -16384;
+PRAGMA temp_store = MEMORY;
+"""
+_OWN = """
+CREATE TABLE IF NOT EXISTS folds (name TEXT PRIMARY KEY, version INTEGER NOT NULL, tables TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS positions (
+    fold TEXT, topic TEXT, partition INTEGER, position INTEGER NOT NULL, last_offset INTEGER NOT NULL, mark BLOB NOT NULL,
+    PRIMARY KEY (fold, topic, partition)
+) WITHOUT ROWID;
+"""
+_TABLE = re.compile(r"CREATE TABLE (\w+)")
+
+
+class FoldStore:
+    """One SQLite file, in which each fold has tables of its own."""
+
+    def __init__(self, directory: Path | None) -> None:
+        """``directory``: that of the worker slot; None keeps everything in memory.
+
+        Raises:
+            ConfigError: another process has the file open, or it cannot be written.
+        """
+        self._path = None if directory is None else directory / FILE
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.rows = self._opened()
+        except sqlite3.OperationalError as exc:
+            raise ConfigError(
+                f"{self._path} cannot be opened ({exc}): end the other process of this worker slot, or give this one a slot "
+                "(WORKER_SLOT) or a data directory of its own, which it may write"
+            ) from exc
+        except sqlite3.DatabaseError as exc:
+            log.warning("the fold store is damaged: it is thrown away and read again from the log", why=str(exc))
+            self._delete()
+            self.rows = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        rows = sqlite3.connect(":memory:" if self._path is None else self._path, isolation_level=None, timeout=1.0)
+        try:
+            rows.executescript(_PRAGMAS)
+            rows.executescript(_OWN)
+        except sqlite3.DatabaseError:
+            rows.close()
+            raise
+        return rows
+
+    def _delete(self) -> None:
+        assert self._path is not None
+        for end in ("", "-wal", "-shm", "-journal"):
+            self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+
+    def fold(self, name: str, *, version: int, tables: str) -> StoredFold:
+        """Return the rows of one fold.
+
+        ``tables``: its ``CREATE TABLE`` and ``CREATE INDEX`` statements. Rows that another ``version`` of the fold's rule, or
+        other statements, led to are thrown away.
+        """
+        found = self.rows.execute("SELECT version, tables FROM folds WHERE name = ?", (name,)).fetchone()
+        fold = StoredFold(self, name, version, tables)
+        if found != (version, tables):
+            if found is not None:
+                log.info("what was folded by another rule is thrown away", fold=name)
+            fold.replace(tables if found is None else found[1])
+        return fold
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Write rows and positions as one transaction: all of it stays, or nothing. Await nothing inside."""
+        self.rows.execute("BEGIN")
+        try:
+            yield self.rows
+        except BaseException:
+            self.rows.execute("ROLLBACK")
+            raise
+        self.rows.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file."""
+        self.rows.close()
+
+
+class StoredFold:
+    """The rows of one fold, and how far each partition was read for them."""
+
+    def __init__(self, store: FoldStore, name: str, version: int, tables: str) -> None:
+        self.store, self.rows = store, store.rows
+        self._name, self._version, self._tables = name, version, tables
+
+    async def begin(
+        self, of: Log, topic: str, spans: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, int]:
+        """Return the position up to which each partition is folded; empty, with no rows left, where that is in doubt.
+
+        ``spans``: the topic's present first and end offsets. The log must still hold the last record that was folded of each
+        partition: a log that was deleted and begun anew has another one there.
+        """
+        found = {TopicPartition(topic, p): (position, last, mark) for p, position, last, mark in self._places(topic)}
+        why = ""
+        for tp, (position, last, _) in found.items():
+            first, end = spans.get(tp, (0, 0))
+            if not first <= last < end or position > end:
+                why = f"{tp.topic}-{tp.partition} holds offsets {first} to {end}, and was read to {position}"
+        if found and not why:
+            why = await self._changed(of, found)
+        if why:
+            log.warning(
+                "what was folded does not fit the log: it is thrown away and read again", fold=self._name, why=why
+            )
+            self.clear()
+            return {}
+        return {tp: position for tp, (position, _, _) in found.items()}
+
+    async def _changed(self, of: Log, found: Mapping[TopicPartition, tuple[int, int, bytes]]) -> str:
+        unseen = dict(found)
+        async for tp, records in of.replay({tp: (last, last + 1) for tp, (_, last, _) in found.items()}):
+            if mark_of(records[0]) == found[tp][2]:
+                unseen.pop(tp, None)
+        return f"another record where the last one was: {sorted(tp.partition for tp in unseen)}" if unseen else ""
+
+    def reach(self, tp: TopicPartition, position: int, last: Any) -> None:
+        """Record that a partition is folded up to ``position``, where ``last`` is its last record; inside ``writing``."""
+        place = (self._name, tp.topic, tp.partition, position, last.offset, mark_of(last))
+        self.rows.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?, ?)", place)
+
+    def clear(self) -> None:
+        """Throw the rows and positions away."""
+        self.replace(self._tables)
+
+    def replace(self, former: str) -> None:
+        """Make the tables anew, empty, in place of those of the ``former`` statements."""
+        with self.store.writing():
+            for table in _TABLE.findall(former):
+                self.rows.execute(f"DROP TABLE IF EXISTS {table}")
+            self.rows.execute("DELETE FROM positions WHERE fold = ?", (self._name,))
+            for statement in filter(str.strip, self._tables.split(";")):
+                self.rows.execute(statement)
+            entry = (self._name, self._version, self._tables)
+            self.rows.execute("INSERT OR REPLACE INTO folds VALUES (?, ?, ?)", entry)
+
+    def _places(self, topic: str) -> list[tuple[int, int, int, bytes]]:
+        asked = "SELECT partition, position, last_offset, mark FROM positions WHERE fold = ? AND topic = ?"
+        return self.rows.execute(asked, (self._name, topic)).fetchall()
+
+
+def mark_of(record: Any) -> bytes:
+    """Return what tells a record from any other at its offset."""
+    parts = (record.timestamp, record.key, record.value, sorted(record.headers))
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
