@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import orjson
 
-from infra.listeners.items import Item, changed
-from infra.listeners.source import Source
+from infra.listeners.sketches import changed
 from schemas.ids import text_hash
 from schemas.news import News
+
+if TYPE_CHECKING:
+    from infra.listeners.items import Item
+    from infra.listeners.source import Source
 
 EDITED_FROM = 0.15
 """Share of a text's shingles beyond which its change is an edit."""

@@ -16,19 +16,21 @@ from typing import Literal
 
 import msgspec
 import structlog
+from aiokafka.errors import ProducerFenced
 
 from infra.kafka.topics import KafkaAddress
 from infra.listeners.failures import DO, NotReadError, Reason
-from infra.listeners.fetching import Fetcher, Looked, Validators
+from infra.listeners.fetching import Fetcher, Looked
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
 from infra.listeners.source import Source
+from infra.listeners.validators import Validators
 from schemas.errors import ConfigError, ContractError
 from schemas.news import marked
 from schemas.topics import Topics
 from streams.effects.meter import Latencies
 from streams.journal.retry import is_away, retry_while_unavailable
-from streams.lease import Lease, first_of
+from streams.lease import SESSION_S, Lease, first_of
 from streams.listening.deciding import (
     PUBLISHED,
     Look,
@@ -105,7 +107,8 @@ class Listener:
         """``key`` marks the news. ``sources`` returns the sources that are on; it is called again every ``CHANGED_EVERY_S``. ``fetcher`` stays the caller's."""
         self._address, self._topics, self._sources, self._options = address, topics, sources, options
         self._fetcher, self._key = fetcher, key
-        self._lease, self._stopped = Lease(), asyncio.Event()
+        self._lease = Lease(address, topics.group("listener-lease"), topics.listener_lease)
+        self._stopped = asyncio.Event()
         self._log = ItemLog(address, topics, key)
         self._turn = asyncio.Lock()
         self._markets: dict[str, Markets] = {}
@@ -121,7 +124,7 @@ class Listener:
             return "active"
         if not self._lease.known:
             return "joining"
-        return "reading its memory" if self._lease.held.is_set() else "standing by"
+        return "reading its memory" if self._lease.held else "standing by"
 
     @property
     def parsed(self) -> int:
@@ -168,13 +171,16 @@ class Listener:
     async def _lead(self, work: Callable[[], object]) -> None:
         async def session() -> None:
             try:
-                await retry_while_unavailable(work, "listening", unavailable=is_away)  # type: ignore[arg-type]
+                await retry_while_unavailable(work, "listening", unavailable=_mended_by_starting_over)  # type: ignore[arg-type]
+            except ProducerFenced:
+                # A successor listens, so the lease will be lost shortly. If it is not, this listener stands by again.
+                log.warning("fenced by another listener: standing by")
+                await asyncio.sleep(SESSION_S)
             finally:
                 self.active = False
                 await self._log.stop()
 
-        group, topic = self._topics.group("listener-lease"), self._topics.listener_lease
-        await self._lease.lead(self._address, group, topic, session, self._stopped)
+        await self._lease.lead(session, self._stopped)
 
     async def _started(self, sources: list[Source]) -> None:
         await self._log.stop()
@@ -452,3 +458,7 @@ class Listener:
 
     def _of(self, source: Source) -> Health:
         return self.health.setdefault(source.id, Health())
+
+
+def _mended_by_starting_over(exc: Exception) -> bool:
+    return is_away(exc) and not isinstance(exc, ProducerFenced)

@@ -2,8 +2,9 @@
 
 News goes first, then the items that it came from, then the cursor of the source: whoever begins where another one was killed
 may find news that no item tells of, and never the reverse. So it reads its own records on ``news`` from ``news_through`` on
-before it looks at any source. What this promises: one case for an id and a text; one for an item, but for what a listener that
-was frozen appends after its successor has read that far.
+before it looks at any source. Each record begins with the fence, so a listener that was frozen writes nothing after its
+successor has started, but for what it had passed the fence with. What this promises: one case for an id and a text; one for an
+item, but for what is appended in that moment.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import msgspec
 from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
-from infra.listeners.fetching import Validators
-from infra.listeners.items import sketch
+from infra.listeners.sketches import sketch
+from infra.listeners.validators import Validators
 from schemas.errors import ContractError, TransientError
 from schemas.news import News, decode_news, is_marked
 from schemas.topics import Topics
+from streams.lease import Fence
 from streams.listening.deciding import Seen, seen_in
 
 FORGOTTEN_AFTER = timedelta(days=35)
@@ -147,17 +149,19 @@ class ItemLog:
         """``key``: of the listener, whose own records bear its mark."""
         self._address, self._topics, self._key = address, topics, key
         self._producer: Any = None
+        self._fence = Fence(address, topics.transactional_id("listener"), topics.listener_lease)
         self.memory = Memory()
         self.recovered = 0
         """Items that a predecessor had published and not yet written down."""
         self._in_doubt = False
 
     async def start(self, sources: Iterable[str]) -> None:
-        """Read what is remembered, and what a predecessor published of these sources without writing it down.
+        """Fence predecessors; read what is remembered, and what one published of these sources without writing it down.
 
         Raises:
             KafkaError: no broker answers.
         """
+        await self._fence.start()
         self._producer = self._address.producer(linger_ms=0)
         await self._producer.start()
         self.memory = await remembered_in(self._address, self._topics)
@@ -174,6 +178,7 @@ class ItemLog:
         await self._remember(found, ())
 
     async def stop(self) -> None:
+        await self._fence.stop()
         if self._producer is not None:
             await self._producer.stop()
 
@@ -189,13 +194,14 @@ class ItemLog:
         Not to be called twice at a time.
 
         Raises:
-            KafkaError: the broker does not take it.
+            KafkaError: the broker does not take it; ``ProducerFenced``: another listener has started.
             InDoubtError: an earlier call failed or was cancelled.
         """
         if self._in_doubt:
             # What a later call writes of news_through would pass over news that no item tells of.
             raise InDoubtError("an earlier record was broken off: the listener reads its memory again")
         self._in_doubt = True
+        await self._fence.pass_through()
         for meta in await self._sent((self._topics.news, key, value) for key, value in news):
             assert self.memory.through is not None
             self.memory.through[meta.partition] = meta.offset + 1

@@ -8,9 +8,9 @@ import asyncio
 from datetime import datetime, timedelta
 
 import msgspec
-import structlog
 
 from infra.kafka.topics import KafkaAddress
+from infra.late_log import log_of
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, WIRE_NAMES, CaseDropped, RetractionFound
@@ -21,8 +21,6 @@ from streams.journal.log import KafkaLog, Log, starts_since
 from streams.journal.reader import JournalReader
 from streams.journal.retry import is_away
 from streams.reputation.fold import WINDOW, Reputation, ReputationFold
-
-log = structlog.get_logger(__name__)
 
 EVERY = timedelta(days=1)
 _FOLDED = frozenset({OPENING_NAME, WIRE_NAMES[CaseDropped], WIRE_NAMES[RetractionFound]})
@@ -96,7 +94,7 @@ async def keep_written(address: KafkaAddress, topics: Topics) -> None:
         except Exception as exc:
             if is_away(exc):
                 raise
-            log.exception("the reputation of sources was not written, and will be tomorrow")
+            log_of(__name__).exception("the reputation of sources was not written, and will be tomorrow")
 
 
 async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
@@ -111,4 +109,4 @@ async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_o
         await asyncio.gather(*sent)
     finally:
         await producer.stop()
-    log.info("the reputation of sources was written", sources=len(found), gone=len(gone))
+    log_of(__name__).info("the reputation of sources was written", sources=len(found), gone=len(gone))

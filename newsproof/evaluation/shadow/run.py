@@ -99,7 +99,7 @@ class Shadow:
             NewsproofError: no model can be asked; paid calls are kept.
         """
         try:
-            await self._lease.take()
+            await self._lease.take_in_time()
             self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
             return await self._ran()
         finally:

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import web
+from aiokafka.errors import ProducerFenced
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress
@@ -25,7 +26,7 @@ from schemas.topics import Topics
 from streams.listening import listener as listener_module
 from streams.listening import memory as memory_module
 from streams.listening.listener import Health, Listener, Options
-from streams.listening.memory import ItemLog, remembered_in
+from streams.listening.memory import ItemLog, SourceCursor, remembered_in
 from tests.infra.fakes.sources import Newsroom, Told, news_in, recent
 
 KEY = b"of the listener"
@@ -192,6 +193,23 @@ async def test_ended_at_any_write_and_with_texts_rendered_anew_meanwhile_no_item
     times = Counter((one.source, one.external_id, one.text_hash) for one in await world.news())
     cases = Counter(one[:2] for one in times)
     assert len(cases) == 300 and set(cases.values()) == {1}
+
+
+async def test_a_listener_whose_successor_has_started_writes_nothing_more(world: World) -> None:
+    first, second = (ItemLog(world.address, world.topics, KEY) for _ in "ab")
+    cursor = SourceCursor(source="s", looked_at=datetime.now(UTC), state="blocked")
+    try:
+        await first.start(["s"])
+        await first.record([], [], SourceCursor(source="s", looked_at=datetime.now(UTC)))
+        await second.start(["s"])
+        with pytest.raises(ProducerFenced):
+            await first.record([(b"s:1", b"{}")], [], cursor)
+        assert await world.news() == []
+        assert (await remembered_in(world.address, world.topics)).cursors["s"].state == "ok"
+        await second.record([], [], cursor)
+    finally:
+        await first.stop()
+        await second.stop()
 
 
 class Stream(SourceServer):

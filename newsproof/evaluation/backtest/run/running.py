@@ -227,7 +227,7 @@ async def _holding_lease(log: LogAccess, topic: RunTopic, run_id: str) -> AsyncI
     lease = RunLease(log.address, topic.name, run_id, group=group, session_s=SESSION_S)
     try:
         await topic.make(log.settings.topic_replication)
-        await lease.take()
+        await lease.take_in_time()
         yield lease
     finally:
         await lease.leave()

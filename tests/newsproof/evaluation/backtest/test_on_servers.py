@@ -143,7 +143,7 @@ async def test_a_run_that_kafka_assigns_to_nobody_is_not_said_to_be_anothers(
     monkeypatch.setattr("newsproof.evaluation.backtest.run.lease.PATIENCE_S", 0.0)
     lease = RunLease(log.address, f"{log.topics.prefix}runs.unknown", "unknown", group="unknown", session_s=1.0)
     with pytest.raises(TransientError, match=r"did not assign the run unknown .* no other has it: check the broker"):
-        await lease.take()
+        await lease.take_in_time()
 
 
 async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log: LogAccess) -> None:
