@@ -67,7 +67,8 @@ def worker_of(
     group = topics.group("worker" if flow is NEWS else flow.name)
     s = _Shared(
         address, topics, group, options, ending, wake, Appender(address), ConfigStore(address, topics),
-        Partitions(), Tombstones(KafkaLog(address)), faust_app(group, address, options, QuietMonitor),
+        Partitions(), Tombstones(KafkaLog(address), options.fold_directory(topics)),
+        faust_app(group, address, options, QuietMonitor),
     )  # fmt: skip
     breakers = Breakers(options.breakers, wake=wake)
     effects = EffectsHost(ports, spending=budget, breakers=breakers, searches=searches)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -43,6 +44,8 @@ from streams.runtime.worker_slot import WorkerSlot
 log = structlog.get_logger(__name__)
 
 CLOSE_EACH_S = 15.0
+KEEP_S = 60.0
+"""Tombstones are kept on disk this often: after a kill, a start reads the records of this long again."""
 UNPINNED_END_S = 60.0
 """A case whose snapshot has not arrived by then ends: it was read back before a case pinned it, so it is gone."""
 
@@ -124,6 +127,7 @@ class Worker:
             lambda t: None if t.cancelled() else self.ending.fail(t.exception() or AssertionError())
         )
         looking = None if self.gate is None else asyncio.create_task(self._look(self.gate), name="second-looks")
+        keeping = asyncio.create_task(self._keep(), name="keep-tombstones")
         await self.app.start()
         app_end = asyncio.ensure_future(self.app.wait_until_stopped())
         asked = asyncio.ensure_future(self.ending.wait())
@@ -137,6 +141,7 @@ class Worker:
                 ) from self.app.crash_reason
         finally:
             sweeping.cancel()
+            keeping.cancel()
             if looking is not None:
                 looking.cancel()
             asked.cancel()
@@ -183,6 +188,11 @@ class Worker:
                 log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), state=repr(closing)[:300])
         self._slot.close()
 
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(KEEP_S)
+            await self.projector.keep_tombstones()
+
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(1.0)
@@ -202,6 +212,11 @@ class Worker:
             await gate.looks.run()
         except Exception as exc:  # not CancelledError
             self.ending.fail(exc)
+
+    @property
+    def folds(self) -> Path:
+        """The directory in which this worker keeps what it has folded of the log."""
+        return self.options.fold_directory(self.topics)
 
     def breakers(self) -> Sequence[BreakerState]:
         """Snapshots of the breakers of every provider asked so far."""

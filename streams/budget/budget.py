@@ -12,6 +12,7 @@ import asyncio
 import uuid
 from collections.abc import Coroutine, Iterable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -26,11 +27,13 @@ from schemas.effects import CallModel, Effect, Failure
 from schemas.errors import ContractError
 from schemas.record_codec import NewerRecordError
 from schemas.topics import Topics
+from streams.budget.keeping import KeptBudget
 from streams.budget.rule import BudgetState, Decision
 from streams.effects.spending import Budget, Grant
 from streams.ending import Ending
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
 from streams.wake import Wake
 
 log = structlog.get_logger(__name__)
@@ -40,6 +43,8 @@ TRIAGE = "triage"
 REFRESH_DAYS = 21
 """Limits are written again at this age, long before the topic's retention (63 days) removes them."""
 CLOSE_WITHIN_S = 5.0
+KEEP_S = 60.0
+"""The state is kept on disk this often: after a kill, a start reads the records of this long again."""
 _LETTERS_AT_ONCE = 500
 _FOLD_AT_ONCE = 2000
 """Records per turn of the event loop, about 40 ms: others on the loop have heartbeats to send."""
@@ -50,6 +55,7 @@ class BudgetLedger(Budget):
 
     ``limits`` are this worker's settings. They are written at startup if the topic holds others; the latest ones in log
     order apply to all workers. ``wake`` is called when there may be room again. ``ending`` receives fatal errors.
+    ``directory``: that of the worker slot, where the state is kept so that the next start reads only what is new.
     """
 
     def __init__(
@@ -59,6 +65,7 @@ class BudgetLedger(Budget):
         limits: LimitsSet,
         ending: Ending,
         wake: Wake,
+        directory: Path | None = None,
         *,
         incarnation: str | None = None,
     ) -> None:
@@ -79,6 +86,10 @@ class BudgetLedger(Budget):
         self._found: list[Call] = []
         self._tending: asyncio.Task[None] | None = None
         self._caught_up = False
+        self._directory = directory
+        self._kept: KeptBudget | None = None
+        self._kept_at = 0.0
+        self._last: ConsumerRecord[Any, bytes] | None = None
 
     # Life cycle
 
@@ -86,6 +97,7 @@ class BudgetLedger(Budget):
         """Read the topic to its end and publish this worker's limits if needed. Ready when it returns.
 
         Raises:
+            ConfigError: another process has the kept state open.
             NewerRecordError: the topic holds a record of newer code.
         """
         try:
@@ -98,13 +110,18 @@ class BudgetLedger(Budget):
         await self._appender.start()
         await self._consumer.start()
         self._consumer.assign([self._tp])
-        await self._consumer.seek_to_beginning(self._tp)
-        self.position = await self._consumer.position(self._tp)
+        first = (await self._consumer.beginning_offsets([self._tp]))[self._tp]
         end = (await self._consumer.end_offsets([self._tp]))[self._tp]
+        self.position = first
+        if self._directory is not None:
+            self._kept = KeptBudget(self._directory, self._tp)
+            self.state, self.position = await self._kept.load(KafkaLog(self._address), (first, end))
+        self._consumer.seek(self._tp, self.position)
         self._following = asyncio.create_task(self._follow(), name="budget")
         self._following.add_done_callback(self._ended)
         await self._until(end)
         self._caught_up = True
+        self._keep()
         held = self.state.limits
         if held is None or replace(held, by=self._limits.by) != self._limits:
             if held is not None:
@@ -119,6 +136,9 @@ class BudgetLedger(Budget):
         for task in (self._following, self._tending, *self._asides):
             if task is not None:
                 task.cancel()
+        self._keep()
+        if self._kept is not None:
+            self._kept.close()
         await self._consumer.stop()
         await self._appender.stop()
 
@@ -226,6 +246,7 @@ class BudgetLedger(Budget):
             for records in got.values():
                 for record in records:
                     self._fold(record)
+                    self._last = record
             position = await self._consumer.position(self._tp)
             if position != self.position:
                 self.position = position
@@ -274,6 +295,13 @@ class BudgetLedger(Budget):
             await self._append(held)
         if self.state.unreported and elected:
             await self._report_garbage()
+        if asyncio.get_running_loop().time() - self._kept_at > KEEP_S:
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._kept is not None and self._caught_up:
+            self._kept.store(self.state, self._last)
+            self._kept_at = asyncio.get_running_loop().time()
 
     async def _report_garbage(self) -> None:
         wanted = sorted(self.state.unreported)[:_LETTERS_AT_ONCE]

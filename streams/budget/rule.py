@@ -147,6 +147,27 @@ class Alert(msgspec.Struct, frozen=True):
     text: str
 
 
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    """All of a state, as a worker keeps it on its disk."""
+
+    limits: LimitsSet | None
+    limits_day: date
+    latest_ms: int
+    days: dict[date, DayBook]
+    months: dict[date, MonthBook]
+    held: dict[str, Held]
+    alerts: list[Alert]
+    unreported: dict[int, str]
+    garbage: int
+    repeated: int
+    late: int
+    alerted: int
+    decided: list[tuple[int, str]]
+
+
+_kept = msgspec.msgpack.Decoder(_Kept).decode
+
+
 class BudgetState:
     """The fold. Equal logs give equal states, wherever and whenever they are read."""
 
@@ -162,6 +183,28 @@ class BudgetState:
         self.garbage = self.repeated = self.late = self.alerted = 0
         self._decided: set[str] = set()
         self._by_offset: deque[tuple[int, str]] = deque()
+
+    @classmethod
+    def of(cls, kept: bytes) -> BudgetState:
+        """Return the state of which :meth:`kept` made these bytes.
+
+        Raises:
+            msgspec.MsgspecError: this code made none such.
+        """
+        state, fields = cls(), msgspec.structs.asdict(_kept(kept))
+        state._by_offset = deque(fields.pop("decided"))
+        state._decided = {id for _, id in state._by_offset}
+        vars(state).update(fields)
+        return state
+
+    def kept(self) -> bytes:
+        """Return the whole state as bytes: a fold of the log's tail goes on from it as from the whole log.
+
+        Raises:
+            OverflowError: the log settled calls for more than nine billion USD.
+        """
+        fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return msgspec.msgpack.encode(_Kept(**fields, decided=list(self._by_offset)))
 
     @property
     def day(self) -> date:

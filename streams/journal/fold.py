@@ -12,16 +12,12 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-import structlog
-
+from infra.late_log import log_of
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.errors import ContractError
 from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from schemas.topics import RESEARCH_TOPIC, partition_of
-
-log = structlog.get_logger(__name__)
-
 
 _RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
 
@@ -88,7 +84,7 @@ class JournalFold:
                 if (
                     self.malformed & (self.malformed - 1) == 0
                 ):  # the 1st, 2nd, 4th, 8th …, so that a flood does not fill the log
-                    log.warning(
+                    log_of(__name__).warning(
                         "passed by: no record of this journal",
                         topic=record.topic,
                         partition=record.partition,

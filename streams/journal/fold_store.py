@@ -2,28 +2,31 @@
 
 It is a cache, and no promise rests on it: in any doubt its rows are thrown away, and the log is read from its start. Rows
 and read positions are written in one transaction of SQLite, so a crash at any moment leaves rows and positions that fit
-each other. One process opens a file at a time.
+each other. One process opens a file at a time, and one thread uses it at a time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import structlog
 from aiokafka import TopicPartition
 
+from infra.late_log import log_of
 from schemas.errors import ConfigError
 from streams.journal.log import Log
 
-log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 FILE = "folds.sqlite"
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+"""Primary result codes of a file that is no sound database, or lacks a table. Not a full disk, nor one that fails to read."""
 _PRAGMAS = """
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -44,13 +47,13 @@ _TABLE = re.compile(r"CREATE TABLE (\w+)")
 class FoldStore:
     """One SQLite file, in which each fold has tables of its own."""
 
-    def __init__(self, directory: Path | None) -> None:
-        """``directory``: that of the worker slot; None keeps everything in memory.
+    def __init__(self, directory: Path | None, file: str = FILE) -> None:
+        """``directory``: that of the worker slot; None keeps everything in memory. A thread of its own needs a ``file`` of its own.
 
         Raises:
             ConfigError: another process has the file open, or it cannot be written.
         """
-        self._path = None if directory is None else directory / FILE
+        self._path = None if directory is None else directory / file
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
         try:
@@ -61,12 +64,21 @@ class FoldStore:
                 "(WORKER_SLOT) or a data directory of its own, which it may write"
             ) from exc
         except sqlite3.DatabaseError as exc:
-            log.warning("the fold store is damaged: it is thrown away and read again from the log", why=str(exc))
+            log_of(__name__).warning(
+                "the fold store is damaged: it is thrown away and read again from the log", why=str(exc)
+            )
             self._delete()
             self.rows = self._opened()
 
+    def reset(self) -> None:
+        """Throw the whole file away, damaged or not, and begin an empty one. Every fold must be asked for anew."""
+        self.rows.close()
+        self._delete()
+        self.rows = self._opened()
+
     def _opened(self) -> sqlite3.Connection:
-        rows = sqlite3.connect(":memory:" if self._path is None else self._path, isolation_level=None, timeout=1.0)
+        where = ":memory:" if self._path is None else self._path
+        rows = sqlite3.connect(where, isolation_level=None, timeout=1.0, check_same_thread=False)
         try:
             rows.executescript(_PRAGMAS)
             rows.executescript(_OWN)
@@ -76,9 +88,9 @@ class FoldStore:
         return rows
 
     def _delete(self) -> None:
-        assert self._path is not None
-        for end in ("", "-wal", "-shm", "-journal"):
-            self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+        if self._path is not None:
+            for end in ("", "-wal", "-shm", "-journal"):
+                self._path.with_name(self._path.name + end).unlink(missing_ok=True)
 
     def fold(self, name: str, *, version: int, tables: str) -> StoredFold:
         """Return the rows of one fold.
@@ -90,7 +102,7 @@ class FoldStore:
         fold = StoredFold(self, name, version, tables)
         if found != (version, tables):
             if found is not None:
-                log.info("what was folded by another rule is thrown away", fold=name)
+                log_of(__name__).info("what was folded by another rule is thrown away", fold=name)
             fold.replace(tables if found is None else found[1])
         return fold
 
@@ -101,7 +113,8 @@ class FoldStore:
         try:
             yield self.rows
         except BaseException:
-            self.rows.execute("ROLLBACK")
+            if self.rows.in_transaction:  # SQLite ends it by itself where the disk is full
+                self.rows.execute("ROLLBACK")
             raise
         self.rows.execute("COMMIT")
 
@@ -114,8 +127,13 @@ class StoredFold:
     """The rows of one fold, and how far each partition was read for them."""
 
     def __init__(self, store: FoldStore, name: str, version: int, tables: str) -> None:
-        self.store, self.rows = store, store.rows
+        self.store = store
         self._name, self._version, self._tables = name, version, tables
+
+    @property
+    def rows(self) -> sqlite3.Connection:
+        """The connection to the store that the rows lie in."""
+        return self.store.rows
 
     async def begin(
         self, of: Log, topic: str, spans: Mapping[TopicPartition, tuple[int, int]]
@@ -134,10 +152,10 @@ class StoredFold:
         if found and not why:
             why = await self._changed(of, found)
         if why:
-            log.warning(
+            log_of(__name__).warning(
                 "what was folded does not fit the log: it is thrown away and read again", fold=self._name, why=why
             )
-            self.clear()
+            await asyncio.to_thread(self.clear)  # of a large table this takes a second
             return {}
         return {tp: position for tp, (position, _, _) in found.items()}
 
@@ -173,7 +191,28 @@ class StoredFold:
         return self.rows.execute(asked, (self._name, topic)).fetchall()
 
 
+async def beside_the_loop(work: Callable[[], T]) -> T:
+    """Do the work in a thread. Also when cancelled, return only when it is done: nobody else may use the store meanwhile."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        raise
+
+
+def version_of(*sources: str) -> int:
+    """Return a fold's version from the files that hold its rule, so that no change of them keeps rows of the former rule."""
+    said = b"".join(Path(source).read_bytes() for source in sources)
+    return int.from_bytes(hashlib.blake2b(said, digest_size=6).digest())
+
+
 def mark_of(record: Any) -> bytes:
     """Return what tells a record from any other at its offset."""
     parts = (record.timestamp, record.key, record.value, sorted(record.headers))
     return hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+
+
+def is_damage(exc: sqlite3.DatabaseError) -> bool:
+    """Return whether an error says that the file is damaged, so that :meth:`FoldStore.reset` and reading again cure it."""
+    return getattr(exc, "sqlite_errorcode", 0) & 0xFF in _DAMAGE

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-import structlog
 from aiokafka import TopicPartition
 
+from infra.late_log import log_of
 from schemas import envelope as wire
 from schemas.events import RetractionFound, StoryCorroborated
 from schemas.ids import signal_id
 from schemas.topics import partition_of
 from streams.journal.fold import JournalFold
 from streams.journal.log import Cursor
-
-log = structlog.get_logger(__name__)
 
 
 class Waiting(NamedTuple):
@@ -51,7 +49,7 @@ class OfOthers:
     ) -> None:
         """Add an accepted event; ignore one whose signal does not belong to the case that it names."""
         if event.signal_id != signal_id(env.run_id, event.of_case):
-            log.warning("a revision of a signal that is not its case's: passed by", case=env.case_id)
+            log_of(__name__).warning("a revision of a signal that is not its case's: passed by", case=env.case_id)
             return
         target = TopicPartition(tp.topic, partition_of(event.of_case, len(self._parts)))
         began = self._parts[tp].accepted.open[env.case_id].first_offset

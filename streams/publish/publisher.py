@@ -15,7 +15,11 @@ what is published, and starts over when what it published stays out of sight.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -43,13 +47,15 @@ from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
 from streams.journal.fold import JournalFold
+from streams.journal.fold_store import is_damage
 from streams.journal.log import Cursor, KafkaLog
 from streams.journal.reader import JournalReader
 from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.lease import SESSION_S, Lease
 from streams.publish.of_others import OfOthers
-from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
+from streams.publish.published import Place, Published
+from streams.publish.revisions import PRELIMINARY, Batch, Item, decoded
 
 log = structlog.get_logger(__name__)
 
@@ -78,17 +84,28 @@ _PUBLISHED = _ENDS_WITHOUT | {
 class Publisher:
     """One candidate for publishing. ``run`` returns after :meth:`stop`; after a lost lease it stands by again."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics, *, tombstones: Tombstones | None = None) -> None:
-        """``tombstones``: those of a worker in the same process, if any, so that its reads are not repeated."""
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topics: Topics,
+        directory: Path | None = None,
+        *,
+        tombstones: Tombstones | None = None,
+    ) -> None:
+        """``directory``: that of the worker slot, where what is published is kept, so that the next start reads only what is new.
+
+        ``tombstones``: those of a worker in the same process, if any, so that its reads are not repeated.
+        """
         self._address, self._topics = address, topics
         self._group = topics.group("publisher")
+        self._directory = directory
         self._stopped = asyncio.Event()
         self.published = 0
         self.ignored = 0
         self.active = False
         self._unseen: dict[TopicPartition, int] = {}
         """Partition of ``signals`` → the last offset published there that subscribers were not seen to reach."""
-        self._lease = Lease()
+        self._lease = Lease(address, topics.group("publisher-lease"), topics.publisher_lease)
         self._reader = JournalReader(KafkaLog(address), topics.cases, tombstones)
 
     @property
@@ -98,7 +115,7 @@ class Publisher:
             return "active"
         if not self._lease.known:
             return "joining"
-        return "rebuilding" if self._lease.held.is_set() else "standing by"
+        return "rebuilding" if self._lease.held else "standing by"
 
     def stop(self) -> None:
         """Request a clean shutdown."""
@@ -106,8 +123,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Stand by for the lease and publish while holding it, until stopped."""
-        group, topic = self._topics.group("publisher-lease"), self._topics.publisher_lease
-        await self._lease.lead(self._address, group, topic, self._lead, self._stopped)
+        await self._lease.lead(self._lead, self._stopped)
 
     async def _lead(self) -> None:
         try:
@@ -133,16 +149,35 @@ class Publisher:
             known = await committed_by(self._address, self._group)
             parts = await self._reader.begin({tp: done.offset for tp, done in known.items()})
             starts = {tp: p.position for tp, p in parts.items()}
-            async with self._reader.log.follow(starts, wait_ms=25) as cursor:
-                positions = {tp.partition: at for tp, at in starts.items()}
-                published = await published_so_far(self._address, self._topics.signals, self._topics.cases, positions)
-                self.ignored += published.ignored
+            async with self._reader.log.follow(starts, wait_ms=25) as cursor, self._published() as published:
+                self.ignored += await published.load(self._reader.log, {tp.partition: at for tp, at in starts.items()})
                 self.active = True
                 log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
                 await self._follow(producer, cursor, parts, published)
         finally:
             self.active = False
             await producer.stop()
+
+    @asynccontextmanager
+    async def _published(self) -> AsyncIterator[Published]:
+        """Open what is kept of ``signals``.
+
+        Raises:
+            TransientError: it is damaged, and was thrown away, or the disk takes nothing: from now on memory does.
+        """
+        published = Published(self._directory, self._topics.signals, self._topics.cases)
+        try:
+            yield published
+        except sqlite3.Error as exc:
+            if isinstance(exc, sqlite3.DatabaseError) and is_damage(exc):
+                published.reset()
+            else:
+                self._directory = None
+            raise TransientError(
+                f"what is kept of {self._topics.signals} cannot be used: {exc}; it is read again"
+            ) from exc
+        finally:
+            published.close()
 
     async def _abort_hanging(self, producer: Any) -> None:
         """End what was left open on ``signals`` under this producer's id; no transaction of it is known to its broker.
@@ -200,6 +235,7 @@ class Publisher:
         loop = asyncio.get_running_loop()
         committed_at = looked_at = loop.time()
         held: dict[TopicPartition, int] = {}
+        committed: dict[int, int] = {}
         waiting = OfOthers(cursor, parts)
         while True:
             got = await cursor.next(1.0)
@@ -210,10 +246,11 @@ class Publisher:
                         await self._take(batch, waiting, env, tp, record)
             await waiting.due(batch.revise)
             if batch.items or loop.time() - committed_at > COMMIT_IDLE_S:
-                await self._commit(producer, batch.items, parts, published, waiting)
+                committed = await self._commit(producer, batch.items, parts, published, waiting)
                 committed_at = loop.time()
             if loop.time() - looked_at > LOOK_S:
                 held, looked_at = await self._look(held), loop.time()
+                self.ignored += await published.follow(self._reader.log, committed)
 
     async def _take(self, batch: Batch, waiting: OfOthers, env: wire.Envelope, tp: TopicPartition, record: Any) -> None:
         if env.type == _TRIAGED and PRELIMINARY not in (record.value or b""):
@@ -233,7 +270,8 @@ class Publisher:
         parts: dict[TopicPartition, JournalFold],
         published: Published,
         waiting: OfOthers,
-    ) -> None:
+    ) -> dict[int, int]:
+        """Publish the items, and return the watermarks that were committed with them, by partition."""
         await producer.begin_transaction()
         sent = []
         try:
@@ -244,7 +282,7 @@ class Publisher:
                 future = await producer.send(
                     self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
                 )
-                published.stands(signal.signal_id, Place(last + 1, -1, -1))  # offset: from the broker, below
+                published.publish(signal.signal_id, Place(last + 1, -1, -1))  # offset: from the broker, below
                 published.read_through(partition, offset)
                 future.add_done_callback(_looked_at)
                 sent.append((signal.signal_id, last + 1, future))
@@ -263,9 +301,10 @@ class Publisher:
         await producer.commit_transaction()
         for of, revision, future in sent:
             meta = await future
-            published.places[of] = Place(revision, meta.partition, meta.offset)
+            published.publish(of, Place(revision, meta.partition, meta.offset))
             self._unseen[TopicPartition(meta.topic, meta.partition)] = meta.offset
         self.published += len(items)
+        return {tp.partition: meta.offset for tp, meta in offsets.items()}
 
 
 def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offset: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A withdrawal and a corroboration are derived from the current revision. A withdrawal applies to a signal that another case
 denies or corrects, or reports on better grounds, or whose own case ends without one after a preliminary revision; a
 corroboration to one whose story other owners report. A second look's signal takes the place of an unconfirmed one. The
-current revision is read from ``signals`` by its offset: memory holds only the offset of each signal.
+current revision is read from ``signals`` by its offset (:mod:`streams.publish.published`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-import structlog
 from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from agents.evidence.policy import LOW_CONFIDENCE
 from agents.evidence.summary import summarised
 from agents.evidence.verdict import CAPS, better_founded
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress, read_range
+from infra.late_log import log_of
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import (
@@ -31,11 +31,10 @@ from schemas.events import (
     StoryCorroborated,
 )
 from schemas.ids import signal_id
-from schemas.published import NewerSignalError, read_publication, read_signal
+from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
 from streams.publish.of_others import Waiting
-
-log = structlog.get_logger(__name__)
+from streams.publish.published import Place, Published
 
 PRELIMINARY = b'"preliminary_signal":'
 """Marks a triage that publishes at once; others need not be decoded."""
@@ -52,58 +51,6 @@ class Item(NamedTuple):
     offset: int
 
 
-class Place(NamedTuple):
-    """Revision number, partition and offset of a signal's newest revision."""
-
-    revision: int
-    partition: int
-    offset: int
-
-
-class Published:
-    """What is already on ``signals``. ``causes`` are its journal events that will be read again."""
-
-    def __init__(self) -> None:
-        self.causes: set[str] = set()
-        self.places: dict[str, Place] = {}
-        self.through: dict[int, int] = {}
-        self.ignored = 0
-
-    def revision(self, signal_id: str) -> int:
-        """Return the newest revision, 0 if there is none."""
-        place = self.places.get(signal_id)
-        return 0 if place is None else place.revision
-
-    def stands(self, signal_id: str, place: Place) -> None:
-        """Record the offset of a revision, unless a newer one is known."""
-        if place.revision > self.revision(signal_id):
-            self.places[signal_id] = place
-
-    def read_through(self, partition: int, offset: int) -> None:
-        """Record the offset of a published journal record, if it is the newest."""
-        self.through[partition] = max(self.through.get(partition, -1), offset)
-
-
-async def published_so_far(address: KafkaAddress, topic: str, journal: str, positions: dict[int, int]) -> Published:
-    """Return what is already on ``signals``; ``positions``: the offsets from which the journal will be read."""
-    # By cause, not by the highest offset named: a record that names a false offset hides only itself.
-    published = Published()
-    async for tp, records in read_range(address, await offsets_of(address, topic, **_COMMITTED), **_COMMITTED):
-        for record in records:
-            try:
-                p = read_publication(record)
-            except ContractError as exc:
-                published.ignored += 1
-                if published.ignored & (published.ignored - 1) == 0:  # the 1st, 2nd, 4th …
-                    log.warning("passed by on the signals topic", why=str(exc), so_far=published.ignored)
-                continue
-            published.stands(p.signal_id, Place(p.revision, tp.partition, record.offset))
-            published.read_through(p.journal_partition, p.journal_offset)
-            if p.journal_topic == journal and p.journal_offset >= positions.get(p.journal_partition, 0):
-                published.causes.add(p.cause_id)
-    return published
-
-
 async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal | None:
     """Return the revision at an offset; None if it is not readable.
 
@@ -117,7 +64,7 @@ async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal |
         except NewerSignalError:
             raise
         except ContractError as exc:
-            log.error("a signal that does not decode is not withdrawn", why=str(exc))
+            log_of(__name__).error("a signal that does not decode is not withdrawn", why=str(exc))
     return None
 
 
@@ -132,7 +79,7 @@ def decoded(env: wire.Envelope, record: Any) -> Event | None:
     except wire.NewerSchemaError:
         raise
     except ContractError as exc:
-        log.error(
+        log_of(__name__).error(
             "an event that does not decode is not published; its case is quarantined", case=env.case_id, why=str(exc)
         )
         return None
@@ -148,7 +95,7 @@ class Batch:
 
     def stands(self, signal_id: str) -> bool:
         """Return whether a revision of the signal is published or in this batch."""
-        return signal_id in self._newest or signal_id in self._published.places
+        return signal_id in self._newest or self._published.place(signal_id) is not None
 
     async def take(self, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
         """Add the signal that the event holds, or withdraw that of its own case; a second look revises its first case's."""
@@ -183,7 +130,7 @@ class Batch:
     async def _current(self, of: str) -> Signal | None:
         if of in self._newest:
             return self._newest[of]
-        place = self._published.places.get(of)
+        place = self._published.place(of)
         return None if place is None else await signal_at(self._address, self._topic, place)
 
     def _add(self, item: Item) -> None:

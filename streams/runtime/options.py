@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from schemas.topics import Topics
 from streams.effects.breakers import BreakerPolicy
 from streams.journal.clock import utc_now
 
@@ -31,3 +32,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_s: float = 2.0
     commit_interval_s: float = 1.0
     clock: Callable[[], datetime] = utc_now
+
+    def fold_directory(self, topics: Topics) -> Path:
+        """Return where this slot keeps what it has folded of the log of these topics."""
+        return self.slot_dir / f"{topics.prefix}{self.slot}"

@@ -127,8 +127,15 @@ class Projector:
         cases = (parts[n].cases.get(case_id) for n, case_id in waiting if n in parts)
         return [case for case in cases if case is not None and case.pinned is None]
 
+    async def keep_tombstones(self) -> None:
+        """Keep the tombstones of all loaded partitions on disk, for the next start."""
+        loaded = {TopicPartition(self.topic, n): p.accepted for n, p in self.partitions.items() if p.loaded}
+        await self.tombstones.store(loaded)
+
     async def stop(self) -> None:
         self._halt()
+        await self.keep_tombstones()
+        self.tombstones.close()
 
     def _halt(self) -> None:
         # A flag besides the cancellation, which can be lost in a client that is closing a connection.

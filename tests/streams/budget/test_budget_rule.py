@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from infra.settings import Settings
 from newsproof.app.composition import limits_of_settings
-from schemas.budget import UNLISTED, BudgetRecord, LimitsSet, Reserved, Settled, nano_usd, usd_of
+from schemas.budget import UNLISTED, BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
 from streams.budget.rule import REMEMBERED_OFFSETS, BudgetState
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -411,8 +411,6 @@ def test_a_day_that_passes_its_share_of_the_budget_raises_one_alert() -> None:
 
 
 def test_garbage_changes_no_book_and_is_remembered_until_its_letter_is_written() -> None:
-    from schemas.budget import PassedBy
-
     log = Log(limits(units=1))
     log.state.ignore(7, 0, "not a record")
     assert (log.state.garbage, log.state.unreported) == (1, {7: "not a record"})
@@ -575,3 +573,42 @@ def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
     again = BudgetState()
     assert [again.fold(*entry) for entry in log] == decisions
     assert (again.days, again.months, again.held, again.alerts) == (state.days, state.months, state.held, state.alerts)
+
+
+_DAYS = st.integers(min_value=0, max_value=80)
+_IDS = st.sampled_from([f"id-{n}" for n in range(12)])
+_USD = st.sampled_from([None, "0", "0.01", "0.7", "25"])
+_RECORDS = st.one_of(
+    st.builds(
+        asked,
+        _IDS,
+        _USD,
+        units=st.integers(0, 3),
+        triage=st.booleans(),
+        kinds=st.sampled_from([(), ("doubtful",), ("doubtful", "forced"), ("investigation",)]),
+        group=st.sampled_from(["", UNLISTED, "wire"]),
+    ),
+    st.builds(paid, _IDS, _USD, unused=st.booleans()),
+    st.builds(limits, st.sampled_from(["1", "30"]), units=st.integers(1, 20), unlisted=st.sampled_from([10, 100])),
+    st.builds(lambda offset: PassedBy(offsets=(offset,)), st.integers(0, 30)),
+    st.just("garbage"),
+)
+
+
+@given(st.lists(st.tuples(_RECORDS, _DAYS), max_size=60), st.data())
+def test_a_kept_state_and_the_tail_come_to_the_state_of_the_whole_log(records: list[Any], data: Any) -> None:
+    whole, resumed = BudgetState(), BudgetState()
+    cut = data.draw(st.integers(0, len(records)))
+    for offset, (record, day) in enumerate(records):
+        if offset == cut:
+            resumed = BudgetState.of(resumed.kept())
+        ms = int((NOON + timedelta(days=day)).timestamp() * 1000)
+        decisions = []
+        for state in (whole, resumed):
+            if record == "garbage":
+                state.ignore(offset, ms, "garbage")
+            else:
+                decisions.append(state.fold(offset, ms, record))
+        assert not decisions or decisions[0] == decisions[1]
+    assert vars(resumed) == vars(whole)
+    assert vars(BudgetState.of(whole.kept())) == vars(whole)

@@ -260,6 +260,12 @@ async def test_a_publisher_whose_client_fails_as_the_lease_is_lost_does_not_publ
         finally:
             raise KafkaConnectionError("away while it closes")
 
+    async def take() -> None:
+        publisher._lease.held = not began
+        if began:
+            publisher.stop()
+
     monkeypatch.setattr(publisher, "_publish", closing_fails)
-    await publisher._lease._led(publisher._lead, publisher._stopped)
+    monkeypatch.setattr(publisher._lease, "take", take)
+    await publisher._lease.lead(publisher._lead, publisher._stopped)
     assert began == [True]

@@ -1,0 +1,246 @@
+"""Tombstones on the worker's disk: a start reads only what is new, and comes to what a reader of the whole log knows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streams.journal.log
+from infra.kafka.topics import committed_by, read_range
+from lab.bench.graph import plain_registry
+from schemas.acceptance import AcceptedEvents
+from schemas.topics import Topics, partition_of
+from streams.journal import tombstones
+from streams.journal.fold import JournalFold
+from streams.journal.memory_log import MemoryLog
+from streams.journal.tombstones import FILE, Tombstones
+from tests.streams.records import DROPPED, TRIAGED, after, opening
+from tests.streams.world import World
+
+TOPIC = Topics().cases
+TPS = [TopicPartition(TOPIC, n) for n in range(2)]
+FIRST = dict.fromkeys(TPS, 0)
+
+
+class CountingLog(MemoryLog):
+    """A log that remembers which offsets were read, single records aside."""
+
+    def __init__(self) -> None:
+        super().__init__({TOPIC: len(TPS)})
+        self.read: list[int] = []
+
+    async def replay(self, spans: Any, **more: Any) -> Any:
+        async for tp, records in super().replay(spans, **more):
+            if spans[tp][1] - spans[tp][0] > 1:
+                self.read += [r.offset for r in records]
+            yield tp, records
+
+
+def write(log: MemoryLog, number: int, *, ends: bool = True, triaged: bool = False) -> None:
+    """Append a case, and a marker behind it."""
+    case, head, value, headers = opening(number)
+    partition = partition_of(case, len(TPS))
+    log.append(TOPIC, partition, value=value, key=case.encode(), headers=headers)
+    for event in ([TRIAGED] if triaged else []) + ([DROPPED] if ends else []):
+        head, value, headers = after(case, head, event)
+        log.append(TOPIC, partition, value=value, key=case.encode(), headers=headers)
+    log.skip(TOPIC, partition)
+
+
+async def ends_of(log: MemoryLog) -> dict[TopicPartition, int]:
+    return {tp: end for tp, (_, end) in (await log.bounds(TOPIC)).items()}
+
+
+async def known(of: Tombstones, positions: Mapping[TopicPartition, int]) -> list[dict[str, int]]:
+    accepted = {tp: AcceptedEvents(at) for tp, at in positions.items()}
+    await of.load(accepted, FIRST, partitions=len(TPS))
+    return [dict(a.tombstones()) for a in accepted.values()]
+
+
+async def started(log: MemoryLog, directory: Path | None) -> tuple[list[dict[str, int]], Tombstones]:
+    kept = Tombstones(log, directory)
+    return await known(kept, await ends_of(log)), kept
+
+
+def a_log(count: int = 20) -> CountingLog:
+    log = CountingLog()
+    for number in range(count):
+        write(log, number, ends=number % 3 > 0)
+    return log
+
+
+async def test_a_second_start_reads_only_what_is_new(tmp_path: Path) -> None:
+    log = a_log()
+    _, kept = await started(log, tmp_path)
+    await kept.store({})
+    kept.close()
+    before = await ends_of(log)
+    for number in range(20, 26):
+        write(log, number)
+    log.read.clear()
+    found, again = await started(log, tmp_path)
+    assert len(log.read) == 12
+    assert found == (await started(log, None))[0]
+    assert sum(before.values()) > 0
+    again.close()
+
+
+async def test_what_a_worker_folds_is_kept_and_not_read_again(tmp_path: Path) -> None:
+    log = a_log(4)
+    _, kept = await started(log, tmp_path)
+    folds = {tp: JournalFold(partitions=len(TPS)) for tp in TPS}
+    for number in range(4, 20):
+        write(log, number)
+    async for tp, records in MemoryLog.replay(log, {tp: (0, end) for tp, end in (await ends_of(log)).items()}):
+        list(folds[tp].accept(records))
+    await kept.store({tp: fold.accepted for tp, fold in folds.items()})
+    kept.close()
+    log.read.clear()
+    found, again = await started(log, tmp_path)
+    assert log.read == []
+    assert found == (await started(log, None))[0]
+    again.close()
+
+
+async def test_a_broker_that_is_away_while_the_disk_is_read_costs_no_kept_tombstone(tmp_path: Path) -> None:
+    log = a_log()
+    whole, kept = await started(log, tmp_path)
+    await kept.store({})
+    kept.close()
+    again = Tombstones(log, tmp_path)
+    ends = await ends_of(log)
+    log.break_after(0)
+    with pytest.raises(KafkaConnectionError):
+        await known(again, ends)
+    log.break_after(None)
+    log.read.clear()
+    assert (await known(again, ends), log.read) == (whole, [])
+    again.close()
+
+
+async def test_what_another_rule_made_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = a_log()
+    _, kept = await started(log, tmp_path)
+    await kept.store({})
+    kept.close()
+    monkeypatch.setattr(tombstones, "version_of", lambda *_: 7)
+    log.read.clear()
+    found, again = await started(log, tmp_path)
+    again.close()
+    read = len(log.read)
+    assert found == (await started(log, None))[0]
+    assert len(log.read) == 2 * read > 0
+
+
+async def test_a_file_that_was_overwritten_anywhere_is_thrown_away(tmp_path: Path) -> None:
+    log = a_log()
+    whole, kept = await started(log, tmp_path / "whole")
+    await kept.store({})
+    kept.close()
+    written = (tmp_path / "whole" / FILE).read_bytes()
+    for at in range(0, len(written), 700):
+        directory = tmp_path / f"at-{at}"
+        directory.mkdir()
+        (directory / FILE).write_bytes(written[:at] + b"\xff" * 300 + written[at + 300 :])
+        found, again = await started(log, directory)
+        assert found == whole
+        again.close()
+
+
+async def test_a_process_that_is_killed_while_it_writes_leaves_what_fits_the_log(tmp_path: Path) -> None:
+    log = a_log()
+    whole, kept = await started(log, tmp_path / "whole")
+    await kept.store({})
+    written = (tmp_path / "whole" / f"{FILE}-wal").read_bytes()
+    for length in range(0, len(written), 1499):
+        cut = tmp_path / f"cut-{length}"
+        cut.mkdir()
+        (cut / FILE).write_bytes((tmp_path / "whole" / FILE).read_bytes())
+        (cut / f"{FILE}-wal").write_bytes(written[:length])
+        found, again = await started(log, cut)
+        assert found == whole
+        again.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=40),
+    st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["load", "store", "start", "kill"])), max_size=8),
+    st.integers(2, 30),
+)
+async def test_kept_and_tail_come_to_what_the_whole_log_says(
+    cases: Sequence[tuple[int, bool]], acts: Sequence[tuple[int, str]], distance: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
+        for module in (tombstones, tombstones.acceptance):
+            patch.setattr(module, "TOMBSTONE_OFFSETS", distance)
+        patch.setattr(tombstones, "_SLACK", distance // 2)
+        log = MemoryLog({TOPIC: len(TPS)})
+        kept = Tombstones(log, Path(directory))
+        for n, (number, ends) in enumerate(cases):
+            write(log, number, ends=ends, triaged=True)
+            for what in [what for at, what in acts if at == n]:
+                if what in ("start", "kill"):
+                    if what == "start":
+                        await kept.store({})
+                    kept.close()
+                    kept = Tombstones(log, Path(directory))
+                ends_now = await ends_of(log)
+                if what != "store":
+                    assert await known(kept, ends_now) == await known(Tombstones(log), ends_now)
+                else:
+                    await kept.store({})
+        ends_now = await ends_of(log)
+        assert await known(kept, ends_now) == await known(Tombstones(log), ends_now)
+        kept.close()
+
+
+@pytest.mark.parametrize(
+    "damage", ["positions SET mark = x'00'", "positions SET position = position - 1", "stretches SET stretch = x'00'"]
+)
+async def test_what_is_not_as_it_was_written_is_thrown_away(tmp_path: Path, damage: str) -> None:
+    log = a_log()
+    whole, kept = await started(log, tmp_path)
+    await kept.store({})
+    kept.close()
+    with sqlite3.connect(tmp_path / FILE) as rows:
+        rows.execute(f"UPDATE {damage}")
+    rows.close()
+    found, again = await started(log, tmp_path)
+    assert found == whole
+    again.close()
+
+
+async def test_a_worker_that_starts_again_reads_no_tombstone_of_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[int, int]] = []
+
+    async def counting(*args: Any, **more: Any) -> Any:
+        async for tp, records in read_range(*args, **more):
+            read.extend((tp.partition, r.offset) for r in records if tp.topic == world.topics.cases)
+            yield tp, records
+
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(*range(10))
+        await world.until_closed(10)
+    known = (await committed_by(world.address, world.topics.group("worker"))).items()
+    done = {tp.partition: at.offset for tp, at in known if tp.topic == world.topics.cases}
+    assert sum(done.values()) == 60
+    monkeypatch.setattr(streams.journal.log, "read_range", counting)
+    async with world.working(plain_registry(asks=False)) as again:
+        await world.until(lambda: len(again.projector.partitions) == 2)
+        await world.until(lambda: all(p.live for p in again.projector.partitions.values()))
+        tombstones = [dict(p.accepted.tombstones()) for _, p in sorted(again.projector.partitions.items())]
+    assert sum(map(len, tombstones)) == 10
+    before = {(partition, offset) for partition, offset in read if offset < done[partition]}
+    assert len(before) <= 2, "only that each partition still holds the last record is looked at"
