@@ -22,6 +22,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError as VendorError
 from clickhouse_connect.driver.exceptions import DataError, Error, OperationalError
 
 from infra.clickhouse.blocks import Block, Shape, compressed
+from infra.clickhouse.cluster import on_cluster
 from infra.clickhouse.record import Row
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
@@ -99,13 +100,15 @@ def parse_url(url: str) -> Address:
     )
 
 
-def connect(address: str | Address, *, database: str, settings: Mapping[str, Any] | None = None) -> ClickHouse:
+def connect(
+    address: str | Address, *, database: str, settings: Mapping[str, Any] | None = None, cluster: str | None = None
+) -> ClickHouse:
     """Return a client that connects at the first statement; ``address`` is a URL or an :class:`Address`.
 
-    ``settings`` are ClickHouse settings that apply to every statement.
+    ``settings`` are ClickHouse settings that apply to every statement. ``cluster``: see :meth:`ClickHouse.define`.
     """
     found = parse_url(address) if isinstance(address, str) else address
-    return ClickHouse(found, database=database, settings=dict(settings or {}))
+    return ClickHouse(found, database=database, settings=dict(settings or {}), cluster=cluster)
 
 
 class ClickHouse:
@@ -115,9 +118,12 @@ class ClickHouse:
     statement or the user) and, for rows that do not fit their table, ContractError.
     """
 
-    def __init__(self, address: Address, *, database: str, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, address: Address, *, database: str, settings: dict[str, Any], cluster: str | None = None
+    ) -> None:
         self.address = address
         self.database = database
+        self.cluster = cluster
         self._settings = settings
         self._client: AsyncClient | None = None
         self._connecting = asyncio.Lock()
@@ -140,6 +146,10 @@ class ClickHouse:
         """Run a statement that returns nothing, such as CREATE."""
         async with self._errors(sql) as client:
             await client.command(sql, settings=dict(settings or {}))
+
+    async def define(self, sql: str) -> None:
+        """Run a statement that creates, alters or drops a database, table or view, on every replica of the cluster."""
+        await self.command(sql if self.cluster is None else on_cluster(sql, self.cluster))
 
     async def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], *, token: str | None = None

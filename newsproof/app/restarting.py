@@ -1,9 +1,10 @@
-"""Restart of embedded servers: one that dies under a running pipeline is started again, at the same address."""
+"""Restart of embedded servers: one that dies or hangs under a running pipeline is started again, at the same address."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,11 @@ from schemas.errors import ConfigError
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S = 60.0
 """A process that ran this long has recovered: its next restart has the short delay again."""
+ASK_EVERY_S = 5.0
+"""How often a running server is asked for an answer, and how long it has for one."""
+HANGS_AFTER = 3
+"""So many questions in a row without an answer: it hangs. Questions are counted and not seconds, because this process
+may have been stopped itself (Ctrl-Z, a laptop that slept): then at most one of them is lost."""
 _POLL_S = 0.05
 
 
@@ -43,6 +49,8 @@ class Embedded(Protocol):
     @property
     def running(self) -> bool: ...
 
+    async def responds(self) -> bool: ...
+
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
@@ -60,7 +68,7 @@ class KeptServer:
         self._again = again
 
     async def keep(self, say: Callable[[str], None]) -> None:
-        """Restart it whenever it ends, with backoff, until cancelled.
+        """Restart it whenever it ends or hangs, with backoff, until cancelled.
 
         Clients wait meanwhile and find it at the same address. A restart that fails is retried without limit, and each
         reason is reported: clients keep their work in the log.
@@ -69,16 +77,40 @@ class KeptServer:
         backoff = Backoff()
         while True:
             started = loop.time()
-            # Polled: another event loop may have started the child, so its end sends no event.
-            while self.server.running:  # noqa: ASYNC110
-                await asyncio.sleep(_POLL_S)
+            why = await self._end()
             wait = backoff.after_run_of(loop.time() - started)
-            say(
-                f"the embedded {self.name} ended{for_want_of_room(self.server.data_dir)}; starting it again in {wait:g} s"
-            )
+            say(f"the embedded {self.name} {why}; starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             self.restarts += 1
             await self._start(say)
+
+    async def _end(self) -> str:
+        """Return how it ended, for a message, once it has. One that hangs is killed: its clients' work is in the log."""
+        hanging = asyncio.create_task(self._hangs())
+        try:
+            # Polled: another event loop may have started the child, so its end sends no event.
+            while self.server.running and not hanging.done():  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_S)
+        finally:
+            hanging.cancel()
+        if not self.server.running:
+            return f"ended{for_want_of_room(self.server.data_dir)}"
+        hanging.result()
+        self.server.kill()
+        return f"did not answer for {HANGS_AFTER * ASK_EVERY_S:g} s and was killed"
+
+    async def _hangs(self) -> None:
+        """Return when it has not answered several questions in a row."""
+        silent = 0
+        while silent < HANGS_AFTER:
+            _, answered = await asyncio.gather(asyncio.sleep(ASK_EVERY_S), self._responds())
+            silent = 0 if answered else silent + 1
+
+    async def _responds(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ASK_EVERY_S):
+                return await self.server.responds()
+        return False
 
     async def _start(self, say: Callable[[str], None]) -> None:
         began = asyncio.get_running_loop().time()

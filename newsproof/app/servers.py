@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -104,21 +104,14 @@ async def servers(
                 f"add --data-dir {other}"
             )
     try:
-        yield Servers(
-            kafka=found["kafka"].address if kafka else None,
-            clickhouse=found["clickhouse"].address if clickhouse else None,
-            embedded_kafka=kafka and not settings.kafka_bootstrap_servers,
-            own=tuple(name for name, one in found.items() if one.kept is not None),
-            kept=tuple(one.kept for one in found.values() if one.kept is not None),
-        )
-    except Exception as exc:
-        no_kafka = kafka and not settings.kafka_bootstrap_servers and exits.status_of(exc) == exits.UNREACHABLE
-        if no_kafka and disk_is_full(directory):
-            raise TransientError(
-                f"the embedded Kafka cannot write, for the disk of {directory} is full: free some space, then run this again "
-                f"({exits.text_of(exc)})"
-            ) from exc
-        raise
+        with telling_full_disk(directory if kafka and not settings.kafka_bootstrap_servers else None):
+            yield Servers(
+                kafka=found["kafka"].address if kafka else None,
+                clickhouse=found["clickhouse"].address if clickhouse else None,
+                embedded_kafka=kafka and not settings.kafka_bootstrap_servers,
+                own=tuple(name for name, one in found.items() if one.kept is not None),
+                kept=tuple(one.kept for one in found.values() if one.kept is not None),
+            )
     finally:
         # ClickHouse first: readers of Kafka write to it.
         for name in ("clickhouse", "kafka"):
@@ -126,6 +119,20 @@ async def servers(
                 if phase is not None and found[name].kept is not None:
                     phase(f"ending {_NAMES[name]}")
                 await found[name].end()
+
+
+@contextlib.contextmanager
+def telling_full_disk(directory: Path | None) -> Iterator[None]:
+    """Name a full disk as the reason why the embedded Kafka of this data directory does not answer; None: there is none."""
+    try:
+        yield
+    except Exception as exc:
+        if directory is not None and exits.status_of(exc) == exits.UNREACHABLE and disk_is_full(directory):
+            raise TransientError(
+                f"the embedded Kafka cannot write, for the disk of {directory} is full: free some space, then run this again "
+                f"({exits.text_of(exc)})"
+            ) from exc
+        raise
 
 
 _NAMES = {"kafka": "Kafka", "clickhouse": "ClickHouse"}
@@ -182,7 +189,7 @@ async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Fo
 
 async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
     if settings.kafka_bootstrap_servers:
-        if not await _any_listens(settings.kafka_bootstrap_servers):
+        if not await any_listens(settings.kafka_bootstrap_servers):
             raise TransientError(
                 f"no Kafka broker answers at {settings.kafka_bootstrap_servers}: start it, correct "
                 "KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
@@ -206,7 +213,7 @@ async def running_kafka(directory: Path) -> str | None:
     from infra.embedded.kafka.server import running_bootstrap
 
     address = running_bootstrap(directory)
-    return address if address and await _any_listens(address) else None
+    return address if address and await any_listens(address) else None
 
 
 def password_file(directory: Path) -> Path:
@@ -225,7 +232,7 @@ def _is_there(file: Path) -> bool:
         ) from exc
 
 
-async def _any_listens(bootstrap: str) -> bool:
+async def any_listens(bootstrap: str) -> bool:
     for one in bootstrap.split(","):
         host, _, port = one.strip().rpartition(":")
         try:
@@ -353,5 +360,10 @@ async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr
         return settings
     if (directory / "kafka" / "cluster-id").exists() and not await running_kafka(demo / "kafka"):
         return settings
-    say(f"Reading the demo's data in {demo} (another directory: --data-dir).")
+    say(reading_demo(demo))
     return settings.model_copy(update={"newsproof_data_dir": demo})
+
+
+def reading_demo(demo: Path) -> str:
+    """Return what a command says that reads the demo's log, though nobody named it."""
+    return f"Reading the demo's data in {demo} (another directory: --data-dir)."

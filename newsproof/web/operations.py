@@ -52,6 +52,7 @@ def operations(
         if any(one.kind == "worker" and one.state != "away" for one in processes)
         else None,
         "audit": _audit(figures),
+        "publishers": figures.one(sum, "newsproof_publisher_active"),
     }
     return found | {"problems": [*_problems(found), *_of_sources(figures)]}
 
@@ -153,6 +154,7 @@ def _problems(found: dict[str, Any]) -> list[str]:
     log, cases, letters = found["log"], found["cases"], found["dead_letters"]
     left = {one["kind"]: one["left"] / one["limit"] for one in found["budget"] or () if one["limit"]}
     bad = {
+        "not_one_publisher": found["publishers"] not in (None, 1),
         "process_down": any(one.state == "away" for one in found["processes"]),
         "consumer_lag": any((n or 0) > LIMITS["consumer_lag"] for n in log["behind"].values()),
         "sink_behind": bool(log["sink_waits"]) or (log["sink_behind"] or 0) > LIMITS["sink_lag"],

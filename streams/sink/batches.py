@@ -17,7 +17,7 @@ from aiokafka import TopicPartition
 from infra.clickhouse.client import Block, ClickHouse
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import Rows, signal_row
-from schemas.errors import ContractError
+from schemas.errors import ContractError, TransientError
 from schemas.published import NewerSignalError, read_signal
 from streams.journal.retry import retry_while_unavailable
 from streams.sink.journal import Bad, Progress
@@ -25,6 +25,9 @@ from streams.sink.journal import Bad, Progress
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
+ANSWER_WITHIN_S = (10.0, 20.0, 40.0, 80.0, 120.0)
+"""How long the attempts of one insert wait for ClickHouse; the last one repeats. Growing, so that a block that a slow
+server or line needs longer for gets through in the end."""
 SLICE = 200
 """Records between two turns of the event loop: a few milliseconds."""
 
@@ -90,31 +93,67 @@ class SinkSignals:
 class Tables:
     """Inserts into the tables, with retries while they are unavailable.
 
-    ``waiting``: they take no rows now; ``retries``: number of repeated inserts.
+    An attempt that ClickHouse does not answer within :data:`ANSWER_WITHIN_S` is repeated, with the same token: a server
+    that hangs holds the connection open, and a client's read timeout does not begin before the whole body is sent.
+
+    ``waits_for``: what ClickHouse does not take now, and why; ``retries``: number of repeated inserts.
     """
 
     def __init__(self, client: ClickHouse) -> None:
         self._client = client
-        self.waiting = False
+        self.waits_for: dict[str, str] = {}
         self.retries = self.inserted = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether ClickHouse takes no rows now."""
+        return bool(self.waits_for)
 
     async def block(self, table: str, rows: list[Any]) -> Block:
         """Encode the rows of one insert. The first call for a table needs ClickHouse for its columns."""
-        return await self._retried(table, lambda: self._client.block(table, COLUMNS[table], rows))
+        return await self._retried(
+            f"a question for the columns of {table}", lambda: self._client.block(table, COLUMNS[table], rows)
+        )
 
     async def insert(self, block: Block, token: str) -> None:
         """Insert a block, however long that takes."""
-        await self._retried(block.table, lambda: self._client.insert_block(block, token=token))
+        await self._retried(f"an insert into {block.table}", lambda: self._client.insert_block(block, token=token))
         self.inserted += block.rows
 
-    async def _retried(self, table: str, work: Callable[[], Awaitable[T]]) -> T:
-        done = await retry_while_unavailable(work, f"ClickHouse table {table}", on_wait=self._wait)
-        self.waiting = False
-        return done
+    async def _retried(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
+        within = iter(ANSWER_WITHIN_S)
+        within_s = next(within)
 
-    def _wait(self, _: Exception) -> None:
-        self.waiting = True
-        self.retries += 1
+        async def attempt() -> T:
+            nonlocal within_s
+            try:
+                async with asyncio.timeout(within_s):
+                    return await work()
+            except TimeoutError as exc:
+                unanswered_s, within_s = within_s, next(within, within_s)
+                raise TransientError(f"{what} had no answer for {unanswered_s:g} s", kind="timeout") from exc
+
+        def wait(exc: Exception) -> None:
+            self.waits_for[what] = why_not(exc, what)
+            self.retries += 1
+
+        try:
+            return await retry_while_unavailable(attempt, f"ClickHouse, {what}", on_wait=wait)
+        finally:
+            # Only its own: the next batch may be prepared while this one's insert fails.
+            self.waits_for.pop(what, None)
+
+
+def why_not(exc: Exception, what: str) -> str:
+    """Return why ClickHouse does not take ``what``, in words."""
+    # Never the engine's own text: /readyz is open to whoever reaches its port.
+    match exc:
+        case TransientError(kind="timeout"):
+            return f"it hangs: it does not answer {what}"
+        case TransientError(kind="unavailable"):
+            return f"it refuses {what} for now"
+        case _:
+            return "it is away"
 
 
 async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:

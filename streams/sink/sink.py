@@ -78,6 +78,11 @@ class Sink:
         return self._tables.waiting
 
     @property
+    def waits_because(self) -> str:
+        """Why ClickHouse takes no rows now, in words; empty while it does."""
+        return next(iter(self._tables.waits_for.copy().values()), "")
+
+    @property
     def lag(self) -> dict[TopicPartition, int]:
         """Records of each partition that are in the log and not in the tables, as of the last fetch."""
         return {
@@ -205,6 +210,10 @@ class Sink:
         stopped = asyncio.create_task(self._stopped.wait())
         await asyncio.wait({inserting, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
+        while not (
+            self._tables.waiting or inserting.done()
+        ):  # a stop while ClickHouse hangs, which is not known at once
+            await asyncio.wait({inserting}, timeout=0.1)
         if self._tables.waiting and not inserting.done():
             inserting.cancel()  # its range is recorded: the next start sends the same again
             with suppress(asyncio.CancelledError):

@@ -23,12 +23,13 @@ import sys
 import tempfile
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from aiohttp import web
 
-from infra.clickhouse.statement import MAX_STATEMENT_BYTES, StatementError, read_statement
+from infra.clickhouse.statement import MAX_STATEMENT_BYTES, Statement, StatementError, read_statement
 from infra.embedded.clickhouse.access import AccessDeniedError
 from infra.embedded.clickhouse.engine import Answer, Engine, EngineError, Request
 from infra.embedded.clickhouse.request import request_of, take_in
@@ -51,6 +52,7 @@ _SHUTDOWN_S = 5.0
 IDLE_S = 10.0
 """As a ClickHouse server's ``keep_alive_timeout``. Else half-sent heads would hold their connections for an hour."""
 _HEAVY_BYTES = 64 * 1024
+_PING = Request(Statement("SELECT 1", "SELECT", None), query_id="ping")
 _QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 
@@ -64,11 +66,12 @@ class Front:
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "query")
         self._inserts = ThreadPoolExecutor(INSERT_THREADS, "insert")
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
+        self._pings = ThreadPoolExecutor(1, "ping")
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=MAX_STATEMENT_BYTES)
-        for path in ("/ping", "/replicas_status"):
-            app.router.add_get(path, _ok)
+        app.router.add_get("/ping", self._ping)
+        app.router.add_get("/replicas_status", _ok)
         app.router.add_get("/", self._handle)
         app.router.add_post("/", self._handle)
         app.router.add_route("OPTIONS", "/", _options)
@@ -76,12 +79,18 @@ class Front:
 
     async def close(self) -> None:
         """Cancel running statements, wait until they have ended, close the engine."""
-        pools = (self._inserts, self._queries, self._readers)
+        pools = (self._inserts, self._queries, self._readers, self._pings)
         ends = [asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True) for pool in pools]
         ended = asyncio.gather(*ends)
         while not (await asyncio.wait({ended}, timeout=0.1))[0]:
             await asyncio.to_thread(self._engine.cancel)
         self._engine.close()
+
+    async def _ping(self, http: web.Request) -> web.Response:
+        # The engine answers it, in a thread that no report can hold: no answer means that it hangs, not that it is busy.
+        with suppress(EngineError):
+            await asyncio.get_running_loop().run_in_executor(self._pings, self._engine.run, _PING)
+        return await _ok(http)
 
     async def _handle(self, http: web.Request) -> web.StreamResponse:
         query_id = http.query.get("query_id") or str(uuid.uuid4())

@@ -137,6 +137,14 @@ class EmbeddedClickHouse:
     ) -> None:
         await self.stop()
 
+    async def responds(self) -> bool:
+        """Return whether the engine answers. Waits as long as it hangs: the caller bounds the time."""
+        try:
+            async with httpx.AsyncClient(trust_env=False, timeout=None) as http:
+                return (await http.get(f"http://{self.host}:{self.port}/ping")).status_code == 200
+        except httpx.TransportError:
+            return False
+
     async def _answers(self) -> bool:
         user = self._users[0]
         url = f"http://{self.host}:{self.port}/"

@@ -239,6 +239,15 @@ class EmbeddedKafka:
             keep_fds=(self._lock.fd,),
         )
 
+    async def responds(self) -> bool:
+        """Return whether the broker answers, also while it is fenced. Waits as long as it hangs: the caller bounds the time."""
+        assert self._port is not None
+        try:
+            await _lists_a_broker(self._port, self._password)
+        except (OSError, asyncio.IncompleteReadError, struct.error):
+            return False
+        return True
+
     async def _serves(self) -> bool:
         assert self._port is not None
         try:

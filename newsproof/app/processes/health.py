@@ -225,6 +225,6 @@ def sink_unready(sink: Sink) -> dict[str, str]:
     waits: dict[str, str] = {}
     if not sink.lag:
         waits["kafka"] = "no partitions are assigned yet"
-    if sink.waits_for_tables:
-        waits["clickhouse"] = "it is away; the same rows are sent again"
+    if why := sink.waits_because:
+        waits["clickhouse"] = f"{why}; the same rows are sent again"
     return waits

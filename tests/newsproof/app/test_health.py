@@ -237,7 +237,7 @@ async def test_the_sink_says_how_far_behind_it_is_and_when_clickhouse_is_away(
             assert (
                 len(lags) == journals_and_signals and max(lags) == 0 and got["newsproof_sink_rows_inserted_total",] > 0
             )
-            sink._tables.waiting = True
+            sink._tables.waits_for["an insert into events"] = "it is away"
             assert "clickhouse" in (await get(health, "/readyz")).json()["waits_for"]
             sink.stop()
             await running

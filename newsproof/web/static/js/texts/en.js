@@ -782,6 +782,8 @@ export default {
   "ops.do.kafka_away": "Nothing is taken in and nothing is published until it is back. Look at its log; what was recorded stays.",
   "ops.bad.clickhouse_away": "ClickHouse is away",
   "ops.do.clickhouse_away": "Signals go on; analytics and older cases are missing. The sink catches up by itself once it is back.",
+  "ops.bad.not_one_publisher": "Not exactly one worker publishes signals",
+  "ops.do.not_one_publisher": "With none, no bot gets a signal. A worker that takes over is listed below as waiting, with what its publisher waits for; within 15 seconds one should publish. Nothing is lost meanwhile. If it lasts, read the end of the workers' logs.",
   "ops.bad.process_down": "A process does not answer",
   "ops.do.process_down": "It stands below as away. `up` starts it again by itself; else start it, and read the end of its log. One that is not meant to run any more: delete its file in the folder metrics of the data directory.",
   "ops.bad.consumer_lag": "Records wait to be read",

@@ -992,6 +992,8 @@ export default {
   "ops.do.kafka_away": "恢复之前不会接收新闻，也不会发布信号。请查看它的日志；已记录的内容不会丢失。",
   "ops.bad.clickhouse_away": "ClickHouse 没有响应",
   "ops.do.clickhouse_away": "信号照常发布，但缺少分析和较早的案例。恢复之后写表进程会自动补上。",
+  "ops.bad.not_one_publisher": "发布信号的 worker 不是恰好一个",
+  "ops.do.not_one_publisher": "若没有 worker 发布，则没有机器人能收到信号。正在接管的 worker 在下表中显示为等待，并说明其发布器在等什么；15 秒内应有一个开始发布。期间不会丢失任何信号。若持续如此，请查看各 worker 日志末尾。",
   "ops.bad.process_down": "有进程没有响应",
   "ops.do.process_down": "下表中标为“离线”。`up` 会自动重启它；否则请启动它，并查看其日志末尾。若该进程不再需要运行，请删除数据目录 metrics 文件夹中它的文件。",
   "ops.bad.consumer_lag": "记录积压",
