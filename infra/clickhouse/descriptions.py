@@ -88,7 +88,7 @@ async def describe(client: ClickHouse, descriptions: Descriptions | None = None)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             for table, changes in (await _missing(client, wanted)).items():
-                await client.command(f"ALTER TABLE `{table}` {', '.join(changes)}")
+                await client.define(f"ALTER TABLE `{table}` {', '.join(changes)}")
                 changed += 1
             break
         except PermanentError:

@@ -98,13 +98,13 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
     """
     migrations = load_migrations(directory)
     await _create_database(client)
-    await client.command(_LEDGER)
+    await client.define(_LEDGER)
     applied = {number: (name, checksum) for number, name, checksum in await _applied(client)}
     _refuse_changes(migrations, applied, client.database)
     new = tuple(m for m in migrations if m.number not in applied)
     for migration in new:
         for statement in migration.statements:
-            await client.command(statement)
+            await client.define(statement)
         await client.insert(
             "migrations",
             ("number", "name", "checksum"),
@@ -117,8 +117,8 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
 
 async def _create_database(client: ClickHouse) -> None:
     # The client's own connection names the database, which need not exist yet.
-    async with connect(client.address, database="default") as outside:
-        await outside.command(f"CREATE DATABASE IF NOT EXISTS `{client.database}`")
+    async with connect(client.address, database="default", cluster=client.cluster) as outside:
+        await outside.define(f"CREATE DATABASE IF NOT EXISTS `{client.database}`")
 
 
 async def _applied(client: ClickHouse) -> list[tuple[int, str, str]]:

@@ -13,6 +13,12 @@ class ClickHouseSettings(BaseSettings):
         None, description="http://user:password@host:8123; unset: the embedded ClickHouse engine is started"
     )
     clickhouse_database: str = Field("newsproof", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    clickhouse_cluster: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$",
+        description="Cluster (one shard, any number of replicas) that tables and views are created on, with replicated "
+        "engines; unset: one server. Set it before the first start: existing tables are not converted (docs/scaling.md)",
+    )
     clickhouse_port: int | None = Field(
         None,
         ge=1,
