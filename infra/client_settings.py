@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import msgspec
 
-from infra.origin import given_by_environment, refuse_foreign_addresses, written_in
+from infra import setting_names
+from infra.origin import (
+    KEY_OF_GATEWAY,
+    given_by_environment,
+    refuse_addresses_from_elsewhere,
+    refuse_foreign_addresses,
+    written_in,
+)
 from infra.redaction import know
 
 if TYPE_CHECKING:
@@ -92,4 +99,26 @@ def load_client_settings(**overrides: object) -> ClientSettings:
     know(*(value for name in _SECRETS if (value := getattr(settings, name))))
     elsewhere = given_by_environment() | overrides.keys()
     refuse_foreign_addresses(file, in_file.keys() - elsewhere, elsewhere)
+    return settings
+
+
+_NOT_FOR_A_READER = setting_names.CHECKED.difference(ClientSettings.__struct_fields__) | {"clickhouse_url"}
+"""Settings with which a reader of the log needs all settings: to check them, and for ClickHouse to choose the directory."""
+
+
+def load_reader_settings(**overrides: object) -> ClientSettings | None:
+    """Return what a reader of the log needs, or None where only all settings tell whether everything that is given is valid.
+
+    Raises:
+        ConfigError: as :func:`infra.settings.load_settings`.
+    """
+    file = Path(str(overrides.get("_env_file", ".env")))
+    in_file = written_in(file)
+    given = {**in_file, **{name.lower(): value for name, value in os.environ.items() if value}}
+    if not _NOT_FOR_A_READER.isdisjoint(given):
+        return None
+    settings = load_client_settings(**overrides)
+    know(*(given[name] for name in given if name in setting_names.SECRETS or name.startswith(KEY_OF_GATEWAY)))
+    if "_env_file" not in overrides:
+        refuse_addresses_from_elsewhere(file, in_file.keys() - given_by_environment(), settings.data_dir)
     return settings

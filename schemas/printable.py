@@ -45,6 +45,12 @@ def _shown(match: re.Match[str]) -> str:
     return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "\ufffd"
 
 
+def shortened(text: str, length: int) -> str:
+    """Return the text on one line, cut to ``length`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
 def counted(number: int, what: str) -> str:
     """Return ``1 day``, ``2,000 days``, ``2 stories``, ``2 misses``."""
     if number != 1:

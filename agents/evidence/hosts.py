@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
-
-import tldextract
 
 from agents.text.skeleton import ascii_skeleton, host_skeleton
 
-# The suffix list inside the wheel: no network, no cache directory, and the same result on every machine.
-_EXTRACT = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
+
 _TRACKING = re.compile(r"^(?:utm_|spm|from$|ref$|source$|fbclid$|gclid$|share)", re.IGNORECASE)
 _TLDS = frozenset({"com", "co", "io", "org", "net", "gov", "us", "cn", "hk", "to", "xyz", "app", "finance", "info"})
 _DIGIT_SWAP_MIN = 5
@@ -42,11 +42,20 @@ def path_of(url: str) -> str:
 @lru_cache(maxsize=4096)
 def registrable_domain(host: str) -> str:
     """Return the registrable domain, or the last two labels if the public-suffix list has no match (``.example``)."""
-    found = _EXTRACT(host)
+    found = _suffixes()(host)
     if found.suffix:
         return f"{found.domain}.{found.suffix}" if found.domain else host
     labels = [p for p in host.split(".") if p]
     return host if _is_address(host) else ".".join(labels[-2:])
+
+
+@cache
+def _suffixes() -> TLDExtract:
+    # Its import takes long, and many commands import this module and ask for no domain.
+    from tldextract import TLDExtract
+
+    # The suffix list inside the wheel: no network, no cache directory, and the same result on every machine.
+    return TLDExtract(suffix_list_urls=(), cache_dir=None)
 
 
 def _is_address(host: str) -> bool:

@@ -24,6 +24,7 @@ from infra.listeners.items import Item
 from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
 from infra.listeners.sockets import connected
 from infra.listeners.source import Source
+from infra.listeners.validators import Validators
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
 from infra.pages.reader_client import Reader
@@ -51,14 +52,6 @@ _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
     (b"<lastBuildDate", b"</lastBuildDate>"),
     (b"<ttl", b"</ttl>"),
 )
-
-
-class Validators(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the last answer said of itself, and the hash of its body."""
-
-    etag: str = ""
-    last_modified: str = ""
-    body_hash: str = ""
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):

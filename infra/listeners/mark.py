@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-import structlog
-
+from infra.late_log import log_of
 from infra.listeners.source import own_file, refuse_listed, sources_of
 from infra.owner_only import kept_secret, made_secret
 from infra.redaction import know
@@ -15,8 +14,6 @@ from schemas.news import News, is_marked
 
 if TYPE_CHECKING:
     from infra.settings import Settings
-
-log = structlog.get_logger(__name__)
 
 FILE = "listener-key"
 """File in the data directory. Where LISTENER_KEY is unset, whoever can read it can publish as any listed source."""
@@ -93,5 +90,5 @@ class Marks:
         try:
             self._listed = sources_of(own_file(self._settings))
         except ConfigError as exc:
-            log.warning("the list of sources is not read: the one of before counts", why=str(exc))
+            log_of(__name__).warning("the list of sources is not read: the one of before counts", why=str(exc))
         return self._listed

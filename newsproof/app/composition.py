@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -82,7 +83,7 @@ def clickhouse_of(settings: Settings) -> ClickHouse:
     """
     if not settings.clickhouse_url:
         raise ConfigError("CLICKHOUSE_URL is not set: set it, or use `newsproof up`, which starts a server")
-    return connect(settings.clickhouse_url, database=settings.clickhouse_database)
+    return connect(settings.clickhouse_url, database=settings.clickhouse_database, cluster=settings.clickhouse_cluster)
 
 
 def search_providers(settings: Settings) -> tuple[str, ...]:
@@ -374,7 +375,7 @@ def worker_of(
     from streams.wake import Wake
 
     ending, wake = Ending(), Wake()
-    budget = budget_of(settings, ending, wake)
+    budget = budget_of(settings, ending, wake, options.fold_directory(topics_of(settings)))
     worker = composition.worker_of(
         address_of(settings), topics_of(settings), registry, ports, snapshot, options,
         ending=ending, wake=wake, budget=budget, searches=searches, authenticate=Marks(settings).authenticate,
@@ -383,10 +384,10 @@ def worker_of(
 
 
 def publisher_of(settings: Settings, worker: Worker) -> Publisher:
-    """Return the publisher beside this worker, not started. It shares the worker's tombstones."""
+    """Return the publisher beside this worker, not started. It shares the worker's tombstones and its directory."""
     from streams.publish.publisher import Publisher
 
-    return Publisher(address_of(settings), topics_of(settings), tombstones=worker.projector.tombstones)
+    return Publisher(address_of(settings), worker.topics, worker.folds, tombstones=worker.projector.tombstones)
 
 
 def sink_of(settings: Settings, clickhouse: ClickHouse, registry: Registry | None = None) -> Sink:
@@ -415,11 +416,11 @@ def limits_of_settings(settings: Settings) -> LimitsSet:
     )
 
 
-def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
-    """Return a worker's budget ledger with the limits of these settings, not started."""
+def budget_of(settings: Settings, ending: Ending, wake: Wake, folds: Path | None = None) -> BudgetLedger:
+    """Return a worker's budget ledger with the limits of these settings, not started. ``folds``: where its state is kept."""
     from streams.budget.budget import BudgetLedger
 
-    return BudgetLedger(address_of(settings), topics_of(settings), limits_of_settings(settings), ending, wake)
+    return BudgetLedger(address_of(settings), topics_of(settings), limits_of_settings(settings), ending, wake, folds)
 
 
 def worker_options(settings: Settings) -> WorkerOptions:

@@ -46,7 +46,10 @@ class Invocation:
     @property
     def data_dir_given(self) -> bool:
         """Whether the user named a data directory, by option, environment or ``.env`` file."""
-        return "newsproof_data_dir" in self.settings().model_fields_set
+        from infra.origin import given_by_environment, written_in
+
+        given = given_by_environment() | written_in(self._settings_file).keys()
+        return self.data_dir is not None or "newsproof_data_dir" in given
 
     def settings(self, **overrides: object) -> Settings:
         """Read the settings; the command line takes precedence over the environment.
@@ -76,6 +79,18 @@ class Invocation:
             self._tell_misspelt()
         return settings
 
+    def reader_settings(self) -> ClientSettings | None:
+        """Read the few settings that say where the log is; None where all settings have to be read.
+
+        Raises:
+            ConfigError: as :meth:`settings`.
+        """
+        from infra.client_settings import load_reader_settings
+
+        if (settings := load_reader_settings(**self._given())) is not None:
+            self._tell_misspelt()
+        return settings
+
     @property
     def _settings_file(self) -> Path:
         return self.env_file or Path(".env")
@@ -95,13 +110,13 @@ class Invocation:
         return given
 
     def _tell_misspelt(self) -> None:
+        from infra import setting_names
         from infra.origin import misspelt_in
-        from infra.settings import Settings
 
         if self._misspelt_told:
             return
         self._misspelt_told = True
-        for name, nearest in misspelt_in(self._settings_file, Settings.model_fields).items():
+        for name, nearest in misspelt_in(self._settings_file, setting_names.ALL).items():
             print(
                 f"newsproof: {name.upper()} in {self._settings_file} is no setting and is not read; the nearest is {nearest.upper()}",
                 file=sys.stderr,
@@ -179,25 +194,25 @@ def run(
     service: Settings | None = None,
     ending: str = "",
     interrupted: str = "",
-    plain_logs: bool = False,
+    late_logs: bool = False,
 ) -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
     A second signal ends it at once. ``ending`` is printed at the first: for a command whose end takes a while.
     ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
     ``interrupted``: what is kept then and how to go on, for standard error.
-    ``plain_logs``: nothing that runs here logs by structlog, so it need not be loaded.
+    ``late_logs``: no module that runs here imports structlog by itself, so it is loaded at the first message.
     """
     from infra.owner_only import UMASK, make_owner_only
-    from newsproof.app.logging_setup import configure_logs, configure_plain_logs
+    from newsproof.app.logging_setup import configure_logs, configure_logs_late
 
     if service is not None:
         os.umask(UMASK)
         if service.newsproof_data_dir.exists():
             make_owner_only(service.newsproof_data_dir)
         configure_logs(service.log_level)
-    elif plain_logs:
-        configure_plain_logs()
+    elif late_logs:
+        configure_logs_late()
     else:
         # Commands report an unavailable server themselves; the client library's messages would only repeat it.
         configure_logs("WARNING", libraries="CRITICAL")

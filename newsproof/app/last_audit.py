@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from infra.owner_only import write_owner_only
-from streams.audit.audit import AuditReport
+
+if TYPE_CHECKING:
+    from streams.audit.audit import AuditReport
 
 
 class LastAudit(msgspec.Struct, frozen=True):

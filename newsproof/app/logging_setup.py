@@ -6,6 +6,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from infra import late_log
 from infra.redaction import redacted
 from newsproof.app.terminal import behind
 from schemas.printable import printable, printable_json, printable_line
@@ -67,16 +68,21 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     _use(handler, level, libraries)
 
 
-def configure_plain_logs() -> None:
-    """Do what :func:`configure_logs` does for a short command none of whose modules logs by structlog, which takes long to import."""
-    handler = logging.StreamHandler(cast(TextIO, _StandardError()))
-    handler.setFormatter(_PlainFormatter())
-    _use(handler, "WARNING", "CRITICAL")
+def configure_logs_late() -> None:
+    """Do what :func:`configure_logs` does for a command, at the first message: structlog takes long to import.
+
+    For commands none of whose modules imports structlog by itself (:mod:`infra.late_log`).
+    """
+    late_log.configure_at_first_message(lambda: configure_logs("WARNING", libraries="CRITICAL"))
+    _use(_FirstMessage(), "WARNING", "CRITICAL")
 
 
-class _PlainFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return redacted(printable(super().format(record)))
+class _FirstMessage(logging.Handler):
+    def handle(self, record: logging.LogRecord) -> bool:
+        late_log.configure_now()
+        for handler in logging.root.handlers:
+            handler.handle(record)
+        return True
 
 
 def _use(handler: logging.Handler, level: str, libraries: str) -> None:

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from infra.kafka.topics import KafkaAddress
-from infra.settings import Settings
+from infra.kafka.topics import KafkaAddress, ensure_topics
 from newsproof.app.invocation import Invocation
-from newsproof.app.servers import servers, with_data
+from newsproof.app.servers import (
+    DEMO,
+    any_listens,
+    password_file,
+    reading_demo,
+    running_kafka,
+    say_on_stderr,
+    servers,
+    telling_full_disk,
+    with_data,
+)
 from schemas.topics import Topics
+
+if TYPE_CHECKING:
+    from infra.client_settings import ClientSettings
+    from infra.settings import Settings
 
 
 class LogAccess(msgspec.Struct, frozen=True):
-    """The log that a command reads. ``own``: on a server that the command started for itself."""
+    """The log that a command reads. ``settings``: all of them. ``own``: on a server that the command started for itself."""
 
     settings: Settings
     address: KafkaAddress
@@ -23,18 +38,61 @@ class LogAccess(msgspec.Struct, frozen=True):
     own: bool
 
 
+class LogToRead(msgspec.Struct, frozen=True):
+    """The log that a command reads which needs no other settings. ``own``: on a server that the command started for itself."""
+
+    address: KafkaAddress
+    topics: Topics
+    own: bool = False
+
+
 @asynccontextmanager
 async def open_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
     """Yield the log; missing topics are created."""
-    from newsproof.app.processes.supervisor import prepare_topics
-
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
     async with servers(settings, clickhouse=False) as found:
         at = found.applied_to(settings)
-        address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
-        if found.embedded_kafka:
-            await prepare_topics(at)
-        elif address.security_protocol != "PLAINTEXT":
-            async with address.admin():  # report a refused login once, in words, before anything is read
-                pass
-        yield LogAccess(at, address, Topics(at.topic_prefix), bool(found.own))
+        address, topics = KafkaAddress.of(at, at.kafka_bootstrap_servers or ""), Topics(at.topic_prefix)
+        await _prepared(address, topics, at, embedded=found.embedded_kafka)
+        yield LogAccess(at, address, topics, bool(found.own))
+
+
+@asynccontextmanager
+async def log_to_read(invocation: Invocation) -> AsyncIterator[LogToRead]:
+    """Yield the log as :func:`open_log` does. Of a log that is served already, all settings are read only where they have to be."""
+    settings = invocation.reader_settings()
+    if settings is None or (found := await _served(settings, given=invocation.data_dir_given)) is None:
+        async with open_log(invocation) as log:
+            yield LogToRead(log.address, log.topics, log.own)
+        return
+    address, directory = found
+    topics = Topics(settings.newsproof_topic_prefix)
+    with telling_full_disk(directory):
+        await _prepared(address, topics, settings, embedded=directory is not None)
+        yield LogToRead(address, topics)
+
+
+async def _served(settings: ClientSettings, *, given: bool) -> tuple[KafkaAddress, Path | None] | None:
+    """Return the Kafka that is configured or runs, and the data directory of the latter; None if neither answers."""
+    if settings.kafka_bootstrap_servers:
+        if not await any_listens(settings.kafka_bootstrap_servers):
+            return None
+        return KafkaAddress.of(settings, settings.kafka_bootstrap_servers), None
+    for directory in (settings.data_dir,) if given else (settings.data_dir, settings.data_dir / DEMO):
+        if (bootstrap := await running_kafka(directory / "kafka")) is not None:
+            if directory != settings.data_dir:
+                say_on_stderr(reading_demo(directory))
+            return KafkaAddress.embedded(bootstrap, password_file(directory / "kafka")), directory
+    return None
+
+
+async def _prepared(
+    address: KafkaAddress, topics: Topics, settings: Settings | ClientSettings, *, embedded: bool
+) -> None:
+    if embedded:
+        await ensure_topics(
+            address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
+        )
+    elif address.security_protocol != "PLAINTEXT":
+        async with address.admin():  # report a refused login once, in words, before anything is read
+            pass

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from infra.listeners.failures import DO
 from infra.listeners.source import KeySetting, Source, chosen, missing, own_file, sources_of
-from infra.settings import Settings
 from streams.listening.memory import SourceCursor
 from streams.reputation.fold import Reputation
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
 
 STATES = ("blocked", "backing_off", "left out", "stale", "never looked at", "ok", "muted", "off")
 """What needs somebody comes first."""

@@ -20,8 +20,9 @@ from newsproof.app.servers import say_on_stderr as say
 from newsproof.cli.demo import Follower, command_of, demo_settings, framed, stored
 from newsproof.cli.log.reading import reader_language
 from newsproof.cli.progress import DemoProgress, Ends
-from newsproof.report.demo import print_audit, print_signals
+from newsproof.report.audit import print_audit
 from newsproof.report.listening import ListenSummary, in_no_case, print_what_came, summary_of
+from newsproof.report.signals import print_signals
 from schemas.news import News, decode_news
 from schemas.topics import Topics
 from streams.audit.audit import audit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import open_log
+from newsproof.app.open_log import log_to_read
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.reputation.fold import RATED_FROM, WINDOW, Reputation, Share
@@ -15,7 +15,7 @@ _FIGURES = ("first", "copies", "confirmed", "refuted", "retracted")
 
 async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
     """Print the figures of every source as the journal has them now; they are folded anew, and nothing is written."""
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         found = await reputations_in(KafkaLog(log.address), log.topics, utc_now())
     if as_json:
         for one in found:

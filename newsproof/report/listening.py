@@ -9,8 +9,8 @@ import msgspec
 
 from infra.offline.newsroom.newsroom import OUTLETS, Shown
 from newsproof.app.invocation import say_result, table
-from newsproof.report.demo import shortened
 from schemas.news import News
+from schemas.printable import shortened
 from schemas.signals import Signal
 from streams.listening.memory import SourceCursor
 

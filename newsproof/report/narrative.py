@@ -8,12 +8,12 @@ import msgspec
 
 from agents.evidence.findings import dated_later
 from agents.evidence.witnesses import counted
-from agents.text.wording import Language, Told, joined, references, term, told
+from agents.text.wording import Told, joined, references, told
 from newsproof.report.rule_words import rule_words
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
-from schemas.signals import Adjustment, Signal, SignalEvidence, Stage
+from schemas.signals import Adjustment, Signal, SignalEvidence
 from streams.journal.case_reading import JournalRecord
 
 
@@ -57,32 +57,6 @@ def findings_in_words(found: Findings) -> Told:
             )
         )
     return told("by the word rules {said}", "按词语规则：{said}", said=joined(said))
-
-
-def verdict_in_words(signal: Signal) -> Told:
-    """Return the verdict; of one that was not checked with the reason, such as “unchecked (gate)”."""
-    if signal.verdict is None:
-        return Told("no verdict (published by the rules of before)", "无结论（由旧规则发布）")
-    if signal.unchecked_reason is None:
-        return term(signal.verdict)
-    why = term(signal.unchecked_reason)
-    return told("{verdict} ({why})", "{verdict}（{why}）", verdict=term(signal.verdict), why=why)
-
-
-def action_in_words(signal: Signal) -> Told:
-    """Return the action; where nothing is to be done, also what the claim would mean if it were true."""
-    meant = signal.action == "observe" and signal.direction != "neutral"
-    return joined(map(term, (signal.action, signal.direction) if meant else (signal.action,)), " · ", " · ")
-
-
-def stage_in_words(stage: Stage) -> Told:
-    """Return the stage of a signal."""
-    return Told("final", "最终") if stage == "final" else term(stage)
-
-
-def summary_in(signal: Signal, language: Language) -> str:
-    """Return the summary in this language; where nobody wrote one, in the language of the news."""
-    return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
 
 
 def sources_in_words(signal: Signal) -> Told:

@@ -11,12 +11,11 @@ import msgspec
 from agents.text.wording import Told, joined, term, told
 from newsproof.report.narrative import (
     CRITIC_SAYS,
-    action_in_words,
     findings_in_words,
     readers_in_words,
-    verdict_in_words,
 )
 from newsproof.report.rule_words import as_written, rule_words
+from newsproof.report.signals import action_in_words, verdict_in_words
 from schemas import events as ev
 from schemas.effects import Failure
 from schemas.signals import StatedClaim

@@ -33,6 +33,25 @@ NOT_FOR_A_CLIENT = (
 """What takes long to import, and neither `publish` nor a bot needs."""
 
 
+NOT_FOR_A_READER = (
+    "aiohttp",
+    "chdb",
+    "clickhouse_connect",
+    "faust",
+    "google",
+    "httpx",
+    "lxml",
+    "numpy",
+    "prometheus_client",
+    "pydantic_settings",
+    "requests",
+    "structlog",
+    "tldextract",
+    "trafilatura",
+)
+"""What takes long to import, and no command needs that reads a log which is served."""
+
+
 def environment(**settings: str) -> dict[str, str]:
     """Return the environment of a command: this process's, our code, and these settings."""
     return {**os.environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "160", **settings}
@@ -58,6 +77,23 @@ def newsproof(
     )
     out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
     return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def imported_by(*arguments: str, cwd: Path, env: Mapping[str, str]) -> set[str]:
+    """Run a command that ends well, and return the top-level modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *COMMAND[1:], *arguments],
+        cwd=cwd,
+        env=environment(**env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-1000:]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
 
 
 def processes_in(directory: Path) -> list[str]:

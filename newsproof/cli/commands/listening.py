@@ -69,9 +69,9 @@ def listen(
 @sources.command("list")
 def list_sources(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List all sources: on or off, and how each does by the newest word of a listener."""
-    from newsproof.cli.listening import show_sources
+    from newsproof.cli.sources import show_sources
 
-    run(show_sources(of(ctx), as_json=as_json))
+    run(show_sources(of(ctx), as_json=as_json), late_logs=True)
 
 
 @sources.command()
@@ -90,9 +90,9 @@ def check(
 @sources.command()
 def show(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
     """Show one source: its row, and all that is known of how it does."""
-    from newsproof.cli.listening import show_source
+    from newsproof.cli.sources import show_source
 
-    run(show_source(of(ctx), id, as_json=as_json))
+    run(show_source(of(ctx), id, as_json=as_json), late_logs=True)
 
 
 @sources.command()
@@ -103,7 +103,7 @@ def reputation(ctx: typer.Context, as_json: AsJson = False) -> None:
     """
     from newsproof.cli.reputation import show_reputation
 
-    run(show_reputation(of(ctx), as_json=as_json))
+    run(show_reputation(of(ctx), as_json=as_json), late_logs=True)
 
 
 @sources.command()
@@ -113,7 +113,7 @@ def mute(
     off: Annotated[bool, typer.Option("--off", help="Listen to it again, or to one that is off by default.")] = False,
 ) -> None:
     """Turn a source off. A listener that runs hears of it within seconds."""
-    from newsproof.cli.listening import mute_source
+    from newsproof.cli.sources import mute_source
 
     mute_source(of(ctx).settings(), id, muted=not off)
 
@@ -129,6 +129,6 @@ def add(
     private: Annotated[bool, typer.Option("--private", help="The address may be one of your own network.")] = False,
 ) -> None:
     """Add a feed to the file of your own sources: four lines of TOML, which you may edit."""
-    from newsproof.cli.listening import add_source
+    from newsproof.cli.sources import add_source
 
     add_source(of(ctx).settings(), url, name=id, language=language, private=private)

@@ -74,7 +74,7 @@ def list_letters(
     """List the dead letters with their reasons."""
     from newsproof.cli.log.dead_letters import show_dead_letters
 
-    run(show_dead_letters(of(ctx), reason=reason, as_json=as_json))
+    run(show_dead_letters(of(ctx), reason=reason, as_json=as_json), late_logs=True)
 
 
 @dlq.command()
@@ -89,7 +89,7 @@ def show(
     """Show one dead letter: why it is one, and the original record."""
     from newsproof.cli.log.dead_letters import show_dead_letter
 
-    run(show_dead_letter(of(ctx), id, value_alone=value, as_json=as_json))
+    run(show_dead_letter(of(ctx), id, value_alone=value, as_json=as_json), late_logs=True)
 
 
 @dlq.command()
@@ -116,7 +116,7 @@ def budget(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show the limits of the budget, what is spent and left today and this month, the denials and the alerts."""
     from newsproof.cli.log.budget import show_budget
 
-    run(show_budget(of(ctx), as_json=as_json))
+    run(show_budget(of(ctx), as_json=as_json), late_logs=True)
 
 
 def doctor(

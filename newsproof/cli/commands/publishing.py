@@ -42,7 +42,7 @@ def publish(
     """
     from newsproof.cli.log.publishing import publish_lines
 
-    done = run(publish_lines(of(ctx), file, source=source, raw=raw), plain_logs=True)
+    done = run(publish_lines(of(ctx), file, source=source, raw=raw), late_logs=True)
     if as_json:
         json_line({"published": done.published, "refused": done.refused, "dated_now": done.dated_now})
     else:

@@ -73,7 +73,7 @@ def signals(
         limit=limit,
     )
     language = reader_language(lang)
-    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language))
+    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language), late_logs=True)
 
 
 def cases(
@@ -84,7 +84,7 @@ def cases(
     """List all cases in short."""
     from newsproof.cli.log.reading import show_cases
 
-    run(show_cases(of(ctx), status=status, as_json=as_json))
+    run(show_cases(of(ctx), status=status, as_json=as_json), late_logs=True)
 
 
 @case.command("show")
@@ -98,7 +98,7 @@ def show_one(
     """Tell a case's whole story: every event and thought, the evidence, the confidence, every call and its cost."""
     from newsproof.cli.log.reading import reader_language, show_case
 
-    run(show_case(of(ctx), id, events=events, as_json=as_json, language=reader_language(lang)))
+    run(show_case(of(ctx), id, events=events, as_json=as_json, language=reader_language(lang)), late_logs=True)
 
 
 @case.command("replay")
@@ -138,13 +138,13 @@ def audit(ctx: typer.Context, as_json: AsJson = False) -> None:
     Exit status 1 unless nothing is lost, nothing is there twice, no signal is forged or says more than was found, and
     every case of a listed source bears the listener's mark.
     """
-    from newsproof.cli.log.reading import audited
+    from newsproof.cli.log.auditing import audited
 
-    report = run(audited(of(ctx)))
+    report = run(audited(of(ctx)), late_logs=True)
     if as_json:
         json_line(report)
     else:
-        from newsproof.report.demo import print_audit
+        from newsproof.report.audit import print_audit
 
         print_audit(report)
     raise typer.Exit(exits.OK if report.clean else exits.FINDING)

@@ -107,18 +107,18 @@ async def rebuild(
 ) -> Rebuilt:
     """Fill ``memories`` from the journal. Idempotent: a second run leaves exactly the same rows."""
     began = time.monotonic()
-    await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
-    await client.command(f"CREATE TABLE {BESIDE} AS {TABLE}")
+    await client.define(f"DROP TABLE IF EXISTS {BESIDE}")
+    await client.define(f"CREATE TABLE {BESIDE} AS {TABLE}")
     await client.command(f"INSERT INTO {BESIDE} SELECT * FROM {TABLE} WHERE run_id != 'live'")
     reader = JournalReader(KafkaLog(address), topics.cases)
     log = _Rows(reader, registry or verification(), await reader.begin())
     await log.fill(client, BESIDE, reader.bounds)
     await client.command(_CARRIED)
-    await client.command(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
+    await client.define(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
     # An insert that was under way went into the old table. Its records are in the log by now, and are read here.
     await log.fill(client, TABLE, await reader.log.bounds(topics.cases))
     same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
-    await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
+    await client.define(f"DROP TABLE IF EXISTS {BESIDE}")
     return Rebuilt(
         records=log.records,
         memories=same + changed + added,

@@ -7,7 +7,7 @@ from typing import Any
 
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import open_log
+from newsproof.app.open_log import log_to_read
 from schemas.budget import UNLISTED, LimitsSet, nano_usd, usd_of
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState, DayBook, GroupBook, Money, MonthBook
@@ -17,7 +17,7 @@ NO_LIMITS = "No limits are in the budget topic yet: a worker writes them when it
 
 
 async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         state = await read_budget(log.address, log.topics)
     document = as_document(state, utc_now())
     if as_json:

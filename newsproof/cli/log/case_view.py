@@ -10,11 +10,11 @@ from infra.kafka.topics import KafkaAddress
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
-from newsproof.report.demo import shortened
 from newsproof.report.rule_words import rule_words
+from newsproof.report.signals import action_in_words, stage_in_words, verdict_in_words
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
-from schemas.printable import counted
+from schemas.printable import counted, shortened
 from schemas.signals import WITHDRAWN, Signal
 from schemas.topics import Topics
 from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_cases
@@ -60,7 +60,7 @@ def print_story(
             "{stage} at {at:%Y-%m-%d %H:%M:%S} UTC: {action} {sure:.2f} ({verdict}); below, what came before.\n",
             "{stage}，{at:%Y-%m-%d %H:%M:%S} UTC：{action} {sure:.2f}（{verdict}）；以下是此前的经过。\n",
             stage=Told(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
-            action=narrative.action_in_words(last), verdict=narrative.verdict_in_words(last),
+            action=action_in_words(last), verdict=verdict_in_words(last),
         )  # fmt: skip
         say_result(said.of(language))
     rows = [
@@ -182,9 +182,9 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         "  valid until {until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {by}",
         "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {sources}\n"
         "  有效期至 {until:%Y-%m-%d %H:%M} UTC · 标记：{flags} · 由 {by} 判断",
-        id=s.signal_id, action=narrative.action_in_words(s), asset=s.asset, direction=term(s.direction),
-        strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=narrative.stage_in_words(s.stage),
-        verdict=narrative.verdict_in_words(s), until=s.valid_until,
+        id=s.signal_id, action=action_in_words(s), asset=s.asset, direction=term(s.direction),
+        strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=stage_in_words(s.stage),
+        verdict=verdict_in_words(s), until=s.valid_until,
         sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Told("rules", "规则"),
     )  # fmt: skip
     say_result(words.of(language))
@@ -199,9 +199,9 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
     rows = [
         (
             s.revision,
-            narrative.stage_in_words(s.stage).of(language),
-            narrative.verdict_in_words(s).of(language),
-            narrative.action_in_words(s).of(language),
+            stage_in_words(s.stage).of(language),
+            verdict_in_words(s).of(language),
+            action_in_words(s).of(language),
             f"{s.confidence:.2f}",
             f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
             rule_words(s.notes).of(language),

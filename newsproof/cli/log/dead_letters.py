@@ -6,10 +6,9 @@ from typing import Any
 
 from newsproof.app.dead_letters import Choice, DeadLetter, DeadLetters, chosen_of, named, replacement_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import open_log
+from newsproof.app.open_log import log_to_read
 from newsproof.app.terminal import bytes_of_output
-from newsproof.report.demo import shortened
-from schemas.printable import counted
+from schemas.printable import counted, shortened
 
 
 def _document(dead_letter: DeadLetter) -> dict[str, Any]:
@@ -22,7 +21,7 @@ def _document(dead_letter: DeadLetter) -> dict[str, Any]:
 
 
 async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_json: bool) -> None:
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         dead_letters = [
             one for one in await DeadLetters(log.address, log.topics).read() if reason in (None, one.reason)
         ]
@@ -51,7 +50,7 @@ async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_js
 
 async def show_dead_letter(invocation: Invocation, wanted: str, *, value_alone: bool, as_json: bool) -> None:
     """Print one letter; with ``value_alone`` only its original bytes."""
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         dead_letter = named(await DeadLetters(log.address, log.topics).read(), wanted)
     if value_alone:
         _print_value(dead_letter.value or b"")
@@ -79,7 +78,7 @@ async def requeue_dead_letters(invocation: Invocation, choice: Choice, *, as_jso
         ConfigError: nothing or too much is chosen, or a letter cannot be sent again.
     """
     replacement = replacement_of(choice)
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         letters = DeadLetters(log.address, log.topics)
         chosen = chosen_of(await letters.read(), choice, log.topics.news)
         await letters.send(chosen, replacement)

@@ -1,4 +1,4 @@
-"""Commands that read the log and print signals, cases or the audit."""
+"""Commands that read the log and print signals or cases."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from typing import get_args
 import msgspec
 
 from agents.text.wording import Language, told
-from infra.listeners.mark import keys_at_hand
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.last_audit import keep_audit
-from newsproof.app.open_log import LogAccess, open_log
+from newsproof.app.open_log import LogToRead, log_to_read
 from newsproof.app.servers import say_on_stderr
-from newsproof.report.narrative import action_in_words, stage_in_words, summary_in, verdict_in_words
+from newsproof.report.signals import action_in_words, print_signals, stage_in_words, summary_in, verdict_in_words
 from schemas.errors import ConfigError
-from schemas.printable import counted
+from schemas.printable import counted, shortened
 from schemas.signals import Signal, Stage, Verdict
-from streams.audit.audit import AuditReport
-from streams.audit.audit import audit as audit_log
 from streams.journal.case_reading import in_short, read_case, read_cases, read_signals
-from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 
 STATUSES = ("open", "signal", "dropped", "failed")
@@ -85,7 +80,7 @@ async def show_signals(
     """Print the newest revision of each signal; with ``follow``, all revisions in the order of their publication, for ever."""
     _check("--verdict", wanted.verdicts, get_args(Verdict))
     _check("--stage", wanted.stages, get_args(Stage))
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         if follow:
             if log.own:
                 say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
@@ -99,13 +94,11 @@ async def show_signals(
                 json_line(signal)
             return
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
-        from newsproof.report.demo import print_signals
-
         title = told("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
         print_signals(shown, ids, title=title.of(language), language=language)
 
 
-async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: Language) -> None:
+async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language) -> None:
     from newsproof.sdk.client import subscribe
 
     def show(signal: Signal) -> None:
@@ -139,7 +132,7 @@ def _on_a_line(signal: Signal, language: Language) -> str:
 async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:
     """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
     _check("--status", () if status is None else (status,), STATUSES)
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
         newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
     for case in found:
@@ -149,8 +142,6 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
         for one in found:
             json_line(one)
         return
-    from newsproof.report.demo import shortened
-
     rows = [
         (
             c.external_id or "–",
@@ -177,7 +168,7 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
     from newsproof.cli.log.case_view import find_case, print_story
     from newsproof.report.case_document import document_of
 
-    async with open_log(invocation) as log:
+    async with log_to_read(invocation) as log:
         case_id = await find_case(log.address, log.topics, wanted)
         records = await read_case(KafkaLog(log.address), log.topics, case_id)
         published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
@@ -189,14 +180,3 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
         json_line(document_of(records, revisions))
     else:
         print_story(records, revisions, language=language)
-
-
-async def audited(invocation: Invocation) -> AuditReport:
-    """Audit the log, and keep the result for `/metrics` and the page."""
-    async with open_log(invocation) as log:
-        report = await audit_log(KafkaLog(log.address), log.topics, keys=keys_at_hand(log.settings))
-    try:
-        keep_audit(log.settings.newsproof_data_dir, report, utc_now())
-    except OSError as exc:
-        say_on_stderr(f"not kept for the page and the alerts, which know of an earlier audit alone: {exc}")
-    return report

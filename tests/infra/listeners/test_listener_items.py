@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.listeners.items import Entry, canonical_link, changed, item_of, sketch
+from infra.listeners.items import Entry, canonical_link, item_of
+from infra.listeners.sketches import changed, sketch
 from infra.listeners.source import Source
 from schemas.news import MAX_NEWS_BYTES
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.client_settings import KNOWN_TO_CLIENTS, ClientSettings, load_client_settings
+from infra import setting_names
+from infra.client_settings import KNOWN_TO_CLIENTS, ClientSettings, load_client_settings, load_reader_settings
 from infra.origin import misspelt_in
 from infra.redaction import redacted
 from infra.settings import Settings, load_settings
@@ -89,3 +90,41 @@ def test_an_address_of_the_file_is_not_sent_a_password_of_the_environment(
     monkeypatch.setenv("KAFKA_SASL_PASSWORD", "geheim-geheim")
     with pytest.raises(ConfigError, match="KAFKA_BOOTSTRAP_SERVERS"):
         load_client_settings()
+
+
+def test_the_names_of_all_settings_are_listed_by_what_checks_them(dotenv: Path) -> None:
+    assert not dotenv.exists()
+    for name, field in Settings.model_fields.items():
+        listed = [kind for kind in ("SECRETS", "TEXTS", "CHECKED") if name in getattr(setting_names, kind)]
+        try:
+            load_settings(**{name: {"x": "?? any text"} if name == "openai_key" else "?? any text"})
+        except ConfigError:
+            assert listed == ["CHECKED"], name
+        else:
+            assert listed == ["SECRETS" if "SecretStr" in str(field.annotation) else "TEXTS"], name
+    assert set(Settings.model_fields) == setting_names.ALL
+
+
+def test_a_reader_takes_few_settings_unless_another_one_may_be_wrong(
+    dotenv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotenv.write_text("GEMINI_API_KEY=geheim-in-der-datei\nMODEL_LIGHT=any\nNOT_OURS=x\nTOPIC_PARTITIONS=7\n")
+    assert load_reader_settings() == load_client_settings() == ClientSettings(topic_partitions=7)
+    assert "geheim" not in redacted("geheim-in-der-datei")
+    for name, value in (("WEB_PORT", "8700"), ("CLICKHOUSE_URL", "http://127.0.0.1:1")):
+        with monkeypatch.context() as given:
+            given.setenv(name, value)
+            assert load_reader_settings() is None
+
+
+@pytest.mark.security
+def test_a_reader_refuses_a_file_with_providers_that_is_not_beside_the_data(dotenv: Path, tmp_path: Path) -> None:
+    dotenv.write_text("GEMINI_BASE_URL=http://evil.example\n")
+    (tmp_path / "a").mkdir()
+    elsewhere = tmp_path / "a" / "b"
+    with pytest.raises(ConfigError) as refused:
+        load_reader_settings(newsproof_data_dir=elsewhere)
+    with pytest.raises(ConfigError) as all_refuse:
+        load_settings(newsproof_data_dir=elsewhere)
+    assert str(refused.value) == str(all_refuse.value)
+    assert load_reader_settings() == ClientSettings()

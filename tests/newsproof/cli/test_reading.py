@@ -13,9 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress
-from infra.settings import Settings
 from newsproof.app.invocation import Invocation
-from newsproof.app.open_log import LogAccess
+from newsproof.app.open_log import LogToRead
 from newsproof.cli.log import reading
 from newsproof.cli.log.reading import Filter, moment_since, show_signals
 from schemas import events as ev
@@ -23,7 +22,7 @@ from schemas.errors import ConfigError
 from schemas.evidence import PageStance
 from schemas.ids import signal_id
 from schemas.signals import Signal
-from tests.newsproof.command import newsproof
+from tests.newsproof.command import NOT_FOR_A_READER, imported_by, newsproof
 from tests.newsproof.report.test_narrative import FOUND, reference
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.streams.records import TRIAGED, after, opening, write
@@ -76,8 +75,8 @@ async def test_who_follows_sees_signals_in_the_order_of_their_publication(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @asynccontextmanager
-    async def opened(_: Invocation) -> AsyncIterator[LogAccess]:
-        yield LogAccess(settings=Settings(), address=world.address, topics=world.topics, own=False)
+    async def opened(_: Invocation) -> AsyncIterator[LogToRead]:
+        yield LogToRead(address=world.address, topics=world.topics, own=False)
 
     async def shown(limit: int | None, count: int, *later: Signal) -> list[str]:
         told: asyncio.Queue[Signal] = asyncio.Queue()
@@ -91,7 +90,7 @@ async def test_who_follows_sees_signals_in_the_order_of_their_publication(
             following.cancel()
         return [one.summary for one in found]
 
-    monkeypatch.setattr(reading, "open_log", opened)
+    monkeypatch.setattr(reading, "log_to_read", opened)
     names = [f"story {number}" for number in range(8)]
     for name in names:
         await write_signals(world.address, world.topics, signal(name), signal(f"not {name}", asset="ETH"))
@@ -157,3 +156,24 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         assert words in told, words
     told = run("case", doubted, "--lang", "en")
     assert "No critic read the pages: the word rules read alone." in told and "What each page says" not in told
+
+
+ITS_OWN = {
+    "sources": {"pydantic_settings"},  # which keys the sources need is in all settings
+    "sources show solana-status": {"pydantic_settings"},
+    "sources reputation": {"requests", "tldextract"},  # whose site a page is of
+}
+
+
+@pytest.mark.slow
+async def test_a_command_that_reads_imports_only_what_it_uses(world: World, tmp_path: Path) -> None:
+    critique = ev.EvidenceCritiqued(claims=(), verdict="supported", stances=STANCES, unquoted=(2,))
+    case = await case_of(world, 1, critique, supporting_sources=2)
+    env = {**world.address.as_environment(), "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix}
+    plain = ("signals", "signals --json", "cases", f"case {case}", f"case {case} --json", "budget", "dlq")
+    for command in (*plain, *ITS_OWN):
+        imported = imported_by(*command.split(), cwd=tmp_path, env=env)
+        assert "aiokafka" in imported
+        assert imported & set(NOT_FOR_A_READER) <= ITS_OWN.get(command, set()), command
+    helped = imported_by("signals", "--help", cwd=tmp_path, env=env)
+    assert not helped & {"aiokafka", *NOT_FOR_A_READER}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from infra.offline.sample_news import Label, sample_labels, sample_news
-from newsproof.report.demo import LabelFigures, against_labels, print_labels, print_signals
+from newsproof.report.demo import LabelFigures, against_labels, print_labels
+from newsproof.report.signals import print_signals
 from tests.newsproof.signal_samples import signal
 
 LABELS = {

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from newsproof.report import narrative
+from newsproof.report.signals import action_in_words, summary_in, verdict_in_words
 from schemas import events as ev
 from schemas.envelope import Envelope
 from schemas.evidence import (
@@ -88,13 +89,13 @@ def test_calls_of_passed_by_records_are_told_too_because_they_cost_as_much() -> 
     ],
 )
 def test_verdict_and_action_are_told_with_what_stands_behind_them(one: Signal, verdict: str, action: str) -> None:
-    assert (narrative.verdict_in_words(one).en, narrative.action_in_words(one).en) == (verdict, action)
+    assert (verdict_in_words(one).en, action_in_words(one).en) == (verdict, action)
 
 
 def test_a_summary_is_in_the_readers_language_where_somebody_wrote_it() -> None:
     both = signal(summary="as the news", summary_zh="中文", summary_en="English")
-    assert (narrative.summary_in(both, "zh"), narrative.summary_in(both, "en")) == ("中文", "English")
-    assert narrative.summary_in(signal(summary="as the news"), "zh") == "as the news"
+    assert (summary_in(both, "zh"), summary_in(both, "en")) == ("中文", "English")
+    assert summary_in(signal(summary="as the news"), "zh") == "as the news"
 
 
 def test_supporting_sources_stand_beside_independent_ones() -> None:

@@ -19,9 +19,9 @@ from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.evaluation.statistics import share_interval
 from newsproof.report.answers import ANSWERS, answers_of
+from newsproof.report.audit import print_audit
 from newsproof.report.csv_text import as_csv
 from newsproof.report.data import Report, by_day, read_report, usd
-from newsproof.report.demo import print_audit
 from newsproof.report.page import page_of
 from newsproof.report.period import Period
 from newsproof.report.terminal import print_report_of

@@ -1,0 +1,24 @@
+"""``newsproof audit``: audits the log, and keeps the result."""
+
+from __future__ import annotations
+
+from infra.listeners.mark import keys_at_hand
+from newsproof.app.invocation import Invocation
+from newsproof.app.last_audit import keep_audit
+from newsproof.app.open_log import open_log
+from newsproof.app.servers import say_on_stderr
+from streams.audit.audit import AuditReport
+from streams.audit.audit import audit as audit_log
+from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
+
+
+async def audited(invocation: Invocation) -> AuditReport:
+    """Audit the log, and keep the result for `/metrics` and the page."""
+    async with open_log(invocation) as log:
+        report = await audit_log(KafkaLog(log.address), log.topics, keys=keys_at_hand(log.settings))
+    try:
+        keep_audit(log.settings.newsproof_data_dir, report, utc_now())
+    except OSError as exc:
+        say_on_stderr(f"not kept for the page and the alerts, which know of an earlier audit alone: {exc}")
+    return report

@@ -1,0 +1,67 @@
+"""The audit's report in words and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from newsproof.app.hints import as_started
+from newsproof.app.invocation import say_result, table
+from streams.audit.audit import AuditReport
+from streams.audit.signals import FaultySignal
+
+
+def print_audit(report: AuditReport) -> None:
+    """Print the audit's counts, the forged and the overstated signals, and the verdict."""
+    figures = msgspec.structs.asdict(report)
+    forged, overstated = figures.pop("forged"), figures.pop("overstated")
+    table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
+    _print_second_analyses(report)
+    if report.unchecked_sources:
+        say_result(
+            f"The sources of {report.unchecked_sources} cases were not checked: the listener's key is not here. Run the audit on "
+            "the listener's data directory, or set LISTENER_KEY."
+        )
+    if report.clean:
+        return say_result("Clean: nothing lost, nothing twice, nothing forged, nothing overstated.")
+    if report.lost or report.duplicate_events or report.duplicate_signals:
+        say_result(
+            as_started(
+                "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
+                "`newsproof dlq list` show where."
+            )
+        )
+    if report.unproven_sources:
+        say_result(
+            as_started(
+                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, and the listener's mark on it is not "
+                "valid by the key that is here. Either LISTENER_KEY was changed (write the old key behind the new one, with a "
+                "comma), or somebody wrote to the journal: do not act on signals of these sources."
+            )
+        )
+    if overstated:
+        _print_faulty(overstated, f"Overstated signals ({len(overstated)} of {report.overstated_signals})")
+        say_result(
+            as_started(
+                "NOT CLEAN: the pipeline published more than its search found out. Do not act on these signals, and report it "
+                "as a defect with the output of `newsproof case` for one of them."
+            )
+        )
+    if forged:
+        _print_faulty(forged, f"Forged or altered signals ({len(forged)} of {report.forged_signals})")
+        say_result(
+            "NOT CLEAN: somebody other than publish wrote to the signals topic. Do not act on these records, tell whoever "
+            "subscribes, take away every right to write there but the publisher's, and change the passwords that had it."
+        )
+
+
+def _print_second_analyses(report: AuditReport) -> None:
+    again, of = report.second_analysis_calls, report.model_calls
+    if of:
+        say_result(f"Second looks and later reports of an event made {again} of {of} model calls ({again / of:.0%}).")
+
+
+def _print_faulty(signals: Sequence[FaultySignal], title: str) -> None:
+    rows = [(one.partition, one.offset, one.why) for one in signals]
+    table(("partition", "offset", "why"), rows, title=title, right=("partition", "offset"))

@@ -1,0 +1,71 @@
+"""Signals in words, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.text.wording import Language, Told, headings, joined, term, told
+from newsproof.app.invocation import say_result, table
+from schemas.printable import shortened
+from schemas.signals import Signal, Stage
+
+
+def verdict_in_words(signal: Signal) -> Told:
+    """Return the verdict; of one that was not checked with the reason, such as “unchecked (gate)”."""
+    if signal.verdict is None:
+        return Told("no verdict (published by the rules of before)", "无结论（由旧规则发布）")
+    if signal.unchecked_reason is None:
+        return term(signal.verdict)
+    why = term(signal.unchecked_reason)
+    return told("{verdict} ({why})", "{verdict}（{why}）", verdict=term(signal.verdict), why=why)
+
+
+def action_in_words(signal: Signal) -> Told:
+    """Return the action; where nothing is to be done, also what the claim would mean if it were true."""
+    meant = signal.action == "observe" and signal.direction != "neutral"
+    return joined(map(term, (signal.action, signal.direction) if meant else (signal.action,)), " · ", " · ")
+
+
+def stage_in_words(stage: Stage) -> Told:
+    """Return the stage of a signal."""
+    return Told("final", "最终") if stage == "final" else term(stage)
+
+
+def summary_in(signal: Signal, language: Language) -> str:
+    """Return the summary in this language; where nobody wrote one, in the language of the news."""
+    return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
+
+
+def print_signals(
+    signals: Sequence[Signal],
+    ids: dict[str, str] | None = None,
+    *,
+    title: str = "",
+    language: Language = "en",
+) -> None:
+    """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
+    newest = {s.signal_id: s for s in signals}
+    known = ids or {}
+    order = {case: n for n, case in enumerate(known)}
+    rows = [
+        (
+            known.get(s.case_id, s.case_id[:8]),
+            s.asset or "–",
+            action_in_words(s).of(language),
+            f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
+            joined(((term(s.stage) if s.stage != "final" else ""), verdict_in_words(s))).of(language),
+            s.supporting_sources,
+            s.independent_sources,
+            " ".join(s.risk_flags),
+            shortened(summary_in(s, language), 60),
+        )
+        for s in sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
+    ]
+    columns = ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary")
+    right = headings(("support", "sources"), language)
+    table(headings(columns, language), rows, title=title or Told("Signals", "信号").of(language), right=right)
+    meant = Told(
+        "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
+        "支持来源：支持该说法的来源，同一所有者只计一次；来源：独立来源，无论其内容。",
+    )
+    say_result(meant.of(language))
