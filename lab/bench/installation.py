@@ -43,13 +43,13 @@ async def rest(seconds: int = 30) -> list[Figure]:
     """Let a warm installation rest for ``QUIET_S``, measure its processes for this long, then publish one more news item."""
 
     async def measured(running: Pipeline) -> tuple[dict[str, float], dict[str, float], float]:
-        await _judged(running, WARMING, seed=1)
+        await judged(running, WARMING, seed=1)
         await asyncio.sleep(QUIET_S)
         before, began = _cpu_s(), time.monotonic()
         await asyncio.sleep(seconds)
         took, after = time.monotonic() - began, _cpu_s()
         held, published = _pss_mib(), datetime.now(UTC).timestamp()
-        await _judged(running, WARMING + 1, seed=3, first=WARMING)
+        await judged(running, WARMING + 1, seed=3, first=WARMING)
         return (
             {part: (after[part] - before[part]) / took * 100 for part in after},
             held,
@@ -70,10 +70,10 @@ async def burst(news: int = BURST) -> list[Figure]:
     """Publish this many news at once and wait for all cases: from then to each signal, and what memory was to them."""
 
     async def measured(running: Pipeline) -> tuple[float, float, list[tuple[float, list[str]]]]:
-        await _judged(running, WARMING, seed=1)
+        await judged(running, WARMING, seed=1)
         began, before = datetime.now(UTC).timestamp(), len(await _signals(running))
         cpu = sum(_cpu_s().values())
-        await _judged(running, WARMING + news, seed=2, first=WARMING)
+        await judged(running, WARMING + news, seed=2, first=WARMING)
         return began, sum(_cpu_s().values()) - cpu, (await _signals(running))[before:]
 
     began, spent, signals = await _measured(measured)
@@ -94,7 +94,7 @@ async def _measured(work: Callable[[Pipeline], Coroutine[Any, Any, T]]) -> T:
             return await watched(running, work(running))
 
 
-async def _judged(running: Pipeline, total: int, *, seed: int, first: int = 0) -> None:
+async def judged(running: Pipeline, total: int, *, seed: int, first: int = 0) -> None:
     """Publish news until there are ``total``, and wait until all cases have ended."""
     await publish(running.settings, generated_news(total - first, seed=seed))
     seen = Watched(running.settings)

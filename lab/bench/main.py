@@ -14,6 +14,7 @@ import psutil
 from lab.bench import (
     analytics,
     auditing,
+    commands,
     feeds,
     installation,
     listen,
@@ -23,15 +24,18 @@ from lab.bench import (
     queue,
     replay,
     sink,
+    start,
     stories,
     streams,
     watches,
+    workers,
 )
 from lab.bench.measures import Figure
 from newsproof.app.invocation import json_line, table
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
+    "workers": workers.workers,
     "steps": measures.steps_and_reading,
     "latency": measures.latency,
     "audit": auditing.audited,
@@ -39,6 +43,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "sink": sink.sink,
     "memory": memory.memory,
     "replay": replay.replayed,
+    "start": start.start,
     "streams": streams.streams,
     "nulls": nulls.nulls,
     "listen": listen.listen,
@@ -48,6 +53,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "rest": installation.rest,
     "burst": installation.burst,
     "analytics": analytics.analytics,
+    "commands": commands.commands,
 }
 
 
@@ -59,7 +65,8 @@ def main(argv: list[str] | None = None) -> int:
         "audit": (args.events or auditing.EVENTS,),
         "sink": (args.events or sink.EVENTS,),
         "memory": (args.entries,),
-        "replay": (args.cases,),
+        "replay": (args.cases or (replay.CASES,))[:1],
+        "start": tuple(args.cases or start.CASES),
         "streams": (args.seconds,),
         "nulls": (args.repetitions,),
         "listen": (args.items, args.kills, args.seed),
@@ -83,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics",
+        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -93,7 +100,12 @@ def _parser() -> argparse.ArgumentParser:
         help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
     )
     parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
-    parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
+    parser.add_argument(
+        "--cases",
+        type=int,
+        nargs="+",
+        help=f"how many cases are replayed (replay: {replay.CASES:,}), or lie before a start (start: several, for slopes)",
+    )
     parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
     parser.add_argument(
         "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"

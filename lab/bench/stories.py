@@ -113,7 +113,7 @@ async def measured(tellings: list[LabelledTelling], verdict: Verdict = "likely")
     found = 0
     for number, one in enumerate(sorted(tellings, key=lambda t: t.at)):
         case, at_ms = f"case-{number}", one.at.timestamp() * 1000
-        opened, triaged = _events(one, tables)
+        opened, triaged = events_of(one, tables)
         index.take(case, opened, (0, 2 * number), at_ms)
         index.take(case, triaged, (0, 2 * number + 1), at_ms)
         reply = (await index.perform(FindStory(case_id=case, hours=HOURS))).reply
@@ -169,7 +169,7 @@ async def _look_ups(held: int) -> list[float]:
         Random(1),
     )
     labelled = [
-        e for p in sorted(SETS.glob("stories_*.jsonl")) for t in tellings_of(p) if (e := _events(t, tables))[1].story
+        e for p in sorted(SETS.glob("stories_*.jsonl")) for t in tellings_of(p) if (e := events_of(t, tables))[1].story
     ]
     began, asked = datetime(2026, 1, 2, tzinfo=UTC), []
     for number in range(held):
@@ -203,7 +203,7 @@ def _judged(opened: ev.EventReceived, verdict: Verdict) -> ev.SignalSynthesized:
     return ev.SignalSynthesized(signal=replace(plain_signal(case), verdict=verdict), path="deep")
 
 
-def _events(one: LabelledTelling, tables: Tables) -> tuple[ev.EventReceived, ev.CaseTriaged]:
+def events_of(one: LabelledTelling, tables: Tables) -> tuple[ev.EventReceived, ev.CaseTriaged]:
     claim = in_closed_words(one.claim, one.draft["event_type"])
     draft = with_asset(replace(DRAFT, asset_name="", **{"entity": None} | one.draft), claim, tables)
     news = News(source=one.source, text=one.text, url=one.url, published_at=one.at, language=one.language)

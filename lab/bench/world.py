@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,10 +73,15 @@ class World:
                 raise TimeoutError(f"{held} of {count} events after {timeout_s:.0f} s: see {self.directory}")
             await asyncio.sleep(0.2)
 
-    async def span(self) -> tuple[float, float, int]:
-        """Return (first opening, last end) in seconds of the broker's clock, and the number of events."""
+    async def span(self, since: Mapping[TopicPartition, int] | None = None) -> tuple[float, float, int]:
+        """Return (first opening, last end) in seconds of the broker's clock, and the number of events.
+
+        ``since``: the first offset of each partition that counts; default: all records count.
+        """
         first, last, events = float("inf"), 0.0, 0
-        async for _, records in read_range(self.address, await offsets_of(self.address, self.topics.cases)):
+        bounds = await offsets_of(self.address, self.topics.cases)
+        counted = {tp: ((since or {}).get(tp, start), stop) for tp, (start, stop) in bounds.items()}
+        async for _, records in read_range(self.address, counted):
             for record in records:
                 events += 1
                 wire = dict(record.headers)["ce_type"].decode()

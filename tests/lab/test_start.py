@@ -1,0 +1,48 @@
+"""The measure of a worker's start: the log that it fills is one that every reader takes, and a restart finds its folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
+from lab.bench import filling, start
+from schemas.topics import Topics
+from streams.audit.audit import audit
+from streams.budget.reading import read_budget
+from streams.journal.log import KafkaLog
+from tests.conftest import PARTITIONS
+
+CASES = 40
+
+
+async def test_the_filled_log_is_sound_and_read_to_its_end(
+    address: KafkaAddress, made_topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_AT_ONCE", 25)
+    written = await filling.fill(address, made_topics, CASES, partitions=PARTITIONS)
+    report = await audit(KafkaLog(address), made_topics)
+    assert (report.cases, report.open, report.signals) == (CASES, 0, CASES)
+    assert report.duplicate_signals == 0
+    budget = await read_budget(address, made_topics)
+    assert sum(day.granted for day in budget.days.values()) == CASES * filling.CALLS_A_CASE
+    assert (budget.garbage, budget.repeated, budget.late, len(budget.held)) == (0, 0, 0, 0)
+    assert written == 1 + CASES * (1 + 6 + 1 + 2 * filling.CALLS_A_CASE)
+    for reader, topics in (("worker", ("cases", "news")), ("publisher", ("cases",))):
+        done = await committed_by(address, made_topics.group(reader))
+        for topic in topics:
+            ends = await offsets_of(address, getattr(made_topics, topic))
+            assert {tp: done[tp].offset for tp in ends} == {tp: end for tp, (_, end) in ends.items()}
+
+
+@pytest.mark.slow
+async def test_both_starts_are_measured_and_the_slopes_between_two_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    figures = {f.name: f.value for f in await start.start(50, 100)}
+    assert {"ready seconds", "ready cpu seconds", "worker MiB"} <= figures.keys()
+    assert figures["start: after 100 cases, ready"] == figures["ready seconds"] > 0
+    assert figures["start: first start after 50 cases, memory then"] > 50
+    assert "start: restart, for each 100,000 cases, memory" in figures
