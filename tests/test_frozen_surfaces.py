@@ -106,6 +106,7 @@ from streams.reputation.fold import Reputation
 from streams.runtime.options import WorkerOptions
 from streams.runtime.partition import Partitions
 from streams.runtime.worker_slot import WorkerSlot
+from streams.sink.batches import why_not
 from streams.sink.sink import Sink
 from streams.wake import Wake
 from streams.worker import Worker
@@ -163,6 +164,7 @@ def test_every_setting_is_read_from_the_environment_variable_of_its_name(monkeyp
         "LISTENER_KEY": "k" * 20,
         "WEB_TRUSTED_PROXY": "10.0.0.1",
         "KAFKA_SASL_MECHANISM": "PLAIN",
+        "CLICKHOUSE_CLUSTER": "news",
     }
     particular["OPENAI_GATEWAYS"] = "tuzi=https://host/v1"
     for name, default in FROZEN["settings"].items():
@@ -230,16 +232,21 @@ async def test_what_readyz_waits_for_is_said_in_these_words(worker: Callable[[],
     working.gate.intake._news = {0: unread}
     said = {"worker": worker_unready(working, publisher, budget())}
     publisher._lease.known = True
-    publisher._lease.held.set()
+    publisher._lease.held = True
     said["worker, rebuilding"] = worker_unready(working, publisher)
     sink = Sink(NOWHERE, Topics(), None)  # type: ignore[arg-type]
-    sink._tables.waiting = True
-    said["sink"] = sink_unready(sink)
+    for name, why in (
+        ("sink", TransientError("refused", kind="network")),
+        ("sink, ClickHouse hangs", TransientError("silence", kind="timeout")),
+        ("sink, ClickHouse refuses", TransientError("too many parts")),
+    ):
+        sink._tables.waits_for["an insert into events"] = why_not(why, "an insert into events")
+        said[name] = sink_unready(sink)
     listening = listener()
     said["listener"] = listener_unready(listening)
     listening._lease.known = True
     assert listener_unready(listening) == {}, "it stands by"
-    listening._lease.held.set()
+    listening._lease.held = True
     said["listener, reading"] = listener_unready(listening)
     for away in (True, False):
         feed: Any = SimpleNamespace(feed=SimpleNamespace(away=away, ready=False))
