@@ -32,14 +32,15 @@ from tests.conformance.situations import page as conformance  # noqa: E402
 
 def blocks() -> dict[str, dict[str, str]]:
     """Return page → marker → what stands between ``<!-- marker:begin -->`` and ``<!-- marker:end -->`` there."""
-    readme = {
-        "flow": f"```mermaid\n{verification().mermaid()}\n```",
-        "bot": f"```python\n{(PROJECT / 'examples' / 'bot.py').read_text('utf-8').strip()}\n```",
-    }
+    bot = (PROJECT / "examples" / "minimal_bot.py").read_text("utf-8")
+    readme = {"bot": f"```python\n{bot.strip()}\n```"}
     return {
         "README.md": readme,
         "README.zh.md": readme,
-        "docs/architecture.md": {"tree": f"```\n{tree()}\n```"},
+        "docs/architecture.md": {
+            "tree": f"```\n{tree()}\n```",
+            "flow": f"```mermaid\n{verification().mermaid()}\n```",
+        },
         "docs/sources.md": {"table": sources()},
         "docs/research-chat.md": {"flow": f"```mermaid\n{research().mermaid()}\n```"},
         "docs/investigations.md": {"flow": f"```mermaid\n{research().mermaid(InvestigationAsked)}\n```"},

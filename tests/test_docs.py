@@ -24,6 +24,8 @@ PAGES = [
     PROJECT / "README.zh.md",
     PROJECT / "CONTRIBUTING.md",
     PROJECT / "docs" / "architecture.md",
+    PROJECT / "docs" / "getting-started.md",
+    PROJECT / "docs" / "getting-started.zh.md",
     PROJECT / "docs" / "verification.md",
     *ADRS,
 ]
@@ -66,7 +68,7 @@ def test_pictures_and_code_on_a_page_are_those_of_the_code(generate: ModuleType,
 
 
 def test_a_readme_without_its_markers_is_noticed(generate: ModuleType) -> None:
-    with pytest.raises(LookupError, match="flow"):
+    with pytest.raises(LookupError, match="bot"):
         generate.with_blocks("README.md", "no marker")
 
 
@@ -85,10 +87,16 @@ def test_the_table_of_what_providers_answer_is_that_of_the_tests(generate: Modul
     assert text_of(PROJECT / "docs" / "conformance.md") == generate.conformance(), HOW
 
 
-def test_the_chinese_readme_has_the_commands_tables_code_and_links_of_the_english_one() -> None:
-    english, chinese = PROJECT / "README.md", PROJECT / "README.zh.md"
+@pytest.mark.parametrize("page", ["README", "docs/getting-started"])
+def test_a_chinese_page_has_the_commands_tables_code_and_links_of_the_english_one(page: str) -> None:
+    english, chinese = PROJECT / f"{page}.md", PROJECT / f"{page}.zh.md"
     for part in (blocks_without_comments, tables, links, lambda page: set(quoted(page)), shape):
-        assert part(chinese) == part(english), "change README.md and README.zh.md together"
+        assert part(chinese) == part(english), f"change {page}.md and {page}.zh.md together"
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_a_readme_is_short(page: str) -> None:
+    assert 100 <= len(text_of(PROJECT / page).splitlines()) <= 120
 
 
 def blocks_without_comments(page: Path) -> list[str]:
@@ -102,9 +110,9 @@ def tables(page: Path) -> list[list[set[str]]]:
 
 
 def links(page: Path) -> list[str]:
-    """Where the links lead, without those from one README to the other; a heading's anchor has its English name."""
+    """Where the links lead, without those to the other language; a heading's anchor has its English name."""
     found = re.findall(r"\]\(([^)\s]+)\)", text_of(page))
-    return sorted(link for link in found if not link.startswith("README"))
+    return sorted(link for link in found if not re.match(r"README|.*getting-started(\.zh)?\.md$", link))
 
 
 def shape(page: Path) -> list[str]:

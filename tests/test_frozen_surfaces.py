@@ -329,6 +329,7 @@ def test_pages_import_nothing_else_of_it_and_the_command_has_its_name() -> None:
     }
     assert imported == {
         "from newsproof import NewsproofError, subscribe",
+        "from newsproof import subscribe",
         "from newsproof.notebook import compare, outcomes, run, sql",
     }
 

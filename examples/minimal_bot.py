@@ -1,0 +1,14 @@
+"""Print every signal to act on, and every retraction. Needs a running `./run up`."""
+
+import asyncio
+
+from newsproof import subscribe
+
+
+async def main() -> None:
+    async for signal in subscribe(min_confidence=0.7, group="my-bot"):
+        if signal.provider_mode == "live":  # never trade on offline signals
+            print(signal.stage, signal.action, signal.asset, signal.confidence, repr(signal.summary), flush=True)
+
+
+asyncio.run(main())
