@@ -264,7 +264,8 @@ async def test_topics_that_do_not_exist_are_named(address: KafkaAddress, topics:
         await first(1, reading(address, topics))
 
 
-def test_every_public_name_exists() -> None:
+def test_every_public_name_exists_and_is_completed() -> None:
+    assert set(newsproof.__all__) <= set(dir(newsproof))
     for name in newsproof.__all__:
         assert getattr(newsproof, name) is not None
     with pytest.raises(AttributeError, match="nothing_of_ours"):
