@@ -32,6 +32,7 @@ _NOT = re.compile(
 )
 _REACH = 24
 """Maximum characters between a word that rejects an amount and the amount."""
+_COINS = re.compile(r"\s?(?:枚|(?:btc|eth|bitcoins?|ether)(?![a-z0-9])|比特币|以太[坊币])")
 _PLAIN_FROM = 1_000
 _YEARS = range(1990, 2101)
 SAME = 0.02
@@ -136,7 +137,7 @@ class Amounts:
         at = 0
         while (match := _AMOUNT.search(text, at)) is not None:
             value, at = _whole(text, match)
-            plain = match["scale"] is None and match["sign"] is None
+            plain = match["scale"] is None and match["sign"] is None and not _COINS.match(text, at)
             if (
                 not isfinite(value)
                 or text.startswith("%", at)
