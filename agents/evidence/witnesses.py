@@ -184,7 +184,8 @@ class _QuoteCheck:
         self._names, self._amounts = _names(claim, parties, tables), Amounts(fold_han(claim.text).lower()).given
         self._shares = frozenset(map(float, _SHARE.findall(folded(claim.text))))
         self._at_least = frozenset(a for a in self._amounts if _BOUND.search(folded(claim.text)))
-        self._claimed = main_figures(figures(folded(claim.text)), claim.amount, claim.amount_unit)
+        self._coins = frozenset({claim.asset.lower()} - {NO_ASSET.lower()})
+        self._claimed = main_figures(figures(folded(claim.text), self._coins), claim.amount, claim.amount_unit)
         self._since = utc(claim.as_of) - STORY_TIME if claim.begins_story else None
         self._entities = tables.entities
         self._parties = {e.name for e in parties}
@@ -203,7 +204,9 @@ class _QuoteCheck:
 
     def differing(self, sentences: Sequence[str]) -> tuple[Figure, Figure] | None:
         """Return the claim's figure and the one of a quote's sentences, where they can be compared and differ."""
-        return differing(self._claimed, [f for s in sentences for f in figures(s)]) if self._claimed else None
+        return (
+            differing(self._claimed, [f for s in sentences for f in figures(s, self._coins)]) if self._claimed else None
+        )
 
     def passes(self, sentences: Sequence[str], reference: SearchReference) -> bool:
         if not sentences:
