@@ -346,22 +346,20 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     )
 
 
-_ABOUT_AN_ASSET = frozenset({"listing", "partnership", "product", "funding", "airdrop", "governance", "regulation"})
-"""Types of events that are done to an asset; of a hack or a liquidation the asset is what was taken."""
-
-
 def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
     """Whether a page names the asset, where the news names one that is not its subject's own.
 
     “Circle launches Arc, with DOGE as gas” is not supported by what Circle says of Arc alone: an order would buy DOGE.
     """
     asset = claim.asset.upper()
-    if heard.own_word or asset == NO_ASSET or claim.event_type not in _ABOUT_AN_ASSET:
+    if heard.own_word or asset == NO_ASSET:
         return True
     parties = [e for name in (claim.subject, claim.entity) if name for e in tables.entities.named(name)]
     own = {a for e in parties for a in e.assets} | {
         tables.ticker_of(n) for n in (claim.subject, claim.entity or "") if n
     }
+    if asset not in tables.asset_names:  # “Kuru bridge” is KURU's
+        own |= {word.upper() for word in re.findall(r"[A-Za-z0-9]+", claim.subject)}
     reference = heard.reference
     page = f"{reference.title} | {reference.passage or reference.snippet}"
     return asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
@@ -372,7 +370,8 @@ def _mentions_asset(claim: Claim, text: str, tables: Compiled) -> bool:
     if re.search(rf"(?<![A-Za-z0-9]){re.escape(asset)}(?:USDT?|USDC|KRW|BTC)?(?![A-Za-z0-9])", written):
         return True
     names = {n for n in (claim.asset_name, *tables.asset_names.get(asset, ())) if len(n) > 2 or not n.isascii()}
-    return names_any(folded(written), {folded(n) for n in names if n.upper() != asset})
+    spelled = {folded(n) for n in names if n.upper() != asset}
+    return names_any(folded(written), spelled | {f"{n}s" for n in spelled if n.isascii()})
 
 
 def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:
