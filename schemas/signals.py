@@ -82,7 +82,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``predicate`` stands for all that readings of one event choose between. ``side``: whether the event is claimed, denied,
     or what was said of it corrected; a regulator's decision may be expected. ``listed``: whether the tables hold the subject. ``to_many``: whether the subject may do so to others in the same days. ``names``: whom
     else it names, ``assets``: tickers, ``venue``: where; all in lower case. ``words``: of its object. ``unit``: a currency, %,
-    bp, coins, or other. ``turns``: reversals and next steps that the words of its head tell (dropped, resumed, second);
+    bp, coins, or other. ``stage``: planned only where the deed is another event than the plan. ``turns``: reversals and
+    next steps that the words of its head tell (dropped, resumed, second);
     ``marked``: the tickers that its head marks as such, in lower case.
     """
 
@@ -99,6 +100,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: str = ""
     turns: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
+    stage: Literal["rumoured", "planned", "stated"] = "stated"
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

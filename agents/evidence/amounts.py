@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import isfinite, prod
 
 import msgspec
@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from agents.text.matching import fold_han
 
 _SCALE = {
-    "trillion": 1e12, "t": 1e12, "billion": 1e9, "bn": 1e9, "b": 1e9, "million": 1e6, "mn": 1e6, "mm": 1e6, "mil": 1e6, "m": 1e6, "thousand": 1e3, "k": 1e3,
+    "trillion": 1e12, "t": 1e12, "billion": 1e9, "bn": 1e9, "bln": 1e9, "b": 1e9, "million": 1e6, "mln": 1e6, "mio": 1e6, "mn": 1e6, "mm": 1e6, "mil": 1e6, "m": 1e6, "thousand": 1e3, "k": 1e3,
 }  # fmt: skip
 _HAN = {"十": 1e1, "百": 1e2, "千": 1e3, "万": 1e4, "亿": 1e8}
-_EN_SCALE = r"trillion|billion|million|thousand|bn|mn|(?:mm|mil|[tbmk])(?![a-z])"
+_EN_SCALE = r"trillion|billion|million|thousand|bn|mn|(?:mio\.|(?:bln|mln|mio|mm|mil|[tbmk])(?![a-z]))"
 _HAN_SCALE = "[百千]?万亿|[十百千]?[亿万]|千"
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _AMOUNT = re.compile(
@@ -32,6 +32,7 @@ _NOT = re.compile(
 )
 _REACH = 24
 """Maximum characters between a word that rejects an amount and the amount."""
+_COINS = re.compile(r"\s?(?:枚|(?:btc|eth|bitcoins?|ether)(?![a-z0-9])|比特币|以太[坊币])")
 _PLAIN_FROM = 1_000
 _YEARS = range(1990, 2101)
 SAME = 0.02
@@ -102,7 +103,21 @@ _NO_UNIT = frozenset([
 """Words that follow a number and are not its unit."""
 _HAN_DIGITS = {digit: n for n, digit in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _HAN_NUMERAL = re.compile(
-    r"(?<![一二两三四五六七八九十百千第\d.])[一二两三四五六七八九][一二两三四五六七八九十百千零〇]*(?=[万亿])"
+    r"(?<![一二两三四五六七八九十百千第数几\d.])[一二两三四五六七八九十][一二两三四五六七八九十百千零〇]*(?=[万亿])"
+)
+_HAN_SHARE = re.compile(
+    r"(?<![一二两三四五六七八九十百千第])([一二两三四五六七八九])成(?![员立功为交长本都果年人语就熟效份分])"
+)
+_OF_MONEY = r"(?=\s?(?:美[元金]|港[元币]|日元|韩元|欧元|英镑|人民币|元(?!宇宙)|枚|usd))"
+_VAGUE_HAN = re.compile(
+    rf"(?<![一二两三四五六七八九十百千\d.第])(?:([数几])([十百千]?)|[上逾超过达近]?([百千]?))([万亿]){_OF_MONEY}"
+)
+_VAGUE = re.compile(r"\b(tens|dozens|hundreds) of (thousand|million|billion|trillion)s(?: of)?\b")
+_MOST_OF = 8
+"""“Hundreds of millions” are 200 to 800, 千万 is 10 to 80 million: what rounds beyond that is told by the next word."""
+_POINTS = re.compile(
+    r"\b(?:an? |one[- ])?(half|quarter|three[- ]quarters?)[- ](?:of )?(?:an? )?(?:percentage[- ])?points?\b"
+    r"|(半|四分之[一三])个百分点"
 )
 _WORD_DIGITS = {
     word: n
@@ -136,7 +151,7 @@ class Amounts:
         at = 0
         while (match := _AMOUNT.search(text, at)) is not None:
             value, at = _whole(text, match)
-            plain = match["scale"] is None and match["sign"] is None
+            plain = match["scale"] is None and match["sign"] is None and not _COINS.match(text, at)
             if (
                 not isfinite(value)
                 or text.startswith("%", at)
@@ -188,16 +203,26 @@ class Figure(msgspec.Struct, frozen=True):
     is_bound: bool = False
 
     def agrees(self, other: Figure) -> bool:
-        """Whether the two figures can be one, up to a tenth, a round one a little more. The caller compares their units."""
-        is_round = not self.is_bound and not other.is_bound and (_is_round(self.value) or _is_round(other.value))
-        least = 1 - (ROUND if is_round else TENTH)
-        return self.low * least <= other.high and other.low * least <= self.high
+        """Whether the two figures can be one, up to a tenth, a round one a little more. The caller compares their units.
+
+        How far a bound reaches is its own allowance.
+        """
+        return _reaches(self, other) and _reaches(other, self)
 
 
-def figures(text: str) -> tuple[Figure, ...]:
+def _reaches(low: Figure, high: Figure) -> bool:
+    """Whether the low end of one figure is not above the high end of another."""
+    if (low.is_bound and low.low < low.value) or (high.is_bound and high.high > high.value):
+        return low.low <= high.high
+    is_round = not low.is_bound and not high.is_bound and (_is_round(low.value) or _is_round(high.value))
+    return low.low * (1 - (ROUND if is_round else TENTH)) <= high.high
+
+
+def figures(text: str, coins: Collection[str] = ()) -> tuple[Figure, ...]:
     """Return the figures of a text that have a unit: money, coins, percentages, counts. None that the text rejects.
 
-    ``text`` must be folded and in lower case (:func:`agents.evidence.quotes.folded`).
+    ``text`` must be folded and in lower case (:func:`agents.evidence.quotes.folded`). ``coins``: tickers in lower case of
+    which a few are a figure, too; of other nouns only many are.
     """
     plain = _digits(text)
     found: list[tuple[Figure, int]] = []
@@ -207,7 +232,7 @@ def figures(text: str) -> tuple[Figure, ...]:
         start = match.start("sign" if match["sign"] else "number")
         is_year = value in _YEARS and "," not in match["number"]
         large = match["scale"] is not None or (value >= _PLAIN_FROM and not is_year)
-        unit, end = _unit(plain, start, at, large=large)
+        unit, end = _unit(plain, start, at, large=large, coins=coins)
         before, after = plain[max(0, start - _REACH) : start], plain[end : end + _REACH]
         if not isfinite(value) or value <= 0 or _NOT_THIS.search(before):
             continue
@@ -270,7 +295,7 @@ def _range(first: Figure, last: Figure, scale: float) -> Figure:
     return Figure(min(low, last.low), min(low, last.low), max(low, last.high), last.unit or first.unit)
 
 
-def _unit(text: str, start: int, end: int, *, large: bool) -> tuple[str, int]:
+def _unit(text: str, start: int, end: int, *, large: bool, coins: Collection[str] = ()) -> tuple[str, int]:
     """Return the unit of the number from ``start`` to ``end``, and where it ends; "" for one that is not known.
 
     ``large``: what follows the number may be a noun that is counted.
@@ -287,13 +312,19 @@ def _unit(text: str, start: int, end: int, *, large: bool) -> tuple[str, int]:
         return signed, end
     if (code := _CODE_BEFORE.search(text, max(0, start - 6), start)) is not None:
         return _CODES[code[1]], end
-    noun = _NOUN.match(text, end) if large else None
-    return ("", end) if noun is None or noun[1] in _NO_UNIT else (noun[1].removesuffix("s"), noun.end())
+    noun = _NOUN.match(text, end) if large or coins else None
+    if noun is None or noun[1] in _NO_UNIT or not (large or noun[1] in coins):
+        return "", end
+    return noun[1].removesuffix("s"), noun.end()
 
 
 def _digits(text: str) -> str:
     """Return the text with its numerals in digits: “three hundred million” and 三亿 as 300 million, 4000多万 as 超4000万."""
-    plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], text)
+    plain = _POINTS.sub(lambda m: f"{_points(m[1] or m[2])} bp", text)
+    plain = _VAGUE_HAN.sub(_of_vague_han, plain)
+    plain = _VAGUE.sub(lambda m: _about(2 * (100 if m[1] == "hundreds" else 10) * _scale(m[2]), 4), plain)
+    plain = _HAN_SHARE.sub(lambda m: f"{_HAN_DIGITS[m[1]]}0%", plain)
+    plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], plain)
     plain = _HALF.sub(lambda m: "0.5 " if m[1] else "0.75 " if m[2] else "0.25 ", plain)
     plain = _WORD_NUMERAL.sub(_of_words, plain)
     plain = _CODE_ON_IT.sub(r"\1 ", plain)
@@ -301,6 +332,22 @@ def _digits(text: str) -> str:
     plain = _FRACTION.sub(lambda m: f"{int(m[1]) / int(m[2]):g}", plain)
     plain = _KOREAN.sub(lambda m: _KOREAN_SCALE[m[1]], plain)
     return _SOME_MORE.sub(r"超\1\2", plain)
+
+
+def _points(told: str) -> int:
+    return 50 if told in {"half", "半"} else 75 if told.startswith(("three", "四分之三")) else 25
+
+
+def _about(least: float, times: int) -> str:
+    return f"{least:.0f}-{least * times:.0f} "
+
+
+def _of_vague_han(match: re.Match[str]) -> str:
+    several, of_several, plain, scale = match.groups()
+    if not several and not plain and match[0] == scale:
+        return match[0]  # a scale alone is no figure
+    one = prod(_HAN.get(letter, 1.0) for letter in f"{of_several or plain or ''}{scale}")
+    return _about(2 * one, _MOST_OF // 2) if several else _about(one, _MOST_OF)
 
 
 def _of_han(numeral: str) -> float:
@@ -333,4 +380,4 @@ def _number(digits: str) -> float:
 
 
 def _scale(word: str | None) -> float:
-    return _SCALE.get(word or "") or prod(_HAN.get(letter, 1.0) for letter in word or "")
+    return _SCALE.get((word or "").rstrip(".")) or prod(_HAN.get(letter, 1.0) for letter in word or "")

@@ -19,14 +19,18 @@ _PARTED = "\n…\n"
 MOST_CORRECTIONS = 400
 """Characters of corrections in a passage that is cut."""
 _CORRECTS = re.compile(
-    r"(?:^|[.!?。！？*(\[【]\s*)(?:corrections?|corrected|clarification|retraction|editor['’]?s['’]? note|erratum)\b"
-    r"\s?(?:\([^()\n]{1,40}\)\s?)?[:：\u2013\u2014-]"
-    r"|\bupdated?\b[^.!?\n]{0,40}[:：][^.!?\n]{0,160}\b(?:incorrect|wrong(?:ly)?|inaccurate|erroneous|false|untrue|retract\w*|misreported|withdrawn)\b"
+    r"(?:^|[.!?。！？*(\[【]\s*)(?:corrections?|corrected|clarification|retraction|retracted|editor['’]?s['’]? note|erratum)\b"
+    r"[\]】)*]*\s?(?:\([^()\n]{1,40}\)\s?)?[:：\u2013\u2014-]"
+    r"|[\[【]\s*(?:corrections?|corrected|retracted|retraction|已?更正|已?撤回)\s*[\]】]|^\W*correction\.\s"
+    r"|\bwe (?:have |had )?(?:now |since )?(?:retract(?:ed)?|withdr[ae]wn?) (?:this|the|our|that) (?:article|story|report|post|piece)\b"
+    r"|\b(?:we|\w+) regrets? (?:the|this|any) errors?\b"
+    r"|\b(?:updated?|edit(?:ed)?)\b[^.!?\n]{0,40}[:：][^.!?\n]{0,160}\b(?:not true|fake|mistaken|a hoax|incorrect|wrong(?:ly)?|inaccurate|erroneous|false|untrue|retract\w*|misreported|withdrawn)\b"
     r"|\bthis (?:article|story|report|post|piece|headline)\b[^.!?\n]{0,60}\b(?:(?:been|was) (?:corrected|retracted|amended|withdrawn)|updated to correct)\b"
     r"|\b(?:an?|the) (?:earlier|previous|prior|original) version of (?:this|the)\b"
     r"|\bthe (?:report|article|story|post) above (?:was|is) (?:\w+ )?(?:incorrect|wrong|inaccurate|false|untrue|retracted)\b"
     r"|(?:^|[【〔(（。]\s*)(?:特此)?更正(?![式常确確规])|更正(?:[:：]|[声聲说說启啟公]|如下)|勘[误誤]|[编編]者[注註]|[订訂]正(?![版本])|撤稿"
-    r"|(?:本文|此文|上文|上述[报報][道导導]|此前[报報][道导導])[^。！？!?\n]{0,16}(?:有[误誤]|[错錯][误誤]|不[实實]|不准确|不準確|已撤)"
+    r"|(?:本文|此文|上文|上述[报報][道导導]|此前[报報][道导導])[^。！？!?\n]{0,16}(?:有[误誤]|[错錯][误誤]|不[实實]|不准确|不準確|已撤|已?更正)"
+    r"|特此更正|就[^。！？!?\n]{0,12}(?:[错錯][误誤]|失[实實])[^。！？!?\n]{0,8}致歉|(?:消息|[报報][道导導])有[误誤]|本[报報][道导導][^。！？!?\n]{0,6}撤回"
     r"|정정\s?(?:보도|합니다)|お詫び",
     re.IGNORECASE | re.MULTILINE,
 )

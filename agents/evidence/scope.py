@@ -50,10 +50,15 @@ class Scope:
         self._plain_zh = re.compile(words_pattern(w for w in plain if has_cjk(w)))
         self._plain_en = frozenset(stem(w.lower().rstrip("*")) for w in plain if not has_cjk(w))
         self._causes = Words(lexicon.get("causes", ()))
+        self._beside = Words(lexicon.get("beside", ()))
 
     def postpones(self, text: str) -> bool:
         """Whether a claim (in lower case) is itself about a delay or a cancellation."""
         return self._elsewhere.search(text) is not None
+
+    def is_beside(self, text: str) -> bool:
+        """Whether a text (in lower case) says what goes beside an event, as who did it or knew of it."""
+        return self._beside.search(text) is not None
 
     def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:
         """Return the specific subject of a text (in lower case), without names and unspecific words."""
@@ -71,22 +76,25 @@ class Scope:
         on_claim: Callable[[str], bool],
         claim: Target,
         postpones: bool,
+        beside: bool,
         told: bool,
     ) -> str:
         """Return the text (lower case) without the clauses that deny something other than the claim.
 
-        ``denial`` tells whether a clause denies, ``on_claim`` whether words are about the claim, and ``told`` whether
-        the page tells the claimed story elsewhere. Without ``told``, a denial in other words still counts.
+        ``denial`` tells whether a clause denies, ``on_claim`` whether words are about the claim, ``beside`` whether the
+        claim is itself of what goes beside an event, and ``told`` whether the page tells the claimed story elsewhere. Without ``told``, a denial in other words still counts.
         """
         kept = []
         for clause in _clauses(text):
-            if denial(clause) and self._is_of_another_matter(clause, on_claim, claim, postpones=postpones, told=told):
+            if denial(clause) and self._is_of_another_matter(
+                clause, on_claim, claim, postpones=postpones, beside=beside, told=told
+            ):
                 continue
             kept.append(clause)
         return "".join(kept)
 
     def _is_of_another_matter(
-        self, clause: str, on_claim: Callable[[str], bool], claim: Target, *, postpones: bool, told: bool
+        self, clause: str, on_claim: Callable[[str], bool], claim: Target, *, postpones: bool, beside: bool, told: bool
     ) -> bool:
         object_ = self._object(clause)
         if object_ is None:
@@ -95,6 +103,8 @@ class Scope:
             return True
         if self._causes.search(object_) and not self._causes.search(" ".join(sorted(claim))):
             return True  # Denying only the cause admits that it happened.
+        if not beside and self.is_beside(object_):
+            return True  # “Denies that the hack was an inside job” admits the hack.
         if not told or on_claim(object_):
             return False
         target = self.target(object_)

@@ -42,7 +42,7 @@ class ClaimSense:
 
     __slots__ = (
         *("account_hack", "denial", "future", "groups", "limited", "names", "negated", "postpones"),
-        *("own_negation", "refusal", "says", "suit", "target", "topic", "topic_words"),
+        *("beside", "own_negation", "refusal", "says", "suit", "target", "topic", "topic_words"),
     )
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
@@ -54,7 +54,7 @@ class ClaimSense:
         self.topic_words = NEVER
         self.own_negation: Words | None = None
         self.denial = self.suit = self.future = self.account_hack = False
-        self.postpones = self.refusal = self.limited = False
+        self.beside = self.postpones = self.refusal = self.limited = False
 
 
 class Grammar:
@@ -128,6 +128,7 @@ class Grammar:
         # A claim that says “will not appeal” is not denied by a page that says the same.
         out.own_negation = None if negation is not None and negation.search(text) else negation
         out.postpones = self._scope.postpones(text)
+        out.beside = self._scope.is_beside(text)
         out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None
         return out
@@ -236,6 +237,7 @@ class Grammar:
             on_claim=lambda words: self.speaks_of(claim, words),
             claim=claim.target,
             postpones=claim.postpones,
+            beside=claim.beside,
             told=self._tells(claim, text) or self._confirms(text),
         )
 

@@ -28,6 +28,8 @@ RECURRING_WITHIN: Final = 0.01
 """Of what recurs, whose next figure may be near."""
 RECURS_WITHIN: Final = timedelta(hours=16)
 """What recurs daily, or may (flows, halts, an authority's decisions), is told within so long; what comes later is the next one."""
+Stage = Literal["rumoured", "planned", "stated"]
+_STAGES: Final[tuple[Stage, ...]] = ("rumoured", "planned", "stated")
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
 _ONE_PREDICATE = (
     ("lists", "opens_trading"), ("delists", "halts_trading"), ("sues", "charges"), ("fines", "settles"),
@@ -64,6 +66,10 @@ _OF_ONE_ASSET = frozenset(
     | {"inflow", "outflow", "depegs", "recovers_peg", "airdrops", "approves", "rejects", "delays", "fines", "files"}
 )
 """Where another asset is another event. Elsewhere readings take the victim's own coin, or what was lost, or bitcoin."""
+_DONE_LATER = frozenset(
+    {"buys", "sells", "transfers", "withdraws", "mints", "burns", "raises", "acquires", "buys_back", "goes_public"}
+)
+"""Where the plan is one event and the deed another. Elsewhere what is planned is announced: “Will List”."""
 _ONE_WAY = frozenset(
     {"transfers", "withdraws", "buys", "sells", "inflow", "outflow", "account_taken_over", "sentences"}
 )
@@ -133,9 +139,16 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -
         venue=_name(claim.venue, known),
         amount=None if figure is None else figure.value,
         unit="" if figure is None else _unit(figure, draft.asset),
-        turns=turns_in(f"{head_of(text)} | {claim.object}", side, known),
+        turns=turns_in(f"{head_of(text)} | {claim.object}", predicate, side, known),
         marked=tuple(sorted(t.lower() for t in marked_in(head_of(text)))),
+        stage=_stage_of(predicate, claim),
     )
+
+
+def _stage_of(predicate: str, claim: StatedClaim) -> Stage:
+    if claim.modality == "rumoured":
+        return "rumoured"
+    return "planned" if claim.modality == "planned" and predicate in _DONE_LATER else "stated"
 
 
 def key_of(story: Story) -> str:
@@ -197,12 +210,13 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 def adds_nothing(report: Story, earlier: Story) -> bool:
     """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
 
-    What recurs has the next day's figure near.
+    What recurs has the next day's figure near. What was only rumoured or planned before is new once it is stated.
     """
     known = (*earlier.names, *earlier.assets, earlier.subject, earlier.venue)
     within = RECURRING_WITHIN if report.predicate in _RECURS else 1.0
     return (
         key_of(report) == key_of(earlier)
+        and _STAGES.index(report.stage) <= _STAGES.index(earlier.stage)
         and report.turns == earlier.turns
         and set(report.assets) == set(earlier.assets)
         and set(report.marked) <= {*earlier.marked, *known}

@@ -24,6 +24,12 @@ OWN_TURNS: dict[str, tuple[str, ...]] = {
     "raises": ("completed",), "raises_rate": ("lifted",), "depegs": ("dropped",), "lists futures": ("futures",),
 }  # fmt: skip
 """Predicates that say a turn themselves: whether the words do so, too, is a matter of style."""
+TURNS_OF: dict[str, frozenset[str]] = {
+    "sold": frozenset({"buys"}), "removed": frozenset({"lists"}), "arrested": frozenset({"hacked"}),
+    "another": frozenset({"airdrops", "hacked", "halts", "depegs", "halts_withdrawals"}),
+    "settled": frozenset({"sues", "investigates"}), "ruled": frozenset({"sues", "investigates"}),
+}  # fmt: skip
+"""Turns that are one against these predicates alone. Elsewhere they are the event itself, or beside it."""
 PLAIN = frozenset([
     "the", "a", "an", "of", "and", "for", "on", "in", "to", "by", "with", "from", "s", "its", "us", "u.s", "usa",
     "american", "inc", "incorporated", "corp", "corporation", "co", "company", "lp", "ltd", "limited", "llc", "plc",
@@ -35,6 +41,17 @@ PLAIN = frozenset([
     "chapter"
 ])  # fmt: skip
 """Words that tell no two names apart."""
+_STEPS = {
+    w: n for n, w in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
+}
+_STEPS |= {w: n for n, w in enumerate("一二三四五六七八九十", 1)}
+_IN_STEPS = frozenset({"airdrops", "launches", "unlocks"})
+_STEP = re.compile(
+    r"\b(?:season|round|phase|wave|epoch|tranche|batch)\s(?:no\.?\s?|#)?(?P<en>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+    r"|第\s?(?P<zh>\d{1,2}|[一二三四五六七八九十])\s?(?:轮|季(?!度)|期|批|阶段|次|波)",
+    re.IGNORECASE,
+)
+"""Which step of several: “phase 3”, 第三轮."""
 _MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
 _NAMED = re.compile(r"(?<![A-Za-z0-9])(?:@\w+|0x[0-9a-f]+|[A-Za-z][A-Za-z0-9_'’.&-]*[A-Za-z0-9])")
 _INNER = re.compile(r".[A-Z]|[A-Za-z].*[0-9]|^0x")
@@ -52,10 +69,13 @@ def marked_in(text: str) -> set[str]:
     return {a or b for a, b in _MARKED.findall(fold_han(text))}
 
 
-def turns_in(text: str, side: str, known: Compiled) -> tuple[str, ...]:
-    """Return which reversals and next steps the words of a text tell."""
+def turns_in(text: str, predicate: str, side: str, known: Compiled) -> tuple[str, ...]:
+    """Return which reversals and next steps of the predicate the words of a text tell."""
     told = known.not_turns.sub(" ; ", fold_han(text))
-    turns = [name for name, words in known.turns.items() if words.search(told)]
+    counted = {name: words for name, words in known.turns.items() if predicate in TURNS_OF.get(name, {predicate})}
+    turns = [name for name, words in counted.items() if words.search(told)]
+    steps = {m["en"] or m["zh"] for m in _STEP.finditer(told)}
+    turns += [f"step {_STEPS.get(step.lower(), step)}" for step in steps if predicate in _IN_STEPS]
     denies = side == "claimed" and known.grammar.sense(told.lower()).denial
     return tuple(sorted([*turns, *(["denied"] if denies else [])]))
 

@@ -184,7 +184,8 @@ class _QuoteCheck:
         self._names, self._amounts = _names(claim, parties, tables), Amounts(fold_han(claim.text).lower()).given
         self._shares = frozenset(map(float, _SHARE.findall(folded(claim.text))))
         self._at_least = frozenset(a for a in self._amounts if _BOUND.search(folded(claim.text)))
-        self._claimed = main_figures(figures(folded(claim.text)), claim.amount, claim.amount_unit)
+        self._coins = frozenset({claim.asset.lower()} - {NO_ASSET.lower()})
+        self._claimed = main_figures(figures(folded(claim.text), self._coins), claim.amount, claim.amount_unit)
         self._since = utc(claim.as_of) - STORY_TIME if claim.begins_story else None
         self._entities = tables.entities
         self._parties = {e.name for e in parties}
@@ -203,7 +204,9 @@ class _QuoteCheck:
 
     def differing(self, sentences: Sequence[str]) -> tuple[Figure, Figure] | None:
         """Return the claim's figure and the one of a quote's sentences, where they can be compared and differ."""
-        return differing(self._claimed, [f for s in sentences for f in figures(s)]) if self._claimed else None
+        return (
+            differing(self._claimed, [f for s in sentences for f in figures(s, self._coins)]) if self._claimed else None
+        )
 
     def passes(self, sentences: Sequence[str], reference: SearchReference) -> bool:
         if not sentences:
@@ -343,22 +346,20 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forum
     )
 
 
-_ABOUT_AN_ASSET = frozenset({"listing", "partnership", "product", "funding", "airdrop", "governance", "regulation"})
-"""Types of events that are done to an asset; of a hack or a liquidation the asset is what was taken."""
-
-
 def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
     """Whether a page names the asset, where the news names one that is not its subject's own.
 
     “Circle launches Arc, with DOGE as gas” is not supported by what Circle says of Arc alone: an order would buy DOGE.
     """
     asset = claim.asset.upper()
-    if heard.own_word or asset == NO_ASSET or claim.event_type not in _ABOUT_AN_ASSET:
+    if heard.own_word or asset == NO_ASSET:
         return True
     parties = [e for name in (claim.subject, claim.entity) if name for e in tables.entities.named(name)]
     own = {a for e in parties for a in e.assets} | {
         tables.ticker_of(n) for n in (claim.subject, claim.entity or "") if n
     }
+    if asset not in tables.asset_names:  # “Kuru bridge” is KURU's
+        own |= {word.upper() for word in re.findall(r"[A-Za-z0-9]+", claim.subject)}
     reference = heard.reference
     page = f"{reference.title} | {reference.passage or reference.snippet}"
     return asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
@@ -369,7 +370,8 @@ def _mentions_asset(claim: Claim, text: str, tables: Compiled) -> bool:
     if re.search(rf"(?<![A-Za-z0-9]){re.escape(asset)}(?:USDT?|USDC|KRW|BTC)?(?![A-Za-z0-9])", written):
         return True
     names = {n for n in (claim.asset_name, *tables.asset_names.get(asset, ())) if len(n) > 2 or not n.isascii()}
-    return names_any(folded(written), {folded(n) for n in names if n.upper() != asset})
+    spelled = {folded(n) for n in names if n.upper() != asset}
+    return names_any(folded(written), spelled | {f"{n}s" for n in spelled if n.isascii()})
 
 
 def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:

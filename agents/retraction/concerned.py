@@ -21,7 +21,7 @@ from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.denial import Telling
 from agents.evidence.entities import tickers_in
 from agents.evidence.stated import telling_of
-from agents.retraction.statement import DeniedPart, Statement, clauses_of, speaks_of
+from agents.retraction.statement import DeniedPart, Statement, clauses_of, is_beside, speaks_of
 from agents.text.matching import fold_han
 from schemas.effects import EarlierClaim, FindConcerned
 from schemas.events import ConcernedSignal
@@ -191,6 +191,8 @@ def _unlisted(one: Statement) -> frozenset[str]:
 def _same_matter(part: DeniedPart, earlier: Statement) -> bool:
     if part.predicates and earlier.predicates and not part.predicates & earlier.predicates:
         return False
+    if part.beside and not is_beside(earlier.sense):
+        return False
     if part.predicates & earlier.predicates == {"hack"} and earlier.account != part.account:
         return False
     told = earlier.amounts.all
@@ -233,11 +235,12 @@ def is_borne_out(candidate: Candidate, pages: Iterable[str], tables: Compiled) -
         return any(speaks_of(tables, candidate.denied, text) for text in texts)
     if not _SPARED.search(fold_han(candidate.claim.text).lower()):
         texts = [_SPARED.sub(" ", text) for text in texts]
-    return any(_denies(tables, candidate.denied, clause) for text in texts for clause in clauses_of(text))
+    beside = is_beside(Telling(tables, candidate.claim.text).sense)
+    return any(_denies(tables, candidate.denied, clause, beside) for text in texts for clause in clauses_of(text))
 
 
-def _denies(tables: Compiled, groups: frozenset[str], clause: str) -> bool:
+def _denies(tables: Compiled, groups: frozenset[str], clause: str, beside: bool) -> bool:
     sense = tables.grammar.sense(clause)
-    if not sense.denial:
+    if not sense.denial or (is_beside(sense) and not beside):
         return False
     return bool(groups.intersection(sense.negated)) or (not sense.negated and speaks_of(tables, groups, clause))

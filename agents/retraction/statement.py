@@ -48,13 +48,22 @@ _BYSTANDERS = frozenset({"court", "network"})
 
 
 class DeniedPart(NamedTuple):
-    """One thing that a text denies: its predicates and amounts, whether an account did it, the words and terms of its object."""
+    """One thing that a text denies: its predicates and amounts, whether an account did it, the words and terms of its object.
+
+    ``beside``: whether it is what goes beside an event, as who did it or its delay; then the event itself is admitted.
+    """
 
     predicates: frozenset[str]
     amounts: frozenset[float]
     account: bool
     words: frozenset[str]
     concepts: frozenset[str]
+    beside: bool
+
+
+def is_beside(sense: ClaimSense) -> bool:
+    """Whether a text is of what goes beside an event: who did it, who knew, its delay."""
+    return sense.beside or sense.postpones
 
 
 def clauses_of(text: str) -> list[str]:
@@ -115,6 +124,7 @@ class Statement(Telling):
             account=account,
             words=self._words(tables, about),
             concepts=_concepts(tables, about),
+            beside=denied and is_beside(tables.grammar.sense(about)),
         )
 
     def _words(self, tables: Compiled, text: str) -> frozenset[str]:

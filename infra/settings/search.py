@@ -59,11 +59,17 @@ class SearchSettings(BaseSettings):
     search_cache_ttl_seconds: float = Field(
         600.0, ge=0, description="An equal search within this time is answered from the log, unpaid; 0: never"
     )
-    search_cost_usd: float = Field(0.008, ge=0, description="Price of one Tavily credit at the pay-as-you-go rate")
+    search_cost_usd: float = Field(
+        0.008,
+        ge=0,
+        description="Price of one Tavily credit at the pay-as-you-go rate; 0 on a free plan, whose searches are booked as 0",
+    )
     bocha_enabled: bool = Field(True, description="false: Bocha is not asked although it is listed and has a key")
     bocha_api_key: SecretStr | None = Field(None)
     bocha_base_url: str = Field("https://api.bochaai.com")
-    bocha_cost_usd: float = Field(0.005, ge=0, description="Price of one Bocha search at the pay-as-you-go rate")
+    bocha_cost_usd: float = Field(
+        0.005, ge=0, description="Price of one Bocha search at the pay-as-you-go rate; 0 on a free plan"
+    )
     ragflow_endpoint: str | None = Field(None, description="Address of the RAGFlow server, such as http://ragflow:9380")
     ragflow_api_key: SecretStr | None = Field(None)
     ragflow_dataset_id: str = Field("", description="Comma-separated ids of the datasets to search")

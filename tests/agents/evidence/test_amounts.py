@@ -141,6 +141,24 @@ def test_a_figure_has_a_unit_and_the_range_that_its_words_leave_open(text, low, 
         ("three quarters of a billion dollars", 7.5e8, 7.5e8, "usd"),
         ("3½ percent", 3.5, 3.5, "%"),
         ("½ percent", 0.5, 0.5, "%"),
+        ("a quarter point", 25, 25, "bp"),
+        ("a half-point cut", 50, 50, "bp"),
+        ("half a percentage point", 50, 50, "bp"),
+        ("three-quarters of a point", 75, 75, "bp"),
+        ("半个百分点", 50, 50, "bp"),
+        ("四分之一个百分点", 25, 25, "bp"),
+        ("裁员两成", 20, 20, "%"),
+        ("$8.5 mln", 8.5e6, 8.5e6, "usd"),
+        ("8.5 mio. USD", 8.5e6, 8.5e6, "usd"),
+        ("$8.5 bln", 8.5e9, 8.5e9, "usd"),
+        ("十亿美元", 1e9, 1e9, "usd"),
+        ("十二亿美元", 1.2e9, 1.2e9, "usd"),
+        ("千万美元级", 1e7, 8e7, "usd"),
+        ("上亿美元", 1e8, 8e8, "usd"),
+        ("数千万美元", 2e7, 8e7, "usd"),
+        ("几十亿美元", 2e9, 8e9, "usd"),
+        ("hundreds of millions of dollars", 2e8, 8e8, "usd"),
+        ("tens of thousands of BTC", 2e4, 8e4, "btc"),
     ],
 )
 def test_a_figure_is_read_as_a_hostile_reader_would_write_it(text, low, high, unit):
@@ -149,7 +167,19 @@ def test_a_figure_is_read_as_a_hostile_reader_would_write_it(text, low, high, un
 
 
 @pytest.mark.parametrize(
-    "text", ["in 2024 the", "600 million in all", "for 24 hours", "not $300M", "Section 12", "0 BTC", "3 banks"]
+    "text",
+    [
+        "in 2024 the",
+        "千万不要",
+        "第二成员",
+        "两成功",
+        "600 million in all",
+        "for 24 hours",
+        "not $300M",
+        "Section 12",
+        "0 BTC",
+        "3 banks",
+    ],
 )
 def test_a_number_without_a_unit_or_a_rejected_one_is_no_figure(text):
     assert found(text) == []
@@ -164,8 +194,12 @@ def test_a_number_without_a_unit_or_a_rejected_one_is_no_figure(text):
         ("$100M", "$120M", True),
         ("$300 million", "300万美元", True),
         ("more than $40M", "$60M", False),
-        ("more than $40M", "$65M", False),
-        ("more than $40M", "$70M", True),
+        ("more than $40M", "$61M", True),
+        ("more than $40M", "$37M", False),
+        ("more than $40M", "more than $60M", False),
+        ("up to $60M", "$39M", True),
+        ("up to $60M", "$65M", False),
+        ("逾4000万美元", "6500万美元", True),
         ("more than $40M", "$30M", True),
         ("$35M", "3000万至4000万美元", False),
         ("$55M", "3000万至4000万美元", True),
@@ -183,6 +217,11 @@ def test_a_number_without_a_unit_or_a_rejected_one_is_no_figure(text):
 )
 def test_figures_of_one_unit_are_compared_and_one_that_agrees_is_enough(claimed, told, differs):
     assert (differing(figures(folded(claimed)), figures(folded(told))) is not None) is differs
+
+
+def test_a_few_coins_are_a_figure_where_the_claim_is_of_that_coin():
+    claimed, told = figures(folded("at least 500,000 SOL")), folded("only 500 SOL were taken")
+    assert figures(told) == () and differing(claimed, figures(told, frozenset({"sol"}))) is not None
 
 
 def test_the_stated_amount_is_the_main_one_though_the_text_does_not_hold_it():

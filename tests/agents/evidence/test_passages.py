@@ -145,3 +145,44 @@ def test_a_page_of_64_kib_takes_time_in_proportion_to_its_length(part: str) -> N
     start = time.process_time()
     passage(text)
     assert time.process_time() - start < 2.0
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Update: This story is not true.",
+        "UPDATE: The above is fake news",
+        "EDIT: this turned out to be false",
+        "RETRACTED: Kraken hacked",
+        "[Retracted] Kraken hacked",
+        "We have retracted this story.",
+        "We regret the error.",
+        "*Correction*: no money was lost.",
+        "[CORRECTION] No money was lost.",
+        "Correction. No money was lost.",
+        "本报道已撤回。",
+        "我们就错误报道致歉。",
+        "此消息不实,特此更正。",
+        "[更正] 资金未丢失",
+        "本文已更正。",
+        "消息有误,撤回。",
+    ],
+)
+def test_a_page_takes_itself_back_in_many_words(told: str) -> None:
+    assert corrects_itself(told) and corrects_itself(f"Kraken lost $85 million.\n{told}")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Market correction: bitcoin falls",
+        "A price correction is due.",
+        "Update: Kraken adds SOL",
+        "Traders regret this week",
+        "Bitcoin correction – analysts see more",
+        "修正版提案",
+    ],
+)
+def test_a_correction_of_prices_corrects_no_page(told: str) -> None:
+    assert not corrects_itself(told)

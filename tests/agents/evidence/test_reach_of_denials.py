@@ -50,6 +50,26 @@ def test_a_denial_of_something_else_disputes_no_listing(denial: str) -> None:
     assert verdict(LISTS, (BINANCE, denial, HOUR)) == ("unconfirmed", False)
 
 
+@pytest.mark.parametrize(
+    ("told", "page", "language"),
+    [
+        ("Kraken hacked, $90M drained", "Kraken denies the hack was an inside job. The exchange lost $90M on Monday.", "en"),
+        ("Kraken hacked, $90M drained", "Kraken denies covering up the hack that drained $90M from its hot wallets.", "en"),
+        ("Kraken hacked, $90M drained", "Kraken denied that the hacker was an employee after $90M was stolen.", "en"),
+        ("Kraken hacked, $90M drained", "Kraken denies it paid a ransom to hackers who stole $90M from it.", "en"),
+        ("Kraken 被黑客攻击,损失9000万美元", "Kraken 否认此次黑客攻击为内部人员所为,损失约9000万美元。", "zh"),
+    ],
+)  # fmt: skip
+def test_who_denies_something_of_an_event_admits_the_event(told: str, page: str, language: str) -> None:
+    assert verdict(claim(told, "hack", "BTC", "Kraken", language), (COINDESK, page, HOUR))[1] is False
+
+
+def test_what_is_said_of_an_event_is_denied_where_it_is_the_claim() -> None:
+    told = claim("Kraken hack was an inside job by an employee, $90M drained", "hack", "BTC", "Kraken")
+    page = "Kraken denies the hack was an inside job and says that no employee was involved in it."
+    assert verdict(told, (COINDESK, page, HOUR)) == ("disputed", True)
+
+
 def test_a_denial_of_years_ago_disputes_nothing_and_one_of_today_does() -> None:
     denial = "Binance denies that it will list ZETA: the screenshot of the ZETA listing is fake, the exchange said."
     assert verdict(LISTS, (BINANCE, denial, timedelta(days=900))) == ("unconfirmed", False)

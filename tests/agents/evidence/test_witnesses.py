@@ -15,7 +15,7 @@ from agents.evidence import Claim, assess
 from agents.evidence.policy import conclude
 from agents.evidence.quotes import sentences_of
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import MAX_SHOWN, hear, judge_evidence, shown_to_critic, too_many_unquoted
+from agents.evidence.witnesses import MAX_SHOWN, Heard, hear, judge_evidence, shown_to_critic, too_many_unquoted
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchReference, SearchResult
@@ -542,6 +542,7 @@ ARC_PAGES = (
 
 @pytest.mark.security
 @pytest.mark.parametrize("by_words", [True, False])
+@pytest.mark.parametrize("kind", ["product", "whale", "celebrity", "other", "macro", "hack"])
 @pytest.mark.parametrize(
     ("text", "asset", "verdict"),
     [
@@ -552,11 +553,9 @@ ARC_PAGES = (
     ],
 )
 def test_nobody_borrows_an_announcement_for_a_coin_that_it_does_not_name(
-    text: str, asset: str, verdict: str, by_words: bool
+    text: str, asset: str, verdict: str, kind: str, by_words: bool
 ) -> None:
-    of = Claim(
-        text=text, language="en", event_type="product", asset=asset, subject="Circle", entity="Circle", as_of=NOW
-    )
+    of = Claim(text=text, language="en", event_type=kind, asset=asset, subject="Circle", entity="Circle", as_of=NOW)
     pages = [
         SearchResult(title=t[:40], url=u, domain="", snippet=t, score=1.0, published_at=NOW - timedelta(hours=1))
         for u, t in ARC_PAGES
@@ -567,3 +566,15 @@ def test_nobody_borrows_an_announcement_for_a_coin_that_it_does_not_name(
     ]
     heard = hear(of, references, None if by_words else stances, SNAPSHOT)
     assert judge_evidence(of, heard, snapshot=SNAPSHOT, by_words=by_words).verdict == verdict
+
+
+def test_a_coin_is_named_in_the_plural_and_by_its_own_bridge() -> None:
+    pages = {
+        "Bitcoins were paid out by Bithumb by mistake": ("Bithumb pays out 620,000 BTC by mistake", "BTC", "Bithumb"),
+        "The bridge of the chain was exploited and paused": ("KURU bridge exploited", "KURU", "Kuru bridge"),
+    }
+    for told, (text, asset, subject) in pages.items():
+        of = Claim(text=text, language="en", event_type="other", asset=asset, subject=subject, as_of=NOW)
+        page = press(1, told)
+        heard = [Heard(reference=page, stance="supports", quoted=True)]
+        assert judge_evidence(of, heard, snapshot=SNAPSHOT, by_words=False).supporting_sources == 1

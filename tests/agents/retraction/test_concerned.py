@@ -452,6 +452,37 @@ def test_a_page_that_denies_the_event_takes_the_claim_of_it_back(page: str) -> N
 
 
 @pytest.mark.security
+@pytest.mark.parametrize("numbers", [None, (1,)])
+@pytest.mark.parametrize(
+    "news",
+    [
+        "Binance denies the hack was an inside job",
+        "Binance denies that the hacker was an employee",
+        "Binance denies negligence in $200M hack",
+        "Binance denies covering up the hack",
+        "Binance denies delay in disclosing hack",
+        "Binance denies losing more than $200M in hack",
+        "Binance denies user data leaked in hack that drained $200M",
+        "币安否认黑客为内部人员",
+        "币安否认被盗系内鬼所为",
+        "币安否认隐瞒黑客攻击",
+    ],
+)
+def test_who_denies_something_of_an_event_admits_the_event(news: str, numbers: tuple[int, ...] | None) -> None:
+    """A denial that the hack was an inside job took the signal on the hack back."""
+    case = case_of(Text(news, "Binance", "BNB"))
+    found = candidates(case, [claim(HACKED, 1)])
+    assert [c for c in found if c.same_claim] == [] and chosen(case, found, numbers, [news]) == ()
+    denied = case_of(Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"))
+    assert chosen(denied, candidates(denied, [claim(HACKED, 1)]), numbers, [news]) == (), (
+        "such a page bears nothing out"
+    )
+    insider = Text("Binance hot wallet hacked by an insider, an inside job", "Binance", "BNB")
+    told = case_of(Text("Binance denies the hack was an inside job by an insider", "Binance", "BNB"))
+    assert any(c.same_claim for c in candidates(told, [claim(insider, 1)])), "what is denied is what was claimed"
+
+
+@pytest.mark.security
 def test_a_denial_of_these_days_does_not_concern_an_event_of_last_week_by_the_rules_alone() -> None:
     denial = Text("Binance denies that its hot wallet was hacked", "Binance", "BNB")
     old = claim(HACKED, 1, as_of=START - timedelta(days=9))
@@ -465,6 +496,22 @@ def test_a_verb_alone_names_no_claim(text: str) -> None:
     bought = Text("OKX acquires a custodian for $40 million", "OKX", "OKB")
     found = candidates(case_of(Text(text, "OKX", "OKB")), [claim(bought, 1)])
     assert [c.same_claim for c in found] == [False]
+
+
+@pytest.mark.security
+def test_who_denies_a_delay_admits_the_event() -> None:
+    case = case_of(Text("SEC denies it delayed approval of the spot Solana ETF", "SEC", "SOL"))
+    approval = Text("SEC approves spot Solana ETF", "SEC", "SOL")
+    assert [c for c in candidates(case, [claim(approval, 1)]) if c.same_claim] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Correction: Strategy bought 817 BTC, not 8,178 BTC", "更正:Strategy 购入 817 枚比特币,而非 8,178 枚"]
+)
+def test_a_correction_may_name_a_right_figure_below_a_thousand(text: str) -> None:
+    case = case_of(Text(text, "Strategy", "BTC"))
+    found = candidates(case, [claim(t, n) for n, t in enumerate((*STRATEGY, STRATEGY[1]), 1)])
+    assert [(c.of_case, c.kind) for c in chosen(case, found, None, [text])] == [("case-1", "superseded")]
 
 
 def test_a_correction_is_borne_out_by_a_page_that_gives_the_right_figure() -> None:

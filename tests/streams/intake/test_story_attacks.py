@@ -279,6 +279,95 @@ async def test_a_reversal_or_a_next_step_never_joins_though_triage_states_the_sa
             assert goes_on(await room.report(second, "coindesk", **stated)), (first, second)
 
 
+WITHDRAWALS: dict[str, Any] = {
+    "event_type": "liquidation", "subject": "Celsius", "predicate": "halts_withdrawals", "entity": "Celsius", "coin": "CEL",
+}  # fmt: skip
+HACK: dict[str, Any] = {"event_type": "hack", "subject": "Kraken", "predicate": "hacked", "entity": "Kraken"}
+ETF: dict[str, Any] = {
+    "event_type": "regulation", "subject": "SEC", "predicate": "approves", "object": "spot Solana ETF", "coin": "SOL",
+}  # fmt: skip
+PURCHASE: dict[str, Any] = {
+    "event_type": "whale", "subject": "Strategy", "predicate": "buys", "object": "BTC", "asset": "BTC", "coin": "BTC",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "stated"),
+    [
+        ("SEC sues Coinbase", "SEC ends case against Coinbase", SUIT),
+        ("SEC sues Coinbase", "SEC walks away from its Coinbase lawsuit", SUIT),
+        ("SEC sues Coinbase", "SEC settles its lawsuit with Coinbase", SUIT),
+        ("SEC sues Coinbase", "SEC loses its lawsuit against Coinbase", SUIT),
+        ("SEC 起诉 Coinbase", "SEC 终止对 Coinbase 的诉讼", SUIT),
+        ("SEC 起诉 Coinbase", "SEC 与 Coinbase 和解", SUIT),
+        ("Celsius halts withdrawals", "Celsius unfreezes withdrawals", WITHDRAWALS),
+        ("Starknet announces airdrop", "Starknet announces another airdrop", DROP),
+        ("Starknet announces phase 2 airdrop", "Starknet announces phase 3 airdrop", DROP),
+        ("Starknet announces Season 2 airdrop", "Starknet announces Season 3 airdrop", DROP),
+        ("Starknet airdrop round two opens", "Starknet airdrop round three opens", DROP),
+        ("Starknet 公布空投", "Starknet 公布第 3 轮空投", DROP),
+        ("Starknet 公布第二季空投", "Starknet 公布第三季空投", DROP),
+        ("Starknet 公布第2期空投", "Starknet 公布第3期空投", DROP),
+        ("Starknet 公布空投", "Starknet 公布新一轮空投", DROP),
+        ("Kraken hacked", "Hacker returns funds to Kraken", HACK),
+        ("Kraken hacked", "Kraken to reimburse users after hack", HACK),
+        ("Kraken hacked", "Kraken hack suspect arrested", HACK),
+        ("Kraken 被黑", "Kraken 赔付被黑用户", HACK),
+        ("Kraken 被黑", "Kraken 黑客被捕", HACK),
+        ("Binance lists Zama (ZAMA)", "Binance delists Zama (ZAMA)", LISTING),
+        ("Binance lists Zama (ZAMA)", "Binance removes Zama (ZAMA)", LISTING),
+        ("币安上线 ZAMA", "币安下架 ZAMA", LISTING),
+        ("SEC approves spot Solana ETF", "SEC stays approval of spot Solana ETF", ETF),
+        ("Strategy bought 130 BTC", "Strategy sold 130 BTC", PURCHASE),
+        ("Strategy bought 130 BTC", "Strategy stops buying BTC", PURCHASE),
+        ("Strategy 购入 130 枚 BTC", "Strategy 售出 130 枚 BTC", PURCHASE),
+    ],
+)
+async def test_no_next_step_in_other_words_joins_though_triage_states_the_same(
+    earlier: str, later: str, stated: dict[str, Any]
+) -> None:
+    for first, second in ((earlier, later), (later, earlier)):
+        room = Room()
+        await room.report(first, "decrypt", verdict="confirmed", **stated)
+        assert goes_on(await room.report(second, "coindesk", **stated)), (first, second)
+
+
+@pytest.mark.parametrize(
+    ("stated", "stages"),
+    [
+        (LISTING, ("rumoured", "asserted")),
+        (LISTING, ("rumoured", "planned")),
+        (PURCHASE, ("planned", "asserted")),
+        (SUIT, ("rumoured", "asserted")),
+    ],
+)
+async def test_what_is_done_does_not_end_in_what_was_only_rumoured_or_planned(
+    stated: dict[str, Any], stages: tuple[str, str]
+) -> None:
+    """A likely signal on a rumour took in the report that it had happened."""
+    before, after = ({**stated, "modality": stage} for stage in stages)
+    text = f"{stated['subject']} and {stated['object']}"
+    room = Room()
+    await room.report(text, "decrypt", verdict="likely", **before)
+    assert goes_on(await room.report(f"{text} today", "coindesk", **after))
+    room = Room()
+    await room.report(text, "decrypt", verdict="confirmed", **after)
+    if stated is not SUIT:  # a regulator's decision that is expected is a story of its own
+        assert not goes_on(await room.report(f"{text} today", "coindesk", **before)), (
+            "a rumour adds nothing to the fact"
+        )
+
+
+async def test_a_listing_that_is_announced_and_one_that_is_told_are_one_stage() -> None:
+    for first, second in (("planned", "asserted"), ("asserted", "planned")):
+        room = Room()
+        await room.report(
+            "Binance will list Zama (ZAMA)", "decrypt", verdict="likely", **{**LISTING, "modality": first}
+        )
+        event = await room.report("Binance lists Zama (ZAMA)", "coindesk", **{**LISTING, "modality": second})
+        assert not goes_on(event)
+
+
 async def test_what_triage_calls_other_is_nobodys_story() -> None:
     room, vague = Room(), {**ARC, "predicate": "other"}
     await room.report("Circle and Arc", "decrypt", verdict="confirmed", **vague)
