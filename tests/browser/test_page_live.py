@@ -408,12 +408,12 @@ async def test_other_names_of_a_case_lead_to_it_and_a_wrong_address_is_a_page(fa
 
 
 async def test_a_refusal_says_what_to_do_and_tries_again_when_asked(fake: FakeApi, opened: Opened) -> None:
-    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka does not answer", "do": "try again when it is back"})
+    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka is not responding", "do": "try again when it is back"})
     page = (await opened("/")).page
     alert = page.locator("main").get_by_role("alert")
     await alert.wait_for()
     assert await alert.locator("p").all_inner_texts() == [
-        "Kafka does not answer",
+        "Kafka is not responding",
         "try again when it is back",
         "Try again",
     ]
@@ -439,7 +439,7 @@ async def test_what_is_away_is_named_and_a_token_is_asked_for_by_a_link(fake: Fa
     page = (await opened("/")).page
     await page.get_by_text("Kafka is not responding. What you see may be out of date").wait_for()
     assert "No worker found" in await page.locator("#trouble").inner_text()
-    fake.refusals["/api/v1/"] = (401, {"error": "this server asks for its token", "do": "log in at /login"})
+    fake.refusals["/api/v1/"] = (401, {"error": "this server needs its token", "do": "log in at /login"})
     page = (await opened("/cases?q=x")).page
     link = page.get_by_role("link", name="Log in")
     assert await link.get_attribute("href") == "/login?next=%2Fcases%3Fq%3Dx"

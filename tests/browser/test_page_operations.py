@@ -62,9 +62,9 @@ async def test_what_is_well_unknown_or_cannot_be_asked_is_told_apart(fake: FakeA
     await page.get_by_text("就已知情况而言").wait_for()
     facts = await page.locator(".ops-facts dd").all_inner_texts()
     assert set(facts) == {"未知"}, "nothing that nobody says is shown as 0"
-    fake.refusals["/api/v1/operations"] = (503, {"error": "Kafka does not answer", "do": "wait"})
+    fake.refusals["/api/v1/operations"] = (503, {"error": "Kafka is not responding", "do": "wait"})
     await page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
-    await page.get_by_text("Kafka does not answer").wait_for()
+    await page.get_by_text("Kafka is not responding").wait_for()
     assert "以下为" in await page.locator("main").inner_text(), "old figures say of when they are"
 
 

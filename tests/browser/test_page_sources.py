@@ -49,9 +49,9 @@ async def test_without_a_listener_the_page_says_how_to_start_one_and_an_outage_k
     page = (await opened("/sources", locale="zh-CN")).page
     await page.get_by_text("这份日志上还没有运行过监听进程").wait_for()
     await page.locator("code", has_text="./run --data-dir .data up --listen").wait_for()
-    fake.refusals["/api/v1/sources"] = (503, {"error": "Kafka does not answer", "do": "wait"})
+    fake.refusals["/api/v1/sources"] = (503, {"error": "Kafka is not responding", "do": "wait"})
     await page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
-    await page.get_by_text("Kafka does not answer").wait_for()
+    await page.get_by_text("Kafka is not responding").wait_for()
     assert "以下为" in await page.locator("main").inner_text() and await page.locator("tbody tr").count() > 40
 
 
