@@ -23,7 +23,7 @@ async def test_what_is_wrong_is_said_with_what_to_do_and_dead_letters_are_requeu
     await page.locator(".problem").first.wait_for()
     said = await page.locator(".problems").inner_text()
     for words in ("A process is not responding", "More than 1,000 records", "ClickHouse accepts no rows",
-                  "open for more than 15 min", "Dead letters pending", "Less than 10 %", "doctor --live", "when the log is quiet (./run audit)"):  # fmt: skip
+                  "open for more than 15 min", "Dead letters are pending", "Less than 10 %", "doctor --live", "when the log is quiet (./run audit)"):  # fmt: skip
         assert words in said, words
     facts = await page.locator(".ops-facts").inner_text()
     assert "12,345" in facts and "67,890" in facts and "1.25 USD" in facts and "oldest: 40 min" in facts
