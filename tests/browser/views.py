@@ -32,8 +32,8 @@ async def live(fake: FakeApi, page: Any) -> None:
 async def desk_open(fake: FakeApi, page: Any) -> None:
     """The cases under way, and what was set aside."""
     await page.locator(".signal").nth(2).click()
-    await page.get_by_role("button", name=re.compile("^(Acknowledge|确认)$")).click()
-    await page.get_by_role("button", name=re.compile("^(Mute|静音) BTC$")).click()
+    await page.get_by_role("button", name=re.compile("^(Acknowledge|标为已阅)$")).click()
+    await page.get_by_role("button", name=re.compile("^(Mute|屏蔽) BTC$")).click()
     told_of = (
         ("Round 1: to look up with search", "第 1 轮：准备用搜索查找"),
         ("First judgement: hack, SOL", "初判：攻击，SOL"),
