@@ -70,7 +70,7 @@ SIGNAL_WORDS: dict[str, tuple[str, str]] = {
     "unconfirmed": ("unconfirmed", "未证实"),
     "stale": ("old news", "旧闻"),
     "disputed": ("disputed", "有争议"),
-    "refuted": ("refuted", "被否认"),
+    "refuted": ("refuted", "不实"),
     "unchecked": ("unchecked", "未核查"),
     "": ("no verdict", "无结论"),
     "preliminary": ("preliminary", "初判"),

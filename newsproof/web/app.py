@@ -29,7 +29,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
     app = FastAPI(
         title="Newsproof",
         version=VERSION,
-        description="Search-verified signals from raw crypto news: what is published, the cases behind it, a research chat, and investigations.",
+        description="Trading signals from crypto news, verified by search: signals, the cases behind them, a research chat, and investigations.",
         docs_url=None,
         redoc_url=None,
     )

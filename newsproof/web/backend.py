@@ -158,7 +158,7 @@ class Backend:
             return await asyncio.shield(self._reading_letters)
         except (KafkaError, OSError) as exc:
             raise TransientError(
-                "Kafka does not answer, and the dead letters lie there: try again when it is back", kind="unavailable"
+                "Kafka is not responding, so dead letters cannot be read: try again when it is back", kind="unavailable"
             ) from exc
 
     async def _look_at_tables(self) -> None:
@@ -219,7 +219,7 @@ class Backend:
         """
         if self.tables is None or self._tables_away:
             raise TransientError(
-                "ClickHouse does not answer, and this page is made of its tables: try again when it is back "
+                "ClickHouse is not responding, and this page needs its tables: try again when it is back "
                 f"({self._tables_away})"
             )
         return self.tables

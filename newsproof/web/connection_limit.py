@@ -29,7 +29,9 @@ class ConnectionLimit:
         """
         again = {"retry_after": str(AGAIN_S)}
         if len(self) >= self._most:
-            raise Refused(503, "too many event streams are open here", "close some, or raise WEB_MAX_STREAMS", **again)
+            raise Refused(
+                503, "too many event streams are open on this server", "close some, or raise WEB_MAX_STREAMS", **again
+            )
         if self._taken[client] >= self._most_each:
             do = "close some, or raise WEB_MAX_STREAMS_PER_ADDRESS"
             raise Refused(503, "too many event streams are open from this address", do, **again)

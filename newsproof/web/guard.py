@@ -63,10 +63,10 @@ class Guard:
 
     def _refused(self, scope: Scope, headers: Headers) -> Any:
         if not self._any_host and (name := _host(headers.get("host", ""))) not in LOOPBACK:
-            words = f"this server does not answer to the name {name[:100]!r}"
-            return refusal(421, words, "open it as http://127.0.0.1 or http://localhost, or set WEB_HOST and WEB_TOKEN")
+            words = f"this server does not serve the host name {name[:100]!r}"
+            return refusal(421, words, "open http://127.0.0.1 or http://localhost, or set WEB_HOST and WEB_TOKEN")
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and not _same_origin(headers):
-            return refusal(403, "the request comes from a page of another site", "use the page that this server gives")
+            return refusal(403, "the request comes from another site", "use the page that this server serves")
         if scope["path"].startswith(_OPEN_TO_ALL):
             return None
         page = not scope["path"].startswith("/api/") and scope["path"] != "/openapi.json" and scope["method"] == "GET"
@@ -83,8 +83,8 @@ class Guard:
 
     def _unknown(self, scope: Scope, query: list[tuple[str, str]], *, page: bool) -> Any:
         if not page:
-            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or what web-token in the data directory holds), or log in at /login"
-            return refusal(401, "this server asks for its token", do, {"www-authenticate": "Bearer"})
+            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or the content of web-token in the data directory), or log in at /login"
+            return refusal(401, "this server needs its token", do, {"www-authenticate": "Bearer"})
         onward = f"/login?next={quote(_here(scope, query), safe='')}"
         return RedirectResponse(onward, 303, {"cache-control": "no-store"})
 
@@ -113,7 +113,7 @@ def port_of(scope: Scope) -> int:
 
 
 def _refused_for(waits: float, why: str) -> Any:
-    return refusal(429, why, "ask again after Retry-After seconds", {"retry-after": str(int(waits) + 1)})
+    return refusal(429, why, "retry after the seconds in Retry-After", {"retry-after": str(int(waits) + 1)})
 
 
 def _here(scope: Scope, query: list[tuple[str, str]]) -> str:
@@ -157,7 +157,7 @@ async def _body_of(headers: Headers, receive: Receive) -> tuple[bytes, Any]:
                 if len(body) > MAX_BODY_BYTES:
                     return b"", large
     except TimeoutError:
-        return b"", refusal(408, "the body did not come in time", "send it again", {"connection": "close"})
+        return b"", refusal(408, "the body did not arrive in time", "send the request again", {"connection": "close"})
     return body, None
 
 

@@ -1,6 +1,6 @@
-"""The document of the page of operations, made of what the processes say and of what the service has read itself.
+"""Document of the Operations page, built from process metrics and from what the service reads itself.
 
-What nobody says is null: it is unknown, which is something else than 0.
+A metric that no process reports is null, meaning unknown. It is never shown as 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIMITS: dict[str, float] = {
     "no_news_s": 1_800,
     "source_failures": 5,
 }
-"""Beyond these a figure is a problem. infra/grafana/alerts.yml has the same numbers."""
+"""Limits beyond which a metric is a problem. infra/grafana/alerts.yml has the same numbers."""
 _BREAKERS = ("closed", "half_open", "open")
 
 
@@ -36,7 +36,7 @@ def operations(
     cases: Sequence[FeedCase] | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the figures by subject and ``problems``, the names of those that are not as they should be.
+    """Return the metrics by subject, and ``problems``: the names of those beyond their limits.
 
     ``letters`` and ``cases`` (the recent ones) are None while they are being read or Kafka is away. Ages are in seconds.
     """
@@ -150,7 +150,7 @@ def _of_sources(figures: Figures) -> list[str]:
 
 
 def _problems(found: dict[str, Any]) -> list[str]:
-    """Return the names of the alerts that would be raised by now, but for how long something has to last for one."""
+    """Return the names of current problems. An alert with the same name fires only after its delay."""
     log, cases, letters = found["log"], found["cases"], found["dead_letters"]
     left = {one["kind"]: one["left"] / one["limit"] for one in found["budget"] or () if one["limit"]}
     bad = {

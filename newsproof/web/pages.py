@@ -74,7 +74,7 @@ def _file(request: Request, name: str) -> Response:
     except (ValueError, OSError):  # a NUL, or a name longer than any file's
         there = False
     if not there:
-        raise Refused(404, f"there is no {name[:200]}", "look at / or /docs")
+        raise Refused(404, f"there is no {name[:200]}", "open / or /docs")
     known = file.stat()
     body, digest = _read(file, known.st_mtime_ns, known.st_size)
     kind = _TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
@@ -97,7 +97,7 @@ _LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Newsproof: log in</title>
 <link rel="stylesheet" href="/static/css/tokens.css"><link rel="stylesheet" href="/static/docs/docs.css"></head><body><main><h1>Newsproof</h1>{said}
-<form method="post"><p><label for="token">Token (WEB_TOKEN, or what web-token in the data directory holds)</label></p>
+<form method="post"><p><label for="token">Token (WEB_TOKEN, or the content of web-token in the data directory)</label></p>
 <p><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
 <p><button>Log in</button></p></form></main></body></html>
 """
@@ -114,7 +114,7 @@ async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_00
     tokens: Tokens = request.app.state.tokens
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
     if not tokens.fits(given):
-        said = '<p class="alert" role="alert">That is not the token of this server.</p>'
+        said = '<p class="alert" role="alert">This is not the token of this server. Check it and try again.</p>'
         return too_often(tokens, request.scope) or _login_page(403, said)
     onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
     cookie = tokens.cookie(port_of(request.scope), secure=request.scope.get("scheme") == "https")

@@ -97,7 +97,7 @@ class Questions:
             Unconfirmed: it may have been asked.
         """
         await _in_time(
-            self._ready.wait(), "Kafka does not answer, so nothing can be asked now: try again when it is back"
+            self._ready.wait(), "Kafka is not responding, so the question was not asked: try again when it is back"
         )
         chat_id, at = str(uuid.uuid4()), utc_now()
         event = QuestionAsked(
@@ -134,7 +134,7 @@ class Questions:
             Unconfirmed: it may have been asked.
         """
         await _in_time(
-            self._ready.wait(), "Kafka does not answer, so nothing can be looked into now: try again when it is back"
+            self._ready.wait(), "Kafka is not responding, so no investigation was started: try again when it is back"
         )
         case_id, at = investigation_id(key), utc_now()
         event = replace(event, config_hash=self._investigating.config_hash)
@@ -166,7 +166,7 @@ class Questions:
         Raises:
             TransientError: Kafka has not confirmed it in time.
         """
-        away = "Kafka has not confirmed the news: publish it again when it is back; an item that is there already counts once"
+        away = "Kafka has not confirmed the news: publish it again when Kafka is back; an item that arrives twice counts once"
         await _in_time(self._ready.wait(), away)
         assert self._appender is not None
         append = self._appender.append
@@ -179,7 +179,7 @@ class Questions:
         key, value, headers = wire.encode(
             event, id=event_id, case_id=chat_id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-web"
         )
-        away = "Kafka does not answer: try again when it is back; what is asked twice counts once"
+        away = "Kafka is not responding: try again when it is back; a repeated request counts once"
         await _in_time(self._ready.wait(), away)
         assert self._appender is not None
         partition = partition_of(chat_id, self._partitions)

@@ -69,15 +69,13 @@ def answer_errors(app: FastAPI, page_of_404: Callable[[Request], Response | None
     @app.exception_handler(RequestValidationError)
     async def _(_request: Request, exc: RequestValidationError) -> Response:
         said = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in exc.errors()[:5])
-        return refusal(
-            400, f"the request is not as this address takes it: {said}", "correct it; /docs shows what is taken"
-        )
+        return refusal(400, f"the request is not valid: {said}", "correct it; /docs describes the parameters")
 
     @app.exception_handler(HTTPException)
     async def _(request: Request, exc: HTTPException) -> Response:
         if exc.status_code == HTTPStatus.NOT_FOUND and (page := page_of_404(request)) is not None:
             return page
-        do = {404: "look at /docs for what there is", 405: "use another method; /docs names it"}
+        do = {404: "see /docs for the addresses", 405: "use another method; see /docs"}
         words = str(exc.detail) if exc.detail else HTTPStatus(exc.status_code).phrase
         return refusal(exc.status_code, words, do.get(exc.status_code, "correct the request"), dict(exc.headers or {}))
 
@@ -88,12 +86,12 @@ def answer_errors(app: FastAPI, page_of_404: Callable[[Request], Response | None
     @app.exception_handler(KafkaError)
     async def _(_request: Request, exc: KafkaError) -> Response:
         log.warning("Kafka does not answer a request", error=repr(exc)[:300])
-        return refusal(503, "Kafka does not answer", "try again when it is back; /api/v1/status says so")
+        return refusal(503, "Kafka is not responding", "try again when it is back; /api/v1/status shows its state")
 
     @app.exception_handler(Exception)
     async def _(request: Request, exc: Exception) -> Response:
         log.error("a fault of ours", path=request.url.path, exc_info=exc)
-        return refusal(500, "a fault of Newsproof itself", "try again; the log of the web service shows what happened")
+        return refusal(500, "internal error in Newsproof", "try again; the log of the web service shows the cause")
 
 
 def _of_ours(exc: NewsproofError) -> tuple[int, str, str]:

@@ -59,12 +59,12 @@ async def test_each_page_is_shown_with_its_stance_the_checked_quote_and_who_spea
     pieces = page.locator(".evidence > li")
     await pieces.first.wait_for()
     party, repeated, denial, *others = [await one.inner_text() for one in await pieces.all()]
-    assert "supports" in party and "the party speaks" in party and "The party itself says it." in party
+    assert "supports" in party and "the party itself" in party and "The party itself says it." in party
     said = document["findings"]["references"][0]["title"]
     assert await pieces.first.locator("blockquote.quote").inner_text() == said
     assert "supports" in repeated and "cites: the release" in repeated
-    assert "unrelated" in denial and "read as “denies”" in denial and "another event" in denial
-    assert "These words are not on the page" in denial
+    assert "unrelated" in denial and "read as “denies”" in denial and "different event" in denial
+    assert "This quote is not on the page" in denial
     assert await pieces.nth(2).locator(".quote.not-there").count() == 1
     assert all("not shown to the critic" in one for one in others)
 
@@ -74,8 +74,8 @@ async def test_where_no_critic_read_the_pages_it_says_so(fake: FakeApi, opened: 
     unread = [{**one, "said": None, "quoted": False} for one in document["pages"]]
     fake.documents[case_id] = {**document, "critique": {**document["critique"], "stances": None}, "pages": unread}
     page = (await opened(f"/case/{case_id}")).page
-    await page.get_by_text("No critic read the pages: the word rules read alone.").first.wait_for()
-    tags = page.locator(".evidence .tag", has_text="by the word rules")
+    await page.get_by_text("No critic read these pages; word rules alone judged them.").first.wait_for()
+    tags = page.locator(".evidence .tag", has_text="by word rules")
     await comes_to_be(tags, len(document["findings"]["references"]))
 
 
@@ -147,7 +147,7 @@ async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_
         "degraded: timeout",
     ]
     assert await page.locator(".beside ul[aria-label=Flags] > li").all_inner_texts() == [grave, *rest]
-    await page.get_by_role("link", name="Open the case").click()
+    await page.get_by_role("link", name="Open case").click()
     rows = page.locator(".waterfall-table tbody tr")
     await comes_to_be(rows, len(document["confidence"]) + 1)
     cells = await rows.last.locator("th, td").all_inner_texts()
@@ -174,8 +174,8 @@ async def test_a_case_begins_with_its_sentence_and_every_flag_says_what_it_means
     assert (await page.evaluate("() => document.activeElement.id")).startswith("evidence-")
     means = page.get_by_role("tooltip")
     for flag, words in (
-        ("offline", "not the real ones"),
-        ("degraded: timeout", "deep path failed"),
+        ("offline", "are not real"),
+        ("degraded: timeout", "deep analysis failed"),
         ("a word of its own", "no rule"),
     ):
         chip = page.locator(".result button.tag", has_text=flag)
@@ -200,7 +200,7 @@ async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened
     }
     fake.documents[case_id] = {**begun, "timeline": whole["timeline"][:2], "confidence": None}
     page = (await opened(f"/case/{case_id}")).page
-    await page.get_by_text("The page follows this case.").wait_for()
+    await page.get_by_text("This page updates as the case continues.").wait_for()
     while not fake.live:  # the page opens its stream behind what it has read
         await page.evaluate("() => new Promise(requestAnimationFrame)")
     fake.documents[case_id] = whole
@@ -244,7 +244,7 @@ async def test_hostile_news_renders_inert(fake: FakeApi, opened: Opened) -> None
     page = watched.page
     await page.locator(".signal").first.wait_for()
     await page.locator(".signal").first.click()
-    await page.get_by_role("link", name="Open the case").click()
+    await page.get_by_role("link", name="Open case").click()
     await page.locator(".timeline").wait_for()
     await page.locator(".raw-events > summary").click()
     await page.locator(".raw summary").first.click()

@@ -53,7 +53,7 @@ async def test_the_period_is_chosen_and_stands_in_the_address(fake: FakeApi, ope
     assert await page.locator(".period [aria-pressed=true]").count() == 0
     fake.report = {**fake.report, "is_empty": True}
     await page.get_by_role("button", name="last 90 days").click()
-    await page.get_by_text("There are no figures for this time yet.").wait_for()
+    await page.get_by_text("No data for this period yet.").wait_for()
     assert await page.locator("img.chart, details.figures").count() == 0, "that it is empty is said once"
 
 
@@ -61,7 +61,7 @@ async def test_precision_is_drawn_at_the_horizon_that_is_chosen_and_tables_are_s
     fake: FakeApi, opened: Opened
 ) -> None:
     page = (await opened("/analytics", locale="zh-CN")).page
-    part = page.get_by_role("region", name="买卖信号的准确率（按结论与来源）")
+    part = page.get_by_role("region", name="买卖信号的准确率（按结论与信源）")
     await part.locator('img[src*="horizon_s=14400"][src*="language=zh"]').wait_for()
     await part.locator("select[name=horizon]").select_option("3600")
     await part.locator('img[src*="horizon_s=3600"]').wait_for()
@@ -87,11 +87,11 @@ async def test_every_chart_has_its_figures_as_a_table(fake: FakeApi, opened: Ope
 
 async def test_the_event_study_is_of_the_groups_and_returns_that_are_chosen(fake: FakeApi, opened: Opened) -> None:
     page = (await opened("/analytics")).page
-    part = page.get_by_role("region", name="How prices moved around the signals")
+    part = page.get_by_role("region", name="Price moves around signals")
     await part.locator('img[src*="by=verdict"][src*="returns=abnormal"]:not([width])').wait_for()
     said = await part.inner_text()
     assert (
-        "260 signals, 257 measured. Left out: neutral 2 · no price near the signal 1." in said and "SYNTHETIC" in said
+        "260 signals, 257 measured. Excluded: neutral 2 · no price near the signal 1." in said and "SYNTHETIC" in said
     )
     await part.locator("select[name=returns]").select_option("raw")
     await part.locator('img[src*="returns=raw"]').wait_for()
@@ -107,7 +107,7 @@ async def test_the_event_study_is_of_the_groups_and_returns_that_are_chosen(fake
 async def test_without_prices_there_is_no_study_and_it_says_what_to_do(fake: FakeApi, opened: Opened) -> None:
     fake.no_study = "there are no prices yet: newsproof outcomes import"
     page = (await opened("/analytics", locale="zh-CN")).page
-    await page.get_by_text("还没有事件研究").wait_for()
+    await page.get_by_text("暂无事件研究").wait_for()
     assert await page.get_by_text(fake.no_study).count() == 1
     assert await page.locator("img.chart").count() == 6 and not await page.locator("select[name=by]").is_visible()
 
@@ -141,7 +141,7 @@ async def test_sql_is_asked_with_ctrl_enter_and_a_refusal_says_what_to_write(fak
     assert await saved(saving) == 'step,results,p95_ms\n\'=cmd(),,-1.5\n"a ""b"", c",2,0\n'
     await page.fill("#sql", "SELECT repeat('x', 1e9)")
     await page.locator("#sql").press("Control+Enter")
-    await page.get_by_text("The first row is larger than what is shown here").wait_for()
+    await page.get_by_text("The first row is too large to show").wait_for()
     await page.fill("#sql", "DROP TABLE signals")
     await page.get_by_role("button", name="Run").press("Enter")
     alert = page.locator(".sql-result").get_by_role("alert")
@@ -163,14 +163,14 @@ async def test_two_runs_are_compared_and_the_choice_stands_in_the_address(fake: 
     rows = page.locator("table.metrics tbody tr")
     assert await rows.count() == len(measured)
     assert measured[0]["verdict"] in await rows.first.inner_text()
-    await page.get_by_text("largest differences, with their words").click()
+    await page.get_by_text("largest differences, with texts").click()
     assert await page.locator(".diff .removed").count() > 0
 
 
 async def test_without_runs_the_page_says_how_to_make_one(fake: FakeApi, opened: Opened) -> None:
     fake.runs = []
     page = (await opened("/backtests")).page
-    await page.get_by_text("There is no backtest yet.").wait_for()
+    await page.get_by_text("No backtests yet.").wait_for()
     assert "./run --data-dir .data backtest run --sample-log" in await page.locator("main").inner_text()
 
 
@@ -189,7 +189,7 @@ async def test_words_of_the_domain_are_chinese_in_chinese(fake: FakeApi, opened:
     case_id = document["case"]["case_id"]
     page = (await opened(f"/case/{case_id}", locale="zh-CN")).page
     await page.locator(".timeline").wait_for()
-    assert "仅供试用与测试" in await page.locator("#strip").inner_text()
+    assert "仅供试用和测试" in await page.locator("#strip").inner_text()
     shown = await page.locator(
         ".waterfall-table th[scope=row], .case-calls tbody td:nth-child(2), .phase"
     ).all_inner_texts()

@@ -20,11 +20,11 @@ async def test_one_is_followed_step_by_step_through_a_reload_to_its_brief_and_as
 ) -> None:
     fake.investigations.records_at_once = 2
     page = (await opened("/investigations")).page
-    await page.get_by_text("Nothing has been looked into yet.").wait_for()
+    await page.get_by_text("No investigations yet.").wait_for()
     await page.get_by_role("button", name=SUBJECT).click()
     await page.locator(".limits summary").click()
     await page.fill("[name=searches]", "4")
-    await page.get_by_role("button", name="Look into it").click()
+    await page.get_by_role("button", name="Investigate").click()
     await page.wait_for_url(f"**/investigations/{FIRST}")
     await page.locator(".thought").wait_for()
     [body] = fake.investigations.bodies
@@ -53,7 +53,7 @@ async def test_one_is_followed_step_by_step_through_a_reload_to_its_brief_and_as
     brief = page.locator(".brief")
     await brief.wait_for()
     assert [await h.inner_text() for h in await brief.locator("h2").all()] == [
-        "Established", "Disputed", "New since 27 Jan 2026", "Not found out", "Not done", "References",
+        "Established", "Disputed", "New since 27 Jan 2026", "Not found", "Not done", "References",
     ]  # fmt: skip
     assert "likely → refuted Norland bans" in " ".join((await brief.locator(".new-since").inner_text()).split())
     assert "21.4 s · 0.0125 USD · 17,586 tokens" in await page.locator(".turn-state").inner_text()
@@ -67,17 +67,17 @@ async def test_one_is_followed_step_by_step_through_a_reload_to_its_brief_and_as
     await page.keyboard.press("Enter")
     assert await page.evaluate("document.activeElement.id") == f"page-{FIRST}-2"
 
-    await page.get_by_role("button", name="Look into it again").click()
+    await page.get_by_role("button", name="Investigate again").click()
     await page.wait_for_url(f"**/investigations/{SECOND}")
     assert fake.investigations.bodies[-1]["previous"] == FIRST
     await page.get_by_role("button", name="Stop", exact=True).click()
-    await page.get_by_text("Stopped. There is no brief").wait_for()
+    await page.get_by_text("Stopped without a brief").wait_for()
     assert fake.investigations.started[SECOND].stops == ["stop"]
 
 
 async def test_a_subject_is_watched_paused_and_let_go_and_what_fails_is_said(fake: FakeApi, opened: Opened) -> None:
     page = (await opened("/investigations?subject=Tether&every=6", locale="zh-CN")).page
-    await page.get_by_role("button", name="设为关注").click()
+    await page.get_by_role("button", name="开始关注").click()
     row = page.locator(".watches tbody tr")
     await row.wait_for()
     assert "每 6 小时" in await row.inner_text() and "2 处变化" in await row.inner_text()
@@ -94,7 +94,7 @@ async def test_a_subject_is_watched_paused_and_let_go_and_what_fails_is_said(fak
 
     fake.refusals["/api/v1/watches"] = (400, {"error": "it is watched already", "do": "end the other one"})
     await page.fill("#subject", "Tether")
-    await page.get_by_role("button", name="设为关注").click()
+    await page.get_by_role("button", name="开始关注").click()
     assert "it is watched already" in await page.locator(".inquiry-form [role=alert]").inner_text()
     missing = (await opened("/investigations/none")).page
     assert "there is no" in await missing.locator("[role=alert]").first.inner_text()
@@ -104,5 +104,5 @@ async def test_the_chat_leads_to_an_investigation_of_its_question(fake: FakeApi,
     page = (await opened("/research")).page
     await page.fill("#question", "What happens at DeepSeek?")
     await page.keyboard.press("Enter")
-    await page.locator(".turn-result").get_by_role("link", name="Look into it").click()
+    await page.locator(".turn-result").get_by_role("link", name="Investigate").click()
     assert await page.locator("#subject").input_value() == "What happens at DeepSeek?"

@@ -97,7 +97,7 @@ async def test_a_filtered_list_is_kept_true_by_revisions_and_ended_cases(fake: F
     await fake.tell(
         "signal", {**shown[0], "revision": 3, "stage": "retracted", "verdict": "refuted", "confidence": 0.0}
     )
-    said = f"{asset} was revised (retracted, refuted, confidence 0.00), no longer fits the filters"
+    said = f"{asset} was revised (retracted, refuted, confidence 0.00). It no longer matches the filters"
     await page.locator(".desk .notice", has_text=said).wait_for()
     await is_said(page, said)
     assert await row_count(page) == len(shown) - 1
@@ -105,7 +105,7 @@ async def test_a_filtered_list_is_kept_true_by_revisions_and_ended_cases(fake: F
     await fake.tell("case", told)
     await page.locator(".open-cases li", has_text="A rumour").wait_for()
     await fake.tell("case", {**told, "status": "signal", "phase": "ended"})
-    await page.get_by_text("No case is open right now.").wait_for()
+    await page.get_by_text("No case is open.").wait_for()
 
 
 async def test_of_ten_thousand_signals_those_in_sight_are_elements_and_pages_come_as_one_scrolls(
@@ -211,8 +211,8 @@ async def test_filters_stand_in_the_address_and_in_what_is_asked_for(fake: FakeA
         assert all(one in asked for one in ("asset=ETH", "action=sell", "min_sources=2", "source=history"))
     await page.fill("input[name=asset]", "nothing")
     await page.keyboard.press("Tab")
-    await page.get_by_text("No signal fits these filters.").wait_for()
-    await page.get_by_role("link", name="Clear the filters").click()
+    await page.get_by_text("No signal matches these filters.").wait_for()
+    await page.get_by_role("link", name="Clear filters").click()
     await page.locator(".signal").first.wait_for()
 
 
@@ -265,7 +265,7 @@ async def test_a_line_is_chosen_by_keys_and_its_evidence_stands_beside_it(fake: 
     await page.keyboard.press("ArrowDown")
     for _ in range(at - 1):
         await page.keyboard.press("j")
-    beside = page.get_by_role("complementary", name="The chosen signal")
+    beside = page.get_by_role("complementary", name="Selected signal")
     one = fake.signals[at]
     await beside.get_by_role("heading", name=one["summary_en"] or one["summary"]).wait_for()
     assert await page.evaluate("document.activeElement.dataset.id") == fake.signals[at]["signal_id"]
@@ -355,7 +355,7 @@ async def test_the_line_on_top_says_what_is_known_and_unknown_for_the_rest(fake:
     line = page.locator(".vitals")
     await line.wait_for()
     known = (await line.inner_text()).replace("\n", " ")
-    assert known == "News, last hour 128 Waiting 0 Open cases 2 Budget left 31.42 USD · 38 calls Providers tavily fails: timeout"  # fmt: skip
+    assert known == "News, last hour 128 Backlog 0 Open cases 2 Budget left 31.42 USD · 38 calls Providers tavily failing: timeout"  # fmt: skip
     fake.status |= {**dict.fromkeys(("news_last_hour", "news_waiting", "open_cases", "budget")), "providers": []}
     await page.reload()
     await line.wait_for()
@@ -368,7 +368,7 @@ async def test_an_empty_desk_loads_the_sample_on_one_click_and_says_the_commands
     await page.get_by_text("No signals yet").wait_for()
     assert "./run --data-dir .data publish -" in await page.locator(".desk .state").inner_text()
     await page.get_by_role("link", name="Cases").click()
-    await page.get_by_text("There is no case yet.").wait_for()
+    await page.get_by_text("No cases yet.").wait_for()
     await page.go_back()
     await page.get_by_role("button", name="Load the sample").click()
     await page.locator(".signal").nth(3).wait_for()
@@ -388,10 +388,10 @@ async def test_a_news_item_is_published_by_the_form(fake: FakeApi, opened: Opene
     await page.get_by_role("alert").get_by_text("write what was reported").wait_for()
     fake.refusals.clear()
     await page.get_by_role("button", name="Publish", exact=True).click()
-    await page.get_by_text("It is on the log.").wait_for()
+    await page.get_by_text("Published to the log.").wait_for()
     assert fake.published == [{"text": "Binance lists ZK", "published_at": "2026-11-23T14:00:00.000Z"}]
     case = next(iter(fake.documents))
-    await page.get_by_role("link", name="Follow its case").click()
+    await page.get_by_role("link", name="Follow the case").click()
     await page.wait_for_url(f"**/case/{case}")
 
 
@@ -402,18 +402,18 @@ async def test_other_names_of_a_case_lead_to_it_and_a_wrong_address_is_a_page(fa
     await page.wait_for_url(f"**/case/{case}")
     await page.locator(".timeline").wait_for()
     page = (await opened("/constructor", locale="zh-CN")).page
-    await page.get_by_role("heading", name="没有这个页面").wait_for()
+    await page.get_by_role("heading", name="页面不存在").wait_for()
     await page.locator("main").get_by_role("link", name="实时").click()
     await page.locator(".signal").first.wait_for()
 
 
 async def test_a_refusal_says_what_to_do_and_tries_again_when_asked(fake: FakeApi, opened: Opened) -> None:
-    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka does not answer", "do": "try again when it is back"})
+    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka is not responding", "do": "try again when it is back"})
     page = (await opened("/")).page
     alert = page.locator("main").get_by_role("alert")
     await alert.wait_for()
     assert await alert.locator("p").all_inner_texts() == [
-        "Kafka does not answer",
+        "Kafka is not responding",
         "try again when it is back",
         "Try again",
     ]
@@ -437,9 +437,9 @@ async def test_the_offline_label_stands_on_every_page(fake: FakeApi, opened: Ope
 async def test_what_is_away_is_named_and_a_token_is_asked_for_by_a_link(fake: FakeApi, opened: Opened) -> None:
     fake.status |= {"kafka": "away", "workers_seen": False}
     page = (await opened("/")).page
-    await page.get_by_text("Kafka does not answer: what is shown may be old").wait_for()
-    assert "No worker was seen" in await page.locator("#trouble").inner_text()
-    fake.refusals["/api/v1/"] = (401, {"error": "this server asks for its token", "do": "log in at /login"})
+    await page.get_by_text("Kafka is not responding. What you see may be out of date").wait_for()
+    assert "No worker found" in await page.locator("#trouble").inner_text()
+    fake.refusals["/api/v1/"] = (401, {"error": "this server needs its token", "do": "log in at /login"})
     page = (await opened("/cases?q=x")).page
     link = page.get_by_role("link", name="Log in")
     assert await link.get_attribute("href") == "/login?next=%2Fcases%3Fq%3Dx"
@@ -448,7 +448,7 @@ async def test_what_is_away_is_named_and_a_token_is_asked_for_by_a_link(fake: Fa
 async def test_cases_are_searched_and_paged(fake: FakeApi, opened: Opened) -> None:
     page = (await opened("/cases")).page
     await page.locator(".case-row").nth(39).wait_for()
-    await page.get_by_role("button", name="Show older ones").click()
+    await page.get_by_role("button", name="Show older").click()
     await comes_to_be(page.locator(".case-row"), len(fake.documents))
     await page.fill("input[name=q]", "Wormhole")
     await page.keyboard.press("Enter")

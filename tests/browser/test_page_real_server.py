@@ -102,7 +102,7 @@ async def test_an_answer_survives_a_reload_and_the_death_of_the_server_and_a_sto
         await page.reload()
         await page.locator(".stage-data_collection").wait_for()
         assert await page.locator(".question-text").inner_text() == "Should I buy Bitcoin?"
-    await page.get_by_text("Connection lost. The work goes on").first.wait_for()
+    await page.get_by_text("Connection lost. The server continues the work").first.wait_for()
     await go_on(world, chat_id, [COLLECTED, REPORTED])
     async with web(world, tmp_path, port=int(address.rpartition(":")[2])):
         await page.locator(".stage-synthesis").wait_for()
@@ -116,5 +116,5 @@ async def test_an_answer_survives_a_reload_and_the_death_of_the_server_and_a_sto
         assert (await (await answered.value).json())["stopping"] is True
         # What the worker makes of the command; the service itself ends nothing.
         await go_on(world, second, [STOPPED])
-        await page.get_by_text("Stopped. The question stays").first.wait_for()
+        await page.get_by_text("Stopped without an answer.").first.wait_for()
         assert (watched.elsewhere, watched.dialogs, watched.errors) == ([], [], [])

@@ -53,11 +53,11 @@ async def test_an_answer_comes_step_by_step_and_the_steps_stay_with_it(fake: Fak
     await page.locator(".answer").wait_for()
     assert len(await stages(page)) == 5
     assert await page.locator(".turn-state").is_hidden()
-    assert "did not answer" in await page.locator(".agent").nth(2).inner_text()
+    assert "no result" in await page.locator(".agent").nth(2).inner_text()
     answer = page.locator(".answer")
     assert await answer.locator("table").count() == 1
     assert await answer.locator("strong").first.inner_text() == "64,000 USD"
-    await is_said(page, "The answer is there.")
+    await is_said(page, "The answer is ready.")
     live = await page.eval_on_selector_all("[aria-live], [role=status], [role=log], [role=alert]", "all => all.map((e) => e.closest('.turn') !== null)")  # fmt: skip
     assert not any(live), "the stream itself is no live region"
 
@@ -142,7 +142,7 @@ async def test_a_killed_server_is_waited_for_and_the_answer_comes_all_the_same(f
     chat = await only_chat(fake, page)
     await page.locator(".stage-analysis").wait_for()
     await fake.stop()
-    await page.get_by_text("Connection lost. The work goes on at the server").first.wait_for()
+    await page.get_by_text("Connection lost. The server continues the work").first.wait_for()
     await chat.go_on(2)
     await fake.start()
     await page.locator(".agent").nth(1).wait_for()
@@ -162,7 +162,7 @@ async def test_stop_is_a_stop_at_the_server_and_the_question_stays_in_the_histor
     await ask(page)
     chat = await only_chat(fake, page)
     await page.get_by_role("button", name="Stop", exact=True).click()
-    await page.get_by_text("Stopped. The question stays").first.wait_for()
+    await page.get_by_text("Stopped without an answer.").first.wait_for()
     assert chat.stops == ["stop"]
     await page.get_by_role("button", name="Ask again").click()
     assert await page.input_value("#question") == QUESTION
@@ -183,7 +183,7 @@ async def test_a_stop_pressed_before_the_server_has_answered_is_sent_when_it_has
     await page.locator(".turn-state", has_text="Stopping …").wait_for()
     assert fake.chats == {}
     fake.asking.set()
-    await page.get_by_text("Stopped. The question stays").first.wait_for()
+    await page.get_by_text("Stopped without an answer.").first.wait_for()
     assert [chat.stops for chat in fake.chats.values()] == [["stop"]]
 
 
@@ -220,10 +220,10 @@ async def test_stop_and_write_up_ends_with_an_answer_from_what_is_there(fake: Fa
     page = (await opened("/research")).page
     await ask(page)
     chat = await only_chat(fake, page)
-    await page.get_by_role("button", name="Stop and write up what you have").click()
+    await page.get_by_role("button", name="Stop and answer now").click()
     await page.locator(".answer").wait_for()
     assert chat.stops == ["finish"]
-    assert "Written from what was there" in await page.locator(".answer").inner_text()
+    assert "Written from partial results" in await page.locator(".answer").inner_text()
 
 
 async def test_history_sends_only_role_and_content(fake: FakeApi, opened: Opened) -> None:
@@ -246,7 +246,7 @@ async def test_a_conversation_is_found_in_the_list_and_shown_whole(fake: FakeApi
     await ask(page, "Why?")
     await page.locator(".answer").nth(1).wait_for()
     await page.get_by_role("link", name="New conversation").click()
-    await page.get_by_text("Ask a question, and watch").wait_for()
+    await page.get_by_text("Ask a question and watch").wait_for()
     await page.locator(".chat-link").first.click()
     await page.locator(".answer").nth(1).wait_for()
     assert await page.locator(".question-text").all_inner_texts() == [QUESTION, "Why?"]
@@ -291,7 +291,7 @@ async def test_hostile_words_of_a_model_render_inert(fake: FakeApi, opened: Open
     fine = ["noopener noreferrer", "_blank"]
     assert links == [["https://fine.example/page", *fine], ["https://evil.example/auto", *fine]]
     text = await answer.inner_text()
-    assert "(fine.example)" in text and "[picture, not loaded: x]" in text and "[U+202E]gnp.exe" in text
+    assert "(fine.example)" in text and "[image, not loaded: x]" in text and "[U+202E]gnp.exe" in text
     assert await answer.locator("button.cite").count() == 1, "a number without a source is no button"
     assert (watched.elsewhere, watched.dialogs, watched.errors) == ([], [], [])
 

@@ -25,14 +25,14 @@ async def test_sources_that_fail_come_first_with_what_to_do_and_the_list_is_filt
     await page.locator(".src-why").first.wait_for()
     summary = await page.locator(".src-summary").inner_text()
     assert re.search(
-        r"^\d+ of \d+ sources are on: 1 blocked · 2 backing off · .*1 stale · \d+ waiting · \d+ ok", summary
+        r"^\d+ of \d+ sources are on: 1 blocked · 2 backing off · .*1 stale · \d+ not polled · \d+ ok", summary
     ), summary
     first = await page.locator("tbody tr").first.inner_text()
     assert first.split("\t")[:3] == ["theblock", "feed en", "blocked"]
     said = await page.locator(".src-why").all_inner_texts()
     assert "find the feed's own address" in said[0] and "https://www.theblock.co/rss.xml" in said[0]
     assert any("status 404" in one and "correct url in sources.toml" in one for one in said)
-    assert any("Set LISTENER_CONTACT to a mail address" in one for one in said)
+    assert any("Set LISTENER_CONTACT to an e-mail address" in one for one in said)
     await page.get_by_label("State").select_option("ok")
     await page.get_by_label("Kind").select_option("markets")
     assert page.url.endswith("/sources?state=ok&kind=markets") and await page.locator(".src-why").count() == 0
@@ -47,11 +47,11 @@ async def test_without_a_listener_the_page_says_how_to_start_one_and_an_outage_k
 ) -> None:
     fake.sources.listens, fake.sources.cursors = False, {}
     page = (await opened("/sources", locale="zh-CN")).page
-    await page.get_by_text("此日志上还没有运行过监听器").wait_for()
+    await page.get_by_text("这份日志上还没有运行过监听进程").wait_for()
     await page.locator("code", has_text="./run --data-dir .data up --listen").wait_for()
-    fake.refusals["/api/v1/sources"] = (503, {"error": "Kafka does not answer", "do": "wait"})
+    fake.refusals["/api/v1/sources"] = (503, {"error": "Kafka is not responding", "do": "wait"})
     await page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
-    await page.get_by_text("Kafka does not answer").wait_for()
+    await page.get_by_text("Kafka is not responding").wait_for()
     assert "以下为" in await page.locator("main").inner_text() and await page.locator("tbody tr").count() > 40
 
 

@@ -16,7 +16,7 @@ from tests.browser.fake_api import FakeApi
 from tests.browser.fake_investigations import FIRST, watch
 from tests.browser.recorded import CASE_OF_SOURCE
 
-QUESTION = "Where does Bitcoin stand now, and what speaks against it?"
+QUESTION = "Where does Bitcoin stand now, and what are the counterarguments?"
 View = Callable[[FakeApi, Any], Awaitable[None]]
 
 
@@ -32,8 +32,8 @@ async def live(fake: FakeApi, page: Any) -> None:
 async def desk_open(fake: FakeApi, page: Any) -> None:
     """The cases under way, and what was set aside."""
     await page.locator(".signal").nth(2).click()
-    await page.get_by_role("button", name=re.compile("^(Acknowledge|确认)$")).click()
-    await page.get_by_role("button", name=re.compile("^(Mute|静音) BTC$")).click()
+    await page.get_by_role("button", name=re.compile("^(Acknowledge|标为已阅)$")).click()
+    await page.get_by_role("button", name=re.compile("^(Mute|屏蔽) BTC$")).click()
     told_of = (
         ("Round 1: to look up with search", "第 1 轮：准备用搜索查找"),
         ("First judgement: hack, SOL", "初判：攻击，SOL"),
@@ -58,12 +58,12 @@ async def publish(fake: FakeApi, page: Any) -> None:
     """A news item that was published."""
     await page.fill("textarea", "Binance lists ZK")
     await page.get_by_role("button", name=re.compile("^(Publish|发布)$")).click()
-    await page.get_by_text(re.compile("It is on the log|已写入日志")).wait_for()
+    await page.get_by_text(re.compile("Published to the log|已写入日志")).wait_for()
 
 
 async def missing(fake: FakeApi, page: Any) -> None:
     """An address that leads nowhere."""
-    await page.get_by_text(re.compile("There is no such page|没有这个页面")).wait_for()
+    await page.get_by_text(re.compile("Page not found|页面不存在")).wait_for()
 
 
 async def cases(fake: FakeApi, page: Any) -> None:
@@ -133,8 +133,8 @@ async def backtests(fake: FakeApi, page: Any) -> None:
 
 async def operations(fake: FakeApi, page: Any) -> None:
     """Everything that can be wrong, and the letters of one reason."""
-    await page.get_by_role("button", name=re.compile("^(Show those of case failed|查看“失败”)$")).click()
-    await page.get_by_role("button", name=re.compile("^(Requeue all 200 of|将“.*”的全部 200 条)")).click()
+    await page.get_by_role("button", name=re.compile("^(Show case failed|查看“失败”)$")).click()
+    await page.get_by_role("button", name=re.compile("^(Requeue all 200 |将“.*”的全部 200 条)")).click()
     await page.locator(".letters li").nth(40).wait_for()
     await page.evaluate("() => window.scrollTo(0, 0)")
 

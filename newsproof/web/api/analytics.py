@@ -56,14 +56,14 @@ Format = Literal["json", "csv"]
 
 
 def _period(
-    days: Annotated[int | None, Query(ge=1, le=3650, description="The last so many UTC days, with today.")] = None,
-    first: Annotated[date | None, Query(alias="from", description="The first UTC day.")] = None,
-    last: Annotated[date | None, Query(alias="to", description="The last UTC day.")] = None,
+    days: Annotated[int | None, Query(ge=1, le=3650, description="Number of UTC days up to today, inclusive.")] = None,
+    first: Annotated[date | None, Query(alias="from", description="First UTC day.")] = None,
+    last: Annotated[date | None, Query(alias="to", description="Last UTC day.")] = None,
 ) -> Period:
     if days is not None and (first or last):
-        raise Refused(400, "days, and from or to, are two periods", "name one of them")
+        raise Refused(400, "`days` and `from` or `to` name two periods", "send only one of them")
     if first and last and first > last:
-        raise Refused(400, f"the period ends on {last}, before it begins", "exchange from and to")
+        raise Refused(400, f"the period ends on {last}, before it begins", "swap `from` and `to`")
     today = utc_now().date()
     return Period(first, last) if days is None else Period(today - timedelta(days=days - 1), today)
 
@@ -91,7 +91,7 @@ async def report(request: Request, period: InPeriod) -> Response:
 
 @router.get("/report/tables/{name}")
 async def report_table(request: Request, name: str, period: InPeriod, format: Format = "json") -> Response:
-    """Return one table of the report, as JSON or CSV; `trust`, the checks, is of the whole run."""
+    """Return one table of the report, as JSON or CSV. `trust`, the data checks, always covers the whole run."""
     if name not in ANSWERS:
         raise Refused(404, f"there is no table {name[:80]!r}", f"ask for one of {', '.join(ANSWERS)}")
     backend = backend_of(request)
@@ -138,7 +138,9 @@ async def chart(
     theme: Theme = "light",
     size: Size = "wide",
     language: Language = "en",
-    horizon_s: Annotated[int, Query(ge=0, description="Of the chart of precision; 0: as in the report.")] = 0,
+    horizon_s: Annotated[
+        int, Query(ge=0, description="Horizon of the precision chart in seconds. 0: as in the report.")
+    ] = 0,
 ) -> Response:
     """Return a chart of the report as SVG: signals, precision, confidence, reliability, cost or latency."""
     if name not in CHARTS:
@@ -176,7 +178,7 @@ async def _trust(backend: Backend) -> Rows:
 
 
 class Statement(BaseModel):
-    """One SQL statement that only reads."""
+    """One read-only SQL statement."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -185,14 +187,14 @@ class Statement(BaseModel):
 
 @router.post("/sql")
 async def sql(request: Request, statement: Statement) -> Response:
-    """Run one statement as the analysts' user, which is read-only and limited.
+    """Run one statement as the analyst user, which is read-only and limited.
 
     `truncated` is true if there are more rows than returned.
     """
     backend = backend_of(request)
     statements = split_statements(statement.query)
     if len(statements) != 1:
-        raise Refused(400, f"these are {len(statements)} statements", "send one")
+        raise Refused(400, f"the text has {len(statements)} statements", "send one statement")
     began = time.monotonic()
     async with held_slot(backend.asking_sql):
         try:
@@ -200,7 +202,7 @@ async def sql(request: Request, statement: Statement) -> Response:
             found = await unless_disconnected(request, with_timeout(asking))
         except PermanentError as exc:
             raise Refused(
-                400, engine_words(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
+                400, engine_words(exc), "correct the statement; `SHOW TABLES` lists the readable tables"
             ) from exc
     return as_json({
         "columns": [{"name": n, "type": t} for n, t in zip(found.columns, found.types, strict=True)],
@@ -221,7 +223,7 @@ async def backtests(request: Request) -> Response:
 
 @router.get("/backtests/compare")
 async def compare(request: Request, a: RunId, b: RunId) -> Response:
-    """Compare two runs; run id `live` stands for the live judgements. Keys: docs/verdict.md."""
+    """Compare two runs; run ID `live` means the live judgements. Keys: docs/verdict.md."""
     backend = backend_of(request)
     async with held_slot(backend.asking_sql):
         try:
@@ -230,7 +232,7 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
             )
             return as_json(await unless_disconnected(request, with_timeout(comparing)))
         except ConfigError as exc:
-            raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc
+            raise Refused(404, str(exc), "choose two runs from /api/v1/backtests that share cases") from exc
 
 
 @router.get("/backtests/{run_id}")

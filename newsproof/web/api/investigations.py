@@ -29,7 +29,7 @@ InvestigationId = Annotated[str, Path(pattern=CASE_ID, description="The investig
 
 
 class WantedLimits(BaseModel):
-    """What the investigation may take; what is left out, or above the settings, is as the settings say."""
+    """Limits of the investigation. A missing limit, or one above the settings, takes the settings' value."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,16 +56,16 @@ async def investigate(
     request: Request,
     wanted: Subject,
     idempotency_key: Annotated[
-        str | None, Header(max_length=200, description="One key opens one investigation, however often it is sent.")
+        str | None, Header(max_length=200, description="One key starts one investigation, however often it is sent.")
     ] = None,
 ) -> Response:
-    """Have a subject looked into. Returns its id at once; GET with it streams what happens."""
+    """Start an investigation. Returns its ID at once; GET with this ID streams its progress."""
     backend = backend_of(request)
     refuse_hurry(request, backend)
     now = datetime.now(UTC)
     as_of = wanted.as_of or investigated_as_of(backend.settings, now)
     if as_of > now:
-        raise Refused(400, "`as_of` is in the future", "leave it out for now, or give a time that has passed")
+        raise Refused(400, "`as_of` is in the future", "leave it out (default: now), or give a time in the past")
     try:
         event = asked(
             wanted.subject.strip(),
@@ -80,7 +80,7 @@ async def investigate(
     try:
         item = await backend.questions.investigate(key, event)
     except Unconfirmed as exc:
-        do = f"look for it with GET /api/v1/investigations/{exc.chat_id} before you ask again: asked twice, it is paid twice"
+        do = f"check GET /api/v1/investigations/{exc.chat_id} before you start it again: an investigation started twice is paid for twice"
         said = {"error": str(exc), "do": do, "investigation_id": exc.chat_id}
         return as_json(said, 503, {"retry-after": "5"})
     return as_json(_listed(item), 202, {"location": f"/api/v1/investigations/{item.chat_id}"})
@@ -118,18 +118,18 @@ async def stop(
     request: Request,
     investigation_id: InvestigationId,
     finish: Annotated[
-        bool, Query(description="Write the brief of what was found, instead of ending without one.")
+        bool, Query(description="Write a brief from the results so far, instead of ending without one.")
     ] = False,
 ) -> Response:
-    """Stop an investigation on the server. Idempotent. With `finish`, the brief is written of what there is."""
+    """Stop an investigation on the server. Idempotent. With `finish`, a brief is written from the results so far."""
     backend = backend_of(request)
     item = await _found(backend, investigation_id)
     if item.state != "running":
         raise Refused(
-            409, f"this investigation has ended already ({item.state})", "read its brief, or start another one"
+            409, f"this investigation has already ended ({item.state})", "read its brief, or start another one"
         )
     if finish and item.has_met(CancelRequested):
-        raise Refused(409, "this investigation was asked to stop", "wait for its `done`, then start another one")
+        raise Refused(409, "this investigation is already stopping", "wait for its `done`, then start another one")
     await end_early(backend, item, finish=finish, writing=ClaimsCritiqued)
     return as_json({"investigation_id": investigation_id, "finishing" if finish else "stopping": True}, 202)
 

@@ -35,12 +35,12 @@ LATE_RECORDS = 2_000
 UNSUNK_RECORDS = 100_000
 """Records before the end of a partition that are searched for a case that ClickHouse does not know."""
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
-Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
+Kind = Annotated[str, Query(max_length=40, description="Only this event type, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Minimum confidence.")]
-Source = Annotated[str, Query(max_length=256, description="Only news of this source.")]
-Acts = Annotated[Action | None, Query(description="Only signals of this action.")]
-Judged = Annotated[Verdict | None, Query(description="Only signals of this verdict.")]
-Sources = Annotated[int, Query(ge=0, le=1000, description="Least supporting sources of a signal.")]
+Source = Annotated[str, Query(max_length=256, description="Only news from this source.")]
+Acts = Annotated[Action | None, Query(description="Only signals with this action.")]
+Judged = Annotated[Verdict | None, Query(description="Only signals with this verdict.")]
+Sources = Annotated[int, Query(ge=0, le=1000, description="Minimum number of supporting sources.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the previous page.")]
 
@@ -87,7 +87,7 @@ async def status(request: Request) -> Response:
 async def signals(
     request: Request,
     wanted: Wanted,
-    stage: Annotated[Stage | None, Query(description="Only signals of this stage.")] = None,
+    stage: Annotated[Stage | None, Query(description="Only signals in this stage.")] = None,
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
@@ -109,7 +109,7 @@ async def cases(
     asset: Asset = "",
     event_type: Kind = "",
     q: Annotated[
-        str, Query(max_length=200, description="Words in the news text, its source or id, or the case id.")
+        str, Query(max_length=200, description="Words in the news text, its source or ID, or the case ID.")
     ] = "",
     limit: Limit = 50,
     before: Earlier = None,
@@ -132,7 +132,7 @@ async def cases(
                 if newer is one or replace(wanted, text="").takes(newer):
                     found[one.case_id] = newer
         except (NewsproofError, TimeoutError):
-            note = "ClickHouse is away: these are only the cases that this process has seen."
+            note = "ClickHouse is not responding, so only recent cases are listed: those that this server has read."
     items = sorted(found.values(), key=lambda c: (Before.of(c).ms, c.case_id), reverse=True)
     more = len(items) > limit
     items = await _as_they_stand(backend, items[:limit])
@@ -162,7 +162,7 @@ async def case(
         Path(
             max_length=1_000,
             pattern=r"^[^\x00-\x1f\x7f-\x9f]+$",
-            description="Its id, 4 or more of its first characters, or the news's external id.",
+            description="Case ID, at least 4 of its first characters, or the external ID of its news.",
         ),
     ],
 ) -> Response:
@@ -172,13 +172,13 @@ async def case(
         case_id = await _called(backend, case_id)
     records, note = await _records_of(backend, case_id), ""
     if not any(r.accepted for r in records):
-        raise Refused(404, f"there is no case {case_id}", "look for it in /api/v1/cases")
+        raise Refused(404, f"there is no case {case_id}", "see /api/v1/cases for all cases")
     revisions: list[dict[str, Any]] = []
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
             revisions = await revisions_of(backend.reachable_tables(), signal_id("live", case_id))
     except (NewsproofError, TimeoutError):
-        note = "ClickHouse is away: revisions of the signal are missing here."
+        note = "ClickHouse is not responding, so revisions of the signal are missing here."
     return as_json(shown(records, revisions, note))
 
 
@@ -194,15 +194,17 @@ async def _called(backend: Backend, wanted: str) -> str:
         async with asyncio.timeout(TABLES_WITHIN_S):
             known = {one.case_id: one for one in await cases_called(backend.reachable_tables(), wanted)} | known
     except (NewsproofError, TimeoutError):
-        note = " among those that this process has seen (ClickHouse is away)"
+        note = " among those that this server has read (ClickHouse is not responding)"
     found = named_by(list(known.values()), wanted)
     if len(found) == 1:
         return found[0].case_id
     if not found:
-        do = "give a case id, at least 4 of its first characters, or the news's external id; /cases lists them"
-        raise Refused(404, f"no case is called {wanted[:100]!r}{note}", do)
+        do = (
+            "give a case ID, at least 4 of its first characters, or the external ID of its news; /cases lists all cases"
+        )
+        raise Refused(404, f"no case matches {wanted[:100]!r}{note}", do)
     listed = "; ".join(f"{one.case_id} ({one.source}, {one.text[:40]})" for one in found[:8])
-    raise Refused(409, f"{len(found)} cases are called {wanted[:100]!r}", f"give one case id: {listed}")
+    raise Refused(409, f"{len(found)} cases match {wanted[:100]!r}", f"give one case ID: {listed}")
 
 
 def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]], note: str) -> dict[str, Any]:
@@ -239,7 +241,7 @@ async def stream(
     request: Request,
     wanted: Wanted,
     after: Annotated[
-        str | None, Query(max_length=12_000, description="Resume position: `after` of a list, or the id of an event.")
+        str | None, Query(max_length=12_000, description="Resume position: `after` of a list, or the ID of an event.")
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:

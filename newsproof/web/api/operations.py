@@ -22,12 +22,14 @@ router = APIRouter(prefix="/api/v1", tags=["operations"])
 READ_WITHIN_S = 3.0
 """How long an answer waits for the dead letters to be read; the reading goes on."""
 MOST_AT_ONCE = 1_000
-Reason = Annotated[str | None, Query(max_length=200, description="Only letters with this reason, such as not_json.")]
+Reason = Annotated[
+    str | None, Query(max_length=200, description="Only dead letters with this reason, such as not_json.")
+]
 
 
 @router.get("/operations")
 async def operations(request: Request) -> Response:
-    """Return how the installation is: processes, lag, open cases, dead letters, budget, breakers, the last audit.
+    """Return the state of the installation: processes, lag, open cases, dead letters, budget, breakers, the last audit.
 
     A figure that nobody says is null. `problems` names what is not as it should be; `limits` says from where on that is.
     """
@@ -57,11 +59,11 @@ async def _letters_soon(backend: Backend) -> list[DeadLetter] | None:
 async def dead_letters(
     request: Request,
     reason: Reason = None,
-    standing: Annotated[Standing | None, Query(description="Only letters that stand like this.")] = None,
+    standing: Annotated[Standing | None, Query(description="Only dead letters with this standing.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    offset: Annotated[int, Query(ge=0, description="How many of the newest to leave out.")] = 0,
+    offset: Annotated[int, Query(ge=0, description="Number of newest dead letters to skip.")] = 0,
 ) -> Response:
-    """Return dead letters, newest first, and how many there are. Of an original record no more than its beginning."""
+    """Return dead letters, newest first, and how many there are. Original records are cut to their beginning."""
     backend = backend_of(request)
     news = backend.topics.news
     fitting = [
@@ -78,7 +80,7 @@ def _shown(one: DeadLetter) -> dict[str, Any]:
 
 
 class Requeue(BaseModel):
-    """Dead letters by id, or all that wait with this reason."""
+    """Dead letters by ID, or all pending ones with this reason."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -88,18 +90,18 @@ class Requeue(BaseModel):
 
 @router.post("/dead-letters/requeue")
 async def requeue(request: Request, wanted: Requeue) -> Response:
-    """Send dead letters to `news` again, as `newsproof dlq requeue` does. Idempotent: what was sent before is not sent.
+    """Send dead letters to `news` again, as `newsproof dlq requeue` does. Idempotent: a dead letter that was requeued before is skipped.
 
     `requeued` are the ids that were sent, `skipped` those that were not, each with how it stands; at most 1,000 at once,
     and `left` is how many of the reason wait still.
     """
     backend = backend_of(request)
     if bool(wanted.ids) == (wanted.reason is not None):
-        raise Refused(400, "the body names no letters, or both ids and a reason", "send either `ids` or `reason`")
+        raise Refused(400, "the body names no dead letters, or both ids and a reason", "send either `ids` or `reason`")
     async with backend.requeueing:
         known = {one.id: one for one in await backend.dead_letters()}
         if unknown := [one for one in wanted.ids if one not in known]:
-            raise Refused(404, f"there is no dead letter {unknown[0]!r}", "look at /api/v1/dead-letters")
+            raise Refused(404, f"there is no dead letter {unknown[0]!r}", "see /api/v1/dead-letters for all of them")
         ids = wanted.ids or [one.id for one in known.values() if one.reason == wanted.reason]
         stands = {one: standing_of(known[one], backend.topics.news) for one in ids}
         waiting = {known[one].case or one: known[one] for one, standing in stands.items() if standing == "waiting"}

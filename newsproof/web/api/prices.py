@@ -23,7 +23,12 @@ router = APIRouter(prefix="/api/v1", tags=["live"])
 
 CaseIds = Annotated[
     list[Annotated[str, Query(pattern=CASE_ID)]],
-    Query(alias="case", min_length=1, max_length=100, description="Ids of cases with a signal; repeat the parameter."),
+    Query(
+        alias="case",
+        min_length=1,
+        max_length=100,
+        description="IDs of cases with a signal. Repeat the parameter for several.",
+    ),
 ]
 _JUDGED = """
 SELECT case_id, asset, symbol, venue, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), 0)

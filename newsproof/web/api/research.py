@@ -25,7 +25,7 @@ MAX_MESSAGE = 8_000
 KEPT_HISTORY = 50
 """Newest earlier messages that are logged with a question; the agents read fewer (``agents.research.asking``)."""
 ChatId = Annotated[str, Path(pattern=CASE_ID, description="The turn's id, from X-Chat-Id.")]
-Candles = Annotated[bool, Query(description="Send the price bars too, in `candles` of `data_collected`.")]
+Candles = Annotated[bool, Query(description="Also send the price bars, in `candles` of `data_collected`.")]
 EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
@@ -76,7 +76,7 @@ async def ask(request: Request, question: Question, candles: Candles = False) ->
         )
     except Unconfirmed as exc:
         ended()
-        do = f"look for it with GET /api/v1/research/chat/{exc.chat_id} before you ask again: asked twice, it is paid twice"
+        do = f"check GET /api/v1/research/chat/{exc.chat_id} before you ask again: a question asked twice is paid for twice"
         said = {"error": str(exc), "do": do, "chat_id": exc.chat_id}
         return as_json(said, 503, {"x-chat-id": exc.chat_id, "retry-after": "5"})
     except BaseException:
@@ -109,7 +109,7 @@ async def stop(
     request: Request,
     chat_id: ChatId,
     finish: Annotated[
-        bool, Query(description="Answer from what was gathered, instead of ending without an answer.")
+        bool, Query(description="Answer from the results so far, instead of ending without an answer.")
     ] = False,
 ) -> Response:
     """Stop a turn on the server. Idempotent.
@@ -119,9 +119,9 @@ async def stop(
     backend = backend_of(request)
     turn = await _found(backend, chat_id)
     if turn.state != "running":
-        raise Refused(409, f"this turn has ended already ({turn.state})", "ask the next question")
+        raise Refused(409, f"this turn has already ended ({turn.state})", "ask the next question")
     if finish and turn.has_met(CancelRequested):
-        raise Refused(409, "this turn was asked to stop", "wait for its `done`, then ask the next question")
+        raise Refused(409, "this turn is already stopping", "wait for its `done`, then ask the next question")
     await end_early(backend, turn, finish=finish, writing=AgentsReported)
     return as_json({"chat_id": chat_id, "finishing" if finish else "stopping": True}, 202)
 
@@ -169,7 +169,7 @@ def resumed_at(given: str | None, *, of: str) -> int | None:
         Refused: 400, it is no id of such a stream.
     """
     if given and not (given.isascii() and given.isdigit() and len(given) < 20):
-        raise Refused(400, f"the Last-Event-ID is none of this {of}'s", "send the id of the last event that came")
+        raise Refused(400, f"the Last-Event-ID does not belong to this {of}", "send the ID of the last event received")
     return int(given) if given else None
 
 
@@ -193,7 +193,7 @@ def refuse_hurry(request: Request, backend: Backend) -> None:
         raise Refused(
             429,
             "too many questions from this address",
-            "ask again after Retry-After seconds",
+            "retry after the seconds in Retry-After",
             retry_after=str(int(waits) + 1),
         )
 
@@ -201,6 +201,6 @@ def refuse_hurry(request: Request, backend: Backend) -> None:
 def _refuse_foreign(backend: Backend, question: Question) -> None:
     before = None if question.previous is None else backend.turns.known(question.previous)
     if before is not None and question.conversation not in (None, before.conversation):
-        raise Refused(400, "`previous` is a turn of another conversation", "send both of the same one")
+        raise Refused(400, "`previous` belongs to another conversation", "send a turn of this conversation")
     if before is not None and question.conversation is None:
         question.conversation = before.conversation

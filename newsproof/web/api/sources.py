@@ -30,7 +30,7 @@ async def sources(
     kind: Annotated[str | None, Query(max_length=40, description="Only sources of this kind.")] = None,
     format: Literal["json", "csv"] = "json",
 ) -> Response:
-    """Return every source of news and how it does by the log, those that need somebody first.
+    """Return every news source and its state by the log. Sources that need attention come first.
 
     `listens`: whether a listener runs. `has_key`: whether its key is here; without it nothing that comes in counts as a
     listed source's. `looked_at` is what the listener says now, where it says its figures.
@@ -45,9 +45,7 @@ async def sources(
                 backend.processes.look(),
             )
     except TimeoutError as exc:
-        raise Refused(
-            503, "Kafka does not answer in time", "try again; /api/v1/status says whether it is away"
-        ) from exc
+        raise Refused(503, "Kafka did not respond in time", "try again; /api/v1/status shows its state") from exc
     silent = {labels["source"]: s for _, labels, s in figures.of("newsproof_listener_silent_seconds")}
     items = [
         one if one.id not in silent else msgspec.structs.replace(one, looked_at=now - timedelta(seconds=silent[one.id]))

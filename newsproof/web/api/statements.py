@@ -28,7 +28,9 @@ async def with_timeout(work: Awaitable[T]) -> T:
         async with asyncio.timeout(WITHIN_S):
             return await work
     except TimeoutError as exc:
-        raise TransientError("ClickHouse did not answer in time: ask for less, or try again", kind="timeout") from exc
+        raise TransientError(
+            "ClickHouse did not respond in time: request less data, or try again", kind="timeout"
+        ) from exc
 
 
 @asynccontextmanager
@@ -42,7 +44,7 @@ async def held_slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
         async with asyncio.timeout(PLACE_WITHIN_S):
             await slots.acquire()
     except TimeoutError as exc:
-        do = "try again when one of them has ended"
+        do = "try again when one of them has finished"
         raise Refused(503, "other statements are running", do, retry_after=str(int(PLACE_WITHIN_S))) from exc
     try:
         yield
@@ -60,7 +62,7 @@ async def unless_disconnected(request: Request, work: Awaitable[T]) -> T:
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise Refused(499, "the client has gone", "ask again")
+            raise Refused(499, "the client has disconnected", "send the request again")
         return working.result()
     finally:
         for task in (working, gone):

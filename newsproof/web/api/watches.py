@@ -17,7 +17,7 @@ router = APIRouter(prefix="/api/v1/watches", tags=["watches"])
 
 
 class WatchAsked(BaseModel):
-    """A watch to set: `every` such as 6h (30m to 30d), or `on_news`."""
+    """A watch: `every`, such as 6h (30m to 30d), or `on_news`."""
 
     subject: str = Field(min_length=1, max_length=MAX_SUBJECT)
     every: str | None = Field(None, max_length=20)
@@ -26,13 +26,13 @@ class WatchAsked(BaseModel):
 
 @router.get("")
 async def watches(request: Request) -> Response:
-    """Return every watch, newest first, those that have ended last."""
+    """Return every watch, newest first, ended ones last."""
     return as_json({"items": await backend_of(request).watches.views()})
 
 
 @router.post("", status_code=201)
 async def set_watch(request: Request, asked: WatchAsked) -> Response:
-    """Set a watch. It fires at once, then by the clock or on news that concern the subject."""
+    """Start a watch. It runs at once, then at its interval or on news about the subject."""
     watch = watch_of(asked.subject, asked.every, on_news=asked.on_news, by="web")
     return as_json(await backend_of(request).watches.set(watch), 201)
 
@@ -43,8 +43,8 @@ async def change(
     watch_id: Annotated[str, Path(pattern=CASE_ID)],
     command: Literal["pause", "resume", "end"],
 ) -> Response:
-    """Pause, resume or end a watch; return it as it is then."""
+    """Pause, resume or end a watch; return its new state."""
     book = backend_of(request).watches
     if watch_id not in (await book.state()).watches:
-        raise Refused(404, f"there is no watch {watch_id}", "GET /api/v1/watches lists them")
+        raise Refused(404, f"there is no watch {watch_id}", "see GET /api/v1/watches for all watches")
     return as_json(await book.change(watch_id, command, by="web"))

@@ -117,9 +117,9 @@ def test_numbers_and_citations_that_no_case_has_are_named_and_removed(chat):
 def test_in_chinese_every_word_of_ours_is_chinese(chat):
     answer = turn(chat, CasesFound(signals=(HOAX,)), language="zh").told(chosen(1, answer="")).event
     assert answer.answer == (
-        "本系统有 1 个案例符合（过去 2 天，查找：沃尔玛、Litecoin）：1 个被否认。\n\n"
+        "本系统有 1 个案例符合（过去 2 天，查找：沃尔玛、Litecoin）：1 个不实。\n\n"
         "- 沃尔玛将接受莱特币 [1]\n\n"
-        "  被否认 · LTC 观望 · 置信度 0.04 · 2026-01-01 03:04 UTC\n\n"
+        "  不实 · LTC 观望 · 置信度 0.04 · 2026-01-01 03:04 UTC\n\n"
         "  > 「The release is fake.」 – walmart.example（否认，官方）\n\n"
         "  > 「Walmart announced」 – wire.example（支持）\n\n"
         "  读过的网页（无引文）：a.example（否认）、b.example（说的是更早的事件，官方）"

@@ -114,7 +114,7 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
 
     listed = run("signals")
     for words in (
-        "已撤回，被否认",
+        "已撤回，不实",
         "未核查（预算不足）",
         "观望 · 做多",
         "置信度",

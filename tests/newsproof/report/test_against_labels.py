@@ -67,7 +67,7 @@ def test_the_tables_say_what_was_found_and_of_how_many(capsys: pytest.CaptureFix
         "甲",
         "未核查（未达到核查门槛）",
         "观望 · 做多",
-        "已撤回，被否认",
+        "已撤回，不实",
         "1 of 4",
         "2 of 3",
         "20 of 26",

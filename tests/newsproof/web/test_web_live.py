@@ -144,7 +144,7 @@ async def test_cases_are_listed_and_told_without_clickhouse_which_is_said(world:
         await until_ready(http, world)
         page = (await http.get("/api/v1/cases")).json()
         assert [(i["case_id"], i["status"]) for i in page["items"]] == [(going, "open"), (ended, "dropped")]
-        assert "ClickHouse is away" in page["note"]
+        assert "ClickHouse is not responding" in page["note"]
         assert (await http.get("/api/v1/cases?state=open")).json()["note"] == ""
         assert [i["case_id"] for i in (await http.get("/api/v1/cases?q=WITHDRAWALS")).json()["items"]] == [ended]
         told = (await http.get(f"/api/v1/cases/{ended}")).json()

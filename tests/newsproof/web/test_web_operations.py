@@ -128,6 +128,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     gone = Process(name="sink", kind="sink", state="away")
     samples: list[tuple[str, dict[str, str], float]] = [
         ("newsproof_consumer_lag", {"topic": Topics().news}, 1_001), ("newsproof_sink_waits", {}, 1),
+        ("newsproof_publisher_active", {}, 0),
         ("newsproof_budget_limit_usd", {}, 30), ("newsproof_budget_left_usd", {}, 2.9),
         ("newsproof_budget_limit_units", {}, 50), ("newsproof_budget_left_units", {}, 4),
         ("newsproof_breaker_state", {"kind": "search", "provider": "p", "model": ""}, 1),

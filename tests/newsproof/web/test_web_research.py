@@ -156,7 +156,7 @@ async def test_a_stop_is_accepted_once_and_refused_after_the_end(world: World, s
         assert sent[-1].data["data"]["stopped"] is True
         late = await http.post(f"{CHAT}/{chat_id}/stop", json={})
         assert (late.status_code, set(late.json())) == (409, {"error", "do"})
-        assert "ended already (stopped)" in late.json()["error"]
+        assert "already ended (stopped)" in late.json()["error"]
 
 
 async def test_a_turn_says_what_it_follows_and_carries_its_history(world: World, serving: Serving) -> None:
