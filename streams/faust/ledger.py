@@ -118,6 +118,14 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         """Whether the group has gone on without this member, so that others own its partitions already."""
         return bool(self._thread._consumer._coordinator.generation < 0)
 
+    def skip_to(self, tp: TP, offset: int) -> None:
+        """Read on from this offset, if the position is before it. What is on its way from there is dropped undecoded."""
+        # aiokafka drops a fetched batch whose offset is not the position any more, before it unpacks it.
+        assigned = self._thread._consumer._subscription.subscription
+        state = None if assigned is None or assigned.assignment is None else assigned.assignment.state_value(tp)
+        if state is not None and state.has_valid_position and state.position < offset:
+            state.consumed_to(offset)
+
     def _new_consumer_thread(self) -> LedgerConsumerThread:
         return LedgerConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
 
@@ -229,6 +237,10 @@ class LedgerApp(faust.App):  # type: ignore[misc]
         """The end of a partition at the last fetch from it; None before the first one."""
         tp = TP(topic, partition)  # in a rebalance we may still hold what the consumer, which asserts, has lost
         return self.consumer.highwater(tp) if tp in self.consumer.assignment() else None
+
+    def skip_to(self, topic: str, partition: int, offset: int) -> None:
+        """Do not read what lies before this offset: it is processed already."""
+        self.consumer.skip_to(TP(topic, partition), offset)
 
     def _new_transport(self) -> Any:
         return LedgerTransport(self.conf.broker_consumer, self)

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
@@ -25,12 +25,38 @@ BUSY_APPENDS_PER_S = 1000
 _RATE_WINDOW_S = 0.1
 KEPT_OF_A_LARGE_RECORD = 64 * 1024
 """Bytes kept of a record that is too large for a dead letter; the header ``dl_cut`` holds its full size."""
+_BY_THE_BROKER = 1
+"""aiokafka's type of a time that the broker gave (LogAppendTime)."""
 LINGER_S = 0.004
 """How long a batch of a busy producer waits for more records.
 
 A small request costs as much as a large one: sending every record at once was measured at 35 % of the worker's time
 under load.
 """
+
+
+class Appended(NamedTuple):
+    """A record that this process wrote, at the place that the broker gave it. The attributes of a Kafka record."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes]] | None
+
+
+class Journal(Protocol):
+    """A topic's fold in this process, which takes its own records before a consumer brings them."""
+
+    @property
+    def turn(self) -> object:
+        """Another one after each rebalance."""
+        ...
+
+    def on_appended(self, turn: object, record: Appended) -> None:
+        """Take a record that is durable. ``turn``: that of the moment in which it was sent. Never raises."""
+        ...
 
 
 class Appender:
@@ -50,6 +76,11 @@ class Appender:
         self._in_window = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._journals: dict[str, Journal] = {}
+
+    def tell(self, topic: str, journal: Journal) -> None:
+        """Tell this fold of every record appended to the topic, in the order of their offsets, as each becomes durable."""
+        self._journals[topic] = journal
 
     async def start(self) -> None:
         await self._producer.start()
@@ -108,9 +139,15 @@ class Appender:
         headers: list[tuple[str, bytes]] | None,
     ) -> tuple[int, int]:
         hit(APPEND_BEFORE)
+        journal = self._journals.get(topic)
+        turn = None if journal is None else journal.turn
         sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
         meta = await sent
         hit(APPEND_DONE)
+        # A broker that has forgotten a duplicate's place names none (DuplicateSequenceNumber): aiokafka then counts from
+        # -1, and takes the client's time, where a journal's records have the broker's.
+        if journal is not None and meta.timestamp_type == _BY_THE_BROKER:
+            journal.on_appended(turn, Appended(topic, meta.partition, meta.offset, key, value, headers))
         return meta.partition, meta.offset
 
     async def _send_again(self, *record: Any) -> tuple[int, int]:
