@@ -20,6 +20,7 @@ from faust.types import TP
 from mode.utils.futures import maybe_async
 
 from infra.kafka.fetch_waits import lengthen_when_quiet
+from infra.kafka.positions import skip_to
 from streams.failpoints import COMMIT_BEFORE, hit
 from streams.faust.rebalance_commits import refuse_commits_while_joining
 
@@ -119,12 +120,8 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         return bool(self._thread._consumer._coordinator.generation < 0)
 
     def skip_to(self, tp: TP, offset: int) -> None:
-        """Read on from this offset, if the position is before it. What is on its way from there is dropped undecoded."""
-        # aiokafka drops a fetched batch whose offset is not the position any more, before it unpacks it.
-        assigned = self._thread._consumer._subscription.subscription
-        state = None if assigned is None or assigned.assignment is None else assigned.assignment.state_value(tp)
-        if state is not None and state.has_valid_position and state.position < offset:
-            state.consumed_to(offset)
+        """Read on from this offset, if the position is before it."""
+        skip_to(self._thread._consumer, tp, offset)
 
     def _new_consumer_thread(self) -> LedgerConsumerThread:
         return LedgerConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
 import structlog
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from infra.kafka.topics import KafkaAddress
@@ -25,6 +27,8 @@ BUSY_APPENDS_PER_S = 1000
 _RATE_WINDOW_S = 0.1
 KEPT_OF_A_LARGE_RECORD = 64 * 1024
 """Bytes kept of a record that is too large for a dead letter; the header ``dl_cut`` holds its full size."""
+SURELY_FITS = 256 * 1024
+"""Bytes of a value with which a record is smaller than what a producer may send."""
 _BY_THE_BROKER = 1
 """aiokafka's type of a time that the broker gave (LogAppendTime)."""
 LINGER_S = 0.004
@@ -47,7 +51,7 @@ class Appended(NamedTuple):
 
 
 class Journal(Protocol):
-    """A topic's fold in this process, which takes its own records before a consumer brings them."""
+    """A reader of a topic in this process, which takes its own records before a consumer brings them."""
 
     @property
     def turn(self) -> object:
@@ -69,6 +73,7 @@ class Appender:
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
         self._make = partial(address.producer, client_id=client_id, linger_ms=0)
         self._producer = self._make()
+        self._known: set[TopicPartition] = set()
         self._replacing = asyncio.Lock()
         self._open = 0
         self.dead_letters: Counter[str] = Counter()
@@ -76,11 +81,20 @@ class Appender:
         self._in_window = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._journals: dict[str, Journal] = {}
+        self._journals: dict[str, tuple[Journal, ...]] = {}
 
     def tell(self, topic: str, journal: Journal) -> None:
-        """Tell this fold of every record appended to the topic, in the order of their offsets, as each becomes durable."""
-        self._journals[topic] = journal
+        """Tell this reader of every record that is appended to the topic, as each becomes durable."""
+        self._journals[topic] = (*self._journals.get(topic, ()), journal)
+
+    @contextmanager
+    def telling(self, topic: str, journal: Journal) -> Iterator[None]:
+        """Tell this reader until the block ends."""
+        self.tell(topic, journal)
+        try:
+            yield
+        finally:
+            self._journals[topic] = tuple(told for told in self._journals[topic] if told is not journal)
 
     async def start(self) -> None:
         await self._producer.start()
@@ -139,16 +153,39 @@ class Appender:
         headers: list[tuple[str, bytes]] | None,
     ) -> tuple[int, int]:
         hit(APPEND_BEFORE)
-        journal = self._journals.get(topic)
-        turn = None if journal is None else journal.turn
-        sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
-        meta = await sent
+        told = [(journal, journal.turn) for journal in self._journals.get(topic, ())]
+        meta = await (await self._queued(topic, value, key, partition, headers))
         hit(APPEND_DONE)
         # A broker that has forgotten a duplicate's place names none (DuplicateSequenceNumber): aiokafka then counts from
         # -1, and takes the client's time, where a journal's records have the broker's.
-        if journal is not None and meta.timestamp_type == _BY_THE_BROKER:
-            journal.on_appended(turn, Appended(topic, meta.partition, meta.offset, key, value, headers))
+        if told and meta.timestamp_type == _BY_THE_BROKER:
+            record = Appended(topic, meta.partition, meta.offset, key, value, headers)
+            for journal, turn in told:
+                journal.on_appended(turn, record)
         return meta.partition, meta.offset
+
+    async def _queued(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        headers: list[tuple[str, bytes]] | None,
+    ) -> asyncio.Future[Any]:
+        """Give the record to the producer, and return the future of its place in the log."""
+        producer, size = self._producer, len(value or b"")
+        if partition is None or size > SURELY_FITS:
+            return await producer.send(topic, value, key=key, partition=partition, headers=headers)  # type: ignore[no-any-return]
+        tp = TopicPartition(topic, partition)
+        if tp not in self._known:
+            sent: asyncio.Future[Any] = await producer.send(topic, value, key=key, partition=partition, headers=headers)
+            self._known.add(tp)
+            return sent
+        # What ``send`` does before this for every record, a look at the topic's metadata and at the record's size, was
+        # measured at half of its time.
+        return await producer._message_accumulator.add_message(  # type: ignore[no-any-return]
+            tp, key, value, producer._request_timeout_ms / 1000, headers=headers or ()
+        )
 
     async def _send_again(self, *record: Any) -> tuple[int, int]:
         producer = self._producer
@@ -169,6 +206,7 @@ class Appender:
             producer = self._make()
             await producer.start()
             self._producer = producer
+            self._known.clear()
             with suppress(Exception):  # what ended its task is raised again
                 await spent.stop()
 
