@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
+import msgspec
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
@@ -39,7 +40,7 @@ under load.
 """
 
 
-class Appended(NamedTuple):
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """A record that this process wrote, at the place that the broker gave it. The attributes of a Kafka record."""
 
     topic: str
@@ -73,7 +74,7 @@ class Appender:
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
         self._make = partial(address.producer, client_id=client_id, linger_ms=0)
         self._producer = self._make()
-        self._known: set[TopicPartition] = set()
+        self._known: dict[tuple[str, int], TopicPartition] = {}
         self._replacing = asyncio.Lock()
         self._open = 0
         self.dead_letters: Counter[str] = Counter()
@@ -176,10 +177,9 @@ class Appender:
         producer, size = self._producer, len(value or b"")
         if partition is None or size > SURELY_FITS:
             return await producer.send(topic, value, key=key, partition=partition, headers=headers)  # type: ignore[no-any-return]
-        tp = TopicPartition(topic, partition)
-        if tp not in self._known:
+        if (tp := self._known.get((topic, partition))) is None:
             sent: asyncio.Future[Any] = await producer.send(topic, value, key=key, partition=partition, headers=headers)
-            self._known.add(tp)
+            self._known[topic, partition] = TopicPartition(topic, partition)
             return sent
         # What ``send`` does before this for every record, a look at the topic's metadata and at the record's size, was
         # measured at half of its time.
