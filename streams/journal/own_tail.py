@@ -11,8 +11,9 @@ from aiokafka import TopicPartition
 from streams.journal.appender import Appended
 from streams.journal.log import Batches, Cursor
 
-MAX_OWN = 5_000
-"""Own records of a partition that are kept until they are asked for; the cursor beneath brings those beyond."""
+MAX_OWN = 500
+"""Own records of a partition that are kept until they are asked for, several transactions' worth; the cursor beneath brings
+those beyond."""
 
 
 class OwnTail:

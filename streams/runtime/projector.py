@@ -37,7 +37,7 @@ from streams.runtime.pending_configs import PendingConfigs
 
 log = structlog.get_logger(__name__)
 
-MAX_AHEAD = 5_000
+MAX_AHEAD = 1_000
 """Own records of a partition that are kept until the fold reaches them; the consumer brings those beyond."""
 
 
