@@ -26,7 +26,8 @@ class OwnTail:
     def __init__(self, cursor: Cursor, starts: Mapping[TopicPartition, int]) -> None:
         """``starts``: the positions of ``cursor``."""
         self._cursor = cursor
-        self._next, self._returned = dict(starts), dict(starts)
+        self._next: dict[TopicPartition, int] = dict(starts)
+        self._returned: dict[TopicPartition, int] = dict(starts)
         self._own: dict[TopicPartition, list[Any]] = {}
         self._ahead: dict[TopicPartition, dict[int, Appended]] = {tp: {} for tp in starts}
         self._arrived = asyncio.Event()
@@ -94,7 +95,8 @@ class OwnTail:
 
     async def position(self, tp: TopicPartition) -> int:
         """Return the offset after the returned records and after any transaction markers that follow them."""
-        return max(self._returned[tp], await self._cursor.position(tp))
+        returned: int = self._returned[tp]
+        return max(returned, await self._cursor.position(tp))
 
     async def ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the present end offsets, from the broker."""
