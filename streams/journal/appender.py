@@ -40,7 +40,7 @@ under load.
 """
 
 
-class Appended(msgspec.Struct, frozen=True, gc=False):
+class OwnRecord(msgspec.Struct, frozen=True, gc=False):
     """A record that this process wrote, at the place that the broker gave it. The attributes of a Kafka record."""
 
     topic: str
@@ -59,7 +59,7 @@ class Journal(Protocol):
         """Another one after each rebalance."""
         ...
 
-    def on_appended(self, turn: object, record: Appended) -> None:
+    def on_appended(self, turn: object, record: OwnRecord) -> None:
         """Take a record that is durable. ``turn``: that of the moment in which it was sent. Never raises."""
         ...
 
@@ -160,7 +160,7 @@ class Appender:
         # A broker that has forgotten a duplicate's place names none (DuplicateSequenceNumber): aiokafka then counts from
         # -1, and takes the client's time, where a journal's records have the broker's.
         if told and meta.timestamp_type == _BY_THE_BROKER:
-            record = Appended(topic, meta.partition, meta.offset, key, value, headers)
+            record = OwnRecord(topic, meta.partition, meta.offset, key, value, headers)
             for journal, turn in told:
                 journal.on_appended(turn, record)
         return meta.partition, meta.offset

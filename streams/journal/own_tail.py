@@ -8,7 +8,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from streams.journal.appender import Appended
+from streams.journal.appender import OwnRecord
 from streams.journal.log import Batches, Cursor
 
 MAX_OWN = 500
@@ -29,7 +29,7 @@ class OwnTail:
         self._next: dict[TopicPartition, int] = dict(starts)
         self._returned: dict[TopicPartition, int] = dict(starts)
         self._own: dict[TopicPartition, list[Any]] = {}
-        self._ahead: dict[TopicPartition, dict[int, Appended]] = {tp: {} for tp in starts}
+        self._ahead: dict[TopicPartition, dict[int, OwnRecord]] = {tp: {} for tp in starts}
         self._arrived = asyncio.Event()
 
     # As a journal
@@ -39,7 +39,7 @@ class OwnTail:
         """Always the same: no rebalance takes these partitions away."""
         return self
 
-    def on_appended(self, _turn: object, record: Appended) -> None:
+    def on_appended(self, _turn: object, record: OwnRecord) -> None:
         """Take a record that is durable, if it may be the next one some time."""
         tp = TopicPartition(record.topic, record.partition)
         at, ahead = self._next.get(tp), self._ahead.get(tp)
@@ -50,7 +50,7 @@ class OwnTail:
             self._own.setdefault(tp, []).extend(self._consecutive(tp))
             self._arrived.set()
 
-    def _consecutive(self, tp: TopicPartition) -> Iterable[Appended]:
+    def _consecutive(self, tp: TopicPartition) -> Iterable[OwnRecord]:
         ahead = self._ahead[tp]
         while (record := ahead.pop(self._next[tp], None)) is not None:
             self._next[tp] += 1

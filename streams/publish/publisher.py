@@ -91,7 +91,6 @@ class Publisher:
         address: KafkaAddress,
         topics: Topics,
         directory: Path | None = None,
-        *,
         tombstones: Tombstones | None = None,
         appender: Appender | None = None,
     ) -> None:

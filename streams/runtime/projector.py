@@ -26,7 +26,7 @@ from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
 from streams.effects.spending import Budget
 from streams.ending import Ending
-from streams.journal.appender import Appended
+from streams.journal.appender import OwnRecord
 from streams.journal.configs import ConfigStore
 from streams.journal.fold import parse_record
 from streams.journal.log import KafkaLog, record_ends
@@ -126,7 +126,7 @@ class Projector:
         """What :meth:`on_appended` must be called with: another one after each rebalance."""
         return self._turn
 
-    def on_appended(self, turn: object, record: Appended) -> None:
+    def on_appended(self, turn: object, record: OwnRecord) -> None:
         """Fold a record of this process as soon as it is durable, without waiting for the stream, where it is the next one.
 
         It is what the log holds at that offset, so folding it is the same as folding the stream's copy, which is then passed

@@ -60,7 +60,7 @@ class WorkerSlot:
 
     def executing(self, head_id: str) -> AbstractContextManager[None]:
         """Record that this head's step code runs, until the block ends."""
-        return _Executing(self._table, head_id)
+        return _Execution(self._table, head_id)
 
     def started(self, head_id: str) -> None:
         """Record that a step runs at this head."""
@@ -110,7 +110,7 @@ class WorkerSlot:
         beside.replace(self._counts_path)
 
 
-class _Executing:
+class _Execution:
     __slots__ = ("_head_id", "_table")
 
     def __init__(self, table: mmap.mmap, head_id: str) -> None:

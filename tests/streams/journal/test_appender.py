@@ -12,7 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.structs import RecordMetadata
 
 from infra.kafka.topics import KafkaAddress
-from streams.journal.appender import Appended, Appender
+from streams.journal.appender import Appender, OwnRecord
 from tests.streams.world import World
 
 
@@ -59,7 +59,7 @@ async def test_a_place_that_the_broker_did_not_name_is_told_to_nobody(monkeypatc
     class Reader:
         turn = object()
 
-        def on_appended(self, turn: object, record: Appended) -> None:
+        def on_appended(self, turn: object, record: OwnRecord) -> None:
             told.append((turn, record.offset))
 
     appender, reader, tp = Appender(KafkaAddress(bootstrap="127.0.0.1:1")), Reader(), TopicPartition("cases", 0)

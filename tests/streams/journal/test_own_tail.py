@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from streams.journal.appender import Appended
+from streams.journal.appender import OwnRecord
 from streams.journal.memory_log import MemoryLog
 from streams.journal.own_tail import OwnTail
 
@@ -20,7 +20,7 @@ TPS = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
 @pytest.mark.parametrize("seed", range(60))
 async def test_each_record_comes_once_and_in_order_under_every_interleaving(seed: int) -> None:
     chance, log = random.Random(seed), MemoryLog({TOPIC: PARTITIONS})
-    unacknowledged: list[Appended] = []
+    unacknowledged: list[OwnRecord] = []
     got: dict[TopicPartition, list[int]] = {tp: [] for tp in TPS}
     async with log.follow(dict.fromkeys(TPS, 0), max_records=chance.randint(1, 7)) as cursor:
         tail = OwnTail(cursor, dict.fromkeys(TPS, 0))
@@ -28,7 +28,7 @@ async def test_each_record_comes_once_and_in_order_under_every_interleaving(seed
         def write_own() -> None:
             number, value = chance.randrange(PARTITIONS), b"own"
             offset = log.append(TOPIC, number, value=value)
-            unacknowledged.append(Appended(TOPIC, number, offset, None, value, []))
+            unacknowledged.append(OwnRecord(TOPIC, number, offset, None, value, []))
 
         def write_other() -> None:
             log.append(TOPIC, chance.randrange(PARTITIONS), value=b"other")
@@ -71,7 +71,7 @@ async def test_an_own_record_ends_the_wait_for_others() -> None:
     log = MemoryLog({TOPIC: PARTITIONS})
     async with log.follow(dict.fromkeys(TPS, 0)) as cursor:
         tail = OwnTail(cursor, dict.fromkeys(TPS, 0))
-        record = Appended(TOPIC, 1, 0, None, b"own", [])
+        record = OwnRecord(TOPIC, 1, 0, None, b"own", [])
         tail.on_appended(tail.turn, record)
         assert await tail.next(60.0) == {TPS[1]: [record]}
         assert await tail.next(0.0) == {}

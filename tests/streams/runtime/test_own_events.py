@@ -17,7 +17,7 @@ from schemas import events as ev
 from schemas.topics import Topics
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
-from streams.journal.appender import Appended
+from streams.journal.appender import OwnRecord
 from streams.journal.configs import ConfigStore
 from streams.journal.memory_log import MemoryLog, MemoryRecord
 from streams.journal.tombstones import Tombstones
@@ -32,7 +32,7 @@ NOWHERE = KafkaAddress(bootstrap="127.0.0.1:1")
 GATHERED = ev.ContextGathered(entries=(), memory="no_match")
 
 
-class Told:
+class Events:
     """What a projector tells of its cases, in order. Which are in quarantine it tells anew whenever it goes live."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Reader:
     """A projector of the one partition, and the stream that feeds it: from the commit on, after each assignment."""
 
     def __init__(self, log: MemoryLog, configs: ConfigStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.log, self.told, self.partitions = log, Told(), Partitions()
+        self.log, self.told, self.partitions = log, Events(), Partitions()
         self.committed = self.at = 0
         self.projector = Projector(
             NOWHERE, TOPICS.cases, "", NEWS, configs, self.told, self.partitions, Tombstones(log), Unlimited(), Ending(),
@@ -125,7 +125,7 @@ class Writers:
     def __init__(self, chance: random.Random, log: MemoryLog) -> None:
         self.chance, self.log = chance, log
         self.heads: dict[str, list[str]] = {}
-        self.unacknowledged: list[Appended] = []
+        self.unacknowledged: list[OwnRecord] = []
 
     def write(self) -> None:
         own, roll = self.chance.random() < 0.7, self.chance.random()
@@ -150,7 +150,7 @@ class Writers:
     def _append(self, *, own: bool, value: bytes, headers: list[tuple[str, bytes]]) -> None:
         offset = self.log.append(TOPICS.cases, 0, value=value, headers=headers)
         if own:
-            self.unacknowledged.append(Appended(TOPICS.cases, 0, offset, None, value, headers))
+            self.unacknowledged.append(OwnRecord(TOPICS.cases, 0, offset, None, value, headers))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -196,7 +196,7 @@ async def test_an_acknowledgement_from_before_a_rebalance_folds_nothing(monkeypa
         _, _, value, headers = opening(1)
         turn = one.projector.turn
         log.append(TOPICS.cases, 0, value=value, headers=headers)
-        record = Appended(TOPICS.cases, 0, 0, None, value, headers)
+        record = OwnRecord(TOPICS.cases, 0, 0, None, value, headers)
         one.projector.revoke()
         one.projector.on_appended(turn, record)
         await one.assign()
