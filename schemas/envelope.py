@@ -26,6 +26,8 @@ TEXT_HASH_HEADER = "ce_texthash"
 
 _SPEC = ("ce_specversion", b"1.0")
 _CONTENT = ("content-type", b"application/json")
+_TYPES = {event: ("ce_type", name.encode()) for event, name in WIRE_NAMES.items()}
+_WRITTEN_VERSIONS = {event: ("ce_schemaversion", b"%d" % SCHEMA_VERSIONS[name]) for event, name in WIRE_NAMES.items()}
 _KNOWN_TYPES = {name.encode(): name for name in BY_WIRE_NAME}
 _NAME = re.compile(rb"newsproof\.[a-z0-9_]{1,80}").fullmatch
 _CASE_ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
@@ -68,17 +70,16 @@ def encode(
     source: str = "newsproof",
 ) -> tuple[bytes, bytes, list[tuple[str, bytes]]]:
     """Return (key, value, headers) of the record for this event. Equal arguments give equal bytes."""
-    wire = WIRE_NAMES[type(event)]
     subject = case_id.encode()
     headers = [
         _SPEC,
         _CONTENT,
         ("ce_id", id.encode()),
         ("ce_source", source.encode()),
-        ("ce_type", wire.encode()),
+        _TYPES[type(event)],
         ("ce_time", _rfc3339(time)),
         ("ce_subject", subject),
-        ("ce_schemaversion", b"%d" % SCHEMA_VERSIONS[wire]),
+        _WRITTEN_VERSIONS[type(event)],
         ("ce_runid", run_id.encode()),
     ]
     if causation_id is not None:
@@ -166,4 +167,5 @@ def _sound(time: datetime) -> datetime:
 
 
 def _rfc3339(time: datetime) -> bytes:
-    return time.astimezone(UTC).isoformat(timespec="microseconds").encode()
+    utc = time if time.tzinfo is UTC else time.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds").encode()

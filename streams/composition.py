@@ -81,6 +81,7 @@ def worker_of(
     )
     gate = _gate_of(s, effects, budget, snapshot, authenticate) if flow is NEWS else None
     projector = _projector_of(s, registry, Listeners(gate, meter, dispatcher), budget)
+    s.appender.tell(projector.topic, projector)
     _add_agents(s, projector, gate, channels, dispatcher)
     watchdog = Watchdog(projector, lambda n: s.app.highwater(projector.topic, n) or 0)
     parts = Parts(
@@ -125,10 +126,10 @@ def _gate_of(
 
 
 def _projector_of(s: _Shared, registry: Registry, listeners: Listeners, budget: Budget) -> Projector:
-    flow = registry.flow
+    flow, topic = registry.flow, s.topics.journal(registry.flow.name)
     return Projector(
-        s.address, s.topics.journal(flow.name), s.group, flow, s.configs, listeners,
-        s.partitions, s.tombstones, budget, s.ending,
+        s.address, topic, s.group, flow, s.configs, listeners, s.partitions, s.tombstones, budget, s.ending,
+        lambda number, offset: s.app.skip_to(topic, number, offset),
     )  # fmt: skip
 
 

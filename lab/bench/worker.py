@@ -64,7 +64,7 @@ async def _run(args: argparse.Namespace) -> None:
         address, topics, registry, simulated_ports(args.latency), snapshot, options,
         ending=ending, wake=Wake(), budget=Unlimited(),
     )  # fmt: skip
-    publisher = Publisher(address, topics)
+    publisher = Publisher(address, topics, appender=worker.appender)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ending.stop)
     publishing = asyncio.create_task(publisher.run())

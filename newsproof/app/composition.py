@@ -387,7 +387,7 @@ def publisher_of(settings: Settings, worker: Worker) -> Publisher:
     """Return the publisher beside this worker, not started. It shares the worker's tombstones and its directory."""
     from streams.publish.publisher import Publisher
 
-    return Publisher(address_of(settings), worker.topics, worker.folds, tombstones=worker.projector.tombstones)
+    return Publisher(address_of(settings), worker.topics, worker.folds, worker.projector.tombstones, worker.appender)
 
 
 def sink_of(settings: Settings, clickhouse: ClickHouse, registry: Registry | None = None) -> Sink:

@@ -1,8 +1,11 @@
 """Meter of time and cost of the results that this worker appended, counted and logged when the log accepts them.
 
-Each step's result is one log line at INFO: ``step``, ``case``, ``outcome`` (the event and its route), ``latency_ms`` from
-the head that it follows, and the ``tokens`` and ``cost_usd`` of the answers that it rests on (null: a price is unknown).
-An answer that a failed attempt left behind counts in that attempt's line and in the one that uses it.
+Each case that ends here is one log line at INFO: ``case``, ``outcome`` (its last event and that one's route), ``latency_ms``
+from its opening, and of what this worker did for it, the ``steps``, ``tokens`` and ``cost_usd`` (null: a price is unknown).
+
+Each step's result is one log line at DEBUG: ``step``, ``case``, ``outcome``, ``latency_ms`` from the head that it follows,
+and the ``tokens`` and ``cost_usd`` of the answers that it rests on. An answer that a failed attempt left behind counts in
+that attempt's line and in the one that uses it.
 
 Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
@@ -10,9 +13,12 @@ add up to what the log accepted while they ran.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 
 import msgspec
 import structlog
@@ -28,7 +34,7 @@ log = structlog.get_logger(__name__)
 BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Upper bounds of the histogram: from a step without calls to the whole time of a case."""
 MAX_CASES = 20_000
-"""Cases with results that are not folded yet. Older ones belong to partitions that another worker owns now."""
+"""Cases with results of this worker that have not ended. Older ones belong to partitions that another worker owns now."""
 
 CallLabels = tuple[str, str, str]
 """(kind, provider, model)."""
@@ -48,23 +54,30 @@ class Latencies(msgspec.Struct):
 class _Result(msgspec.Struct, frozen=True):
     step: str
     seconds: float | None
-    failure: str | None
-    calls: tuple[Call, ...]
-    outcome: str
-    rests_on: tuple[Call, ...]
+    event: ev.Event
+    replies: tuple[Call, ...]
 
     def tell(self, case_id: str, seconds: float) -> None:
         """Log the line of a step that ended after so long."""
-        costs = [c.cost_usd for c in self.rests_on]
-        log.info(
+        rests_on = (*self.replies, *self.event.calls)
+        log.debug(
             "step",
             step=self.step,
             case=case_id,
-            outcome=self.outcome,
+            outcome=_outcome(self.event),
             latency_ms=round(seconds * 1000, 1),
-            tokens=sum(c.usage_input_tokens + c.usage_output_tokens + c.usage_thinking_tokens for c in self.rests_on),
-            cost_usd=None if None in costs else float(sum(c for c in costs if c)),
+            tokens=_tokens(rests_on),
+            cost_usd=_as_number(_cost(rests_on)),
         )
+
+
+class _Case(msgspec.Struct):
+    """What this worker did for an open case. ``pending``: its results that are not folded yet, by event id."""
+
+    pending: dict[str, _Result] = msgspec.field(default_factory=dict)
+    steps: int = 0
+    tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
 
 
 class Meter:
@@ -72,7 +85,7 @@ class Meter:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._pending: OrderedDict[str, dict[str, _Result]] = OrderedDict()
+        self._cases: OrderedDict[str, _Case] = OrderedDict()
         self.step_seconds: dict[str, Latencies] = {}
         self.failures: Counter[tuple[str, str]] = Counter()
         self.calls: Counter[tuple[str, str, str, str]] = Counter()
@@ -89,48 +102,62 @@ class Meter:
 
     def appending(self, case: CaseCore, event: ev.Event, event_id: str, now: datetime) -> None:
         """Remember a result that is about to be appended at the case's head. ``now`` is UTC."""
-        result = _Result(
-            step=_step_of(self._registry, case, event),
-            seconds=None if isinstance(event, ev.EffectCompleted) else _seconds(case, now),
-            failure=event.failure.kind if isinstance(event, ev.StepFailed) else None,
-            calls=event.calls,
-            outcome=_outcome(event),
-            rests_on=(*case.replies.calls, *event.calls),
-        )
-        self._pending.setdefault(case.case_id, {})[event_id] = result
-        if len(self._pending) > MAX_CASES:
-            self._pending.popitem(last=False)
+        seconds = None if isinstance(event, ev.EffectCompleted) else _seconds(case, now)
+        result = _Result(_step_of(self._registry, case, event), seconds, event, case.replies.calls)
+        if (ours := self._cases.get(case.case_id)) is None:
+            ours = self._cases[case.case_id] = _Case()
+            if len(self._cases) > MAX_CASES:
+                self._cases.popitem(last=False)
+        ours.pending[event_id] = result
 
     def folded(self, case: CaseCore) -> None:
         """Count the result if it is ours. The log accepted an event of this case; ``case`` is the state after it."""
-        pending = self._pending.get(case.case_id)
-        if pending is None:
+        if (ours := self._cases.get(case.case_id)) is None or not ours.pending:
             return
-        if (result := pending.pop(case.head_id, None)) is not None:
-            self._count(result, case.case_id)
+        if (result := ours.pending.pop(case.head_id, None)) is not None:
+            self._count(result, case.case_id, ours)
         elif case.replies.calls:
             last = case.replies.calls[-1]
             asked = effect_id(case.run_id, case.case_id, case.head_id, last.request_hash)
-            if (result := pending.pop(asked, None)) is not None:
-                self._count(result, case.case_id)
-        if not pending:
-            del self._pending[case.case_id]
+            if (result := ours.pending.pop(asked, None)) is not None:
+                self._count(result, case.case_id, ours)
 
     def closed(self, case: CaseCore) -> None:
-        """Count the end of a case; its remaining results were ignored."""
-        if case.head_id in self._pending.get(case.case_id, {}):
-            self.ended[type(case.head).__name__] += 1
+        """Count the end of a case, and log it if it is ours; its remaining results were ignored."""
+        ours = self._cases.get(case.case_id)
+        ended_here = ours is not None and case.head_id in ours.pending
         self.folded(case)
-        self._pending.pop(case.case_id, None)
+        self._cases.pop(case.case_id, None)
+        if ours is None or not ended_here:
+            return
+        self.ended[type(case.head).__name__] += 1
+        log.info(
+            "case",
+            case=case.case_id,
+            outcome=_outcome(case.head),
+            latency_ms=round(max(0.0, (case.head_at - case.opened_at).total_seconds()) * 1000, 1),
+            steps=ours.steps,
+            tokens=ours.tokens,
+            cost_usd=_as_number(ours.cost_usd),
+        )
 
-    def _count(self, result: _Result, case_id: str) -> None:
+    def _count(self, result: _Result, case_id: str, ours: _Case) -> None:
+        event = result.event
         if result.seconds is not None:
-            result.tell(case_id, result.seconds)
-            self.step_seconds.setdefault(result.step, Latencies()).add(result.seconds)
-        if result.failure is not None:
-            self.failures[result.step, result.failure] += 1
-        for call in result.calls:
-            self._count_call(call)
+            ours.steps += 1
+            if log.is_enabled_for(logging.DEBUG):
+                result.tell(case_id, result.seconds)
+            if (latencies := self.step_seconds.get(result.step)) is None:
+                latencies = self.step_seconds[result.step] = Latencies()
+            latencies.add(result.seconds)
+        if isinstance(event, ev.StepFailed):
+            self.failures[result.step, event.failure.kind] += 1
+        if calls := event.calls:
+            ours.tokens += _tokens(calls)
+            cost = _cost(calls)
+            ours.cost_usd = None if cost is None or ours.cost_usd is None else ours.cost_usd + cost
+            for call in calls:
+                self._count_call(call)
 
     def _count_call(self, call: Call) -> None:
         labels = (call.kind, call.provider, call.model or "")
@@ -159,6 +186,19 @@ class Meter:
 def _outcome(event: ev.Event) -> str:
     route = getattr(event, "outcome" if isinstance(event, ev.StepFailed) else "route", None)
     return type(event).__name__ if route is None else f"{type(event).__name__} · {route}"
+
+
+def _tokens(calls: Iterable[Call]) -> int:
+    return sum(c.usage_input_tokens + c.usage_output_tokens + c.usage_thinking_tokens for c in calls)
+
+
+def _cost(calls: Iterable[Call]) -> Decimal | None:
+    costs = [c.cost_usd for c in calls]
+    return None if None in costs else sum((c for c in costs if c), Decimal(0))
+
+
+def _as_number(cost_usd: Decimal | None) -> float | None:
+    return None if cost_usd is None else float(cost_usd)
 
 
 def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:

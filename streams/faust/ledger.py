@@ -20,6 +20,7 @@ from faust.types import TP
 from mode.utils.futures import maybe_async
 
 from infra.kafka.fetch_waits import lengthen_when_quiet
+from infra.kafka.positions import skip_to
 from streams.failpoints import COMMIT_BEFORE, hit
 from streams.faust.rebalance_commits import refuse_commits_while_joining
 
@@ -117,6 +118,10 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
     def is_dropped(self) -> bool:
         """Whether the group has gone on without this member, so that others own its partitions already."""
         return bool(self._thread._consumer._coordinator.generation < 0)
+
+    def skip_to(self, tp: TP, offset: int) -> None:
+        """Read on from this offset, if the position is before it."""
+        skip_to(self._thread._consumer, tp, offset)
 
     def _new_consumer_thread(self) -> LedgerConsumerThread:
         return LedgerConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
@@ -229,6 +234,10 @@ class LedgerApp(faust.App):  # type: ignore[misc]
         """The end of a partition at the last fetch from it; None before the first one."""
         tp = TP(topic, partition)  # in a rebalance we may still hold what the consumer, which asserts, has lost
         return self.consumer.highwater(tp) if tp in self.consumer.assignment() else None
+
+    def skip_to(self, topic: str, partition: int, offset: int) -> None:
+        """Do not read what lies before this offset: it is processed already."""
+        self.consumer.skip_to(TP(topic, partition), offset)
 
     def _new_transport(self) -> Any:
         return LedgerTransport(self.conf.broker_consumer, self)

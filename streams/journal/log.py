@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from infra.kafka.positions import skip_to
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 
 Bounds = Mapping[TopicPartition, tuple[int, int]]
@@ -38,6 +39,10 @@ class Cursor(Protocol):
         Raises:
             KafkaError: the broker does not answer.
         """
+        ...
+
+    def skip_to(self, tp: TopicPartition, offset: int) -> None:
+        """Do not return what lies before this offset: the caller knows it."""
         ...
 
 
@@ -120,6 +125,9 @@ class _KafkaCursor:
 
     async def ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return dict(await self._consumer.end_offsets(list(tps)))
+
+    def skip_to(self, tp: TopicPartition, offset: int) -> None:
+        skip_to(self._consumer, tp, offset)
 
 
 async def starts_since(log: Log, topic: str, ms: int) -> dict[TopicPartition, int]:

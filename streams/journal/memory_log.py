@@ -178,3 +178,6 @@ class _MemoryCursor:
     async def ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         self._log._refuse_if_broken()
         return {tp: self._log._of[tp].end for tp in tps}
+
+    def skip_to(self, tp: TopicPartition, offset: int) -> None:
+        self._positions[tp] = max(self._positions[tp], offset)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -46,9 +46,11 @@ from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, T
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
+from streams.journal.appender import Appender
 from streams.journal.fold import JournalFold
 from streams.journal.fold_store import is_damage
 from streams.journal.log import Cursor, KafkaLog
+from streams.journal.own_tail import OwnTail
 from streams.journal.reader import JournalReader
 from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
@@ -89,16 +91,17 @@ class Publisher:
         address: KafkaAddress,
         topics: Topics,
         directory: Path | None = None,
-        *,
         tombstones: Tombstones | None = None,
+        appender: Appender | None = None,
     ) -> None:
         """``directory``: that of the worker slot, where what is published is kept, so that the next start reads only what is new.
 
-        ``tombstones``: those of a worker in the same process, if any, so that its reads are not repeated.
+        ``tombstones`` and ``appender``: those of a worker in the same process, if any, so that its reads are not repeated and
+        what it appends is not read again.
         """
         self._address, self._topics = address, topics
         self._group = topics.group("publisher")
-        self._directory = directory
+        self._directory, self._appender = directory, appender
         self._stopped = asyncio.Event()
         self.published = 0
         self.ignored = 0
@@ -153,7 +156,10 @@ class Publisher:
                 self.ignored += await published.load(self._reader.log, {tp.partition: at for tp, at in starts.items()})
                 self.active = True
                 log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
-                await self._follow(producer, cursor, parts, published)
+                tail = OwnTail(cursor, starts)
+                told = nullcontext() if self._appender is None else self._appender.telling(self._topics.cases, tail)
+                with told:
+                    await self._follow(producer, tail, parts, published)
         finally:
             self.active = False
             await producer.stop()

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from agents.core.case_core import CaseCore
 from agents.core.failures import failed
@@ -238,6 +239,9 @@ class Dispatcher:
     # Running
 
     async def _answer(self, step: Step, case: CaseCore, asked: Missing, wanted: str, effect: Effect) -> None:
+        bind_contextvars(
+            case=case.case_id
+        )  # what adapters and libraries log carries the case; a task has a context of its own
         calls = await self._running.asking(self._perform(step, case, effect))
         event = self._guarded(step, case, partial(tell, step, case, asked, wanted, calls), calls)
         await self._results.append(case, event)

@@ -46,6 +46,8 @@ class Partition:
         self.cases: dict[str, Any] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.waiting: deque[Record] | None = deque()
+        self.ahead: dict[int, Record] = {}
+        """Records appended by this process that lie behind one of somebody else, by offset."""
         self.end = 0
         self.loaded = False
         self.live = False

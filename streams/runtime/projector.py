@@ -26,6 +26,7 @@ from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
 from streams.effects.spending import Budget
 from streams.ending import Ending
+from streams.journal.appender import OwnRecord
 from streams.journal.configs import ConfigStore
 from streams.journal.fold import parse_record
 from streams.journal.log import KafkaLog, record_ends
@@ -35,6 +36,9 @@ from streams.runtime.partition import NEVER, Listener, Partition, Partitions, Qu
 from streams.runtime.pending_configs import PendingConfigs
 
 log = structlog.get_logger(__name__)
+
+MAX_AHEAD = 1_000
+"""Own records of a partition that are kept until the fold reaches them; the consumer brings those beyond."""
 
 
 class Projector:
@@ -52,7 +56,9 @@ class Projector:
         tombstones: Tombstones,
         budget: Budget,
         ending: Ending,
+        skip_to: Callable[[int, int], None] = lambda _partition, _offset: None,
     ) -> None:
+        """``skip_to`` (partition, offset) tells the stream that what lies before the offset need not be delivered."""
         self.topic = topic
         self._flow = flow
         self._address, self._log = address, KafkaLog(address)
@@ -60,7 +66,7 @@ class Projector:
         self._configs = configs
         self._listener = listener
         self.partitions, self.tombstones = partitions, tombstones
-        self._budget, self._ending = budget, ending
+        self._budget, self._ending, self._skip_to = budget, ending, skip_to
         self._turn = object()
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
@@ -85,6 +91,7 @@ class Projector:
         self._halt()
         for p in self.partitions.values():
             p.live, p.end = False, NEVER
+            p.ahead.clear()
 
     def assign(self, numbers: set[int], when_flowing: Callable[[], Any]) -> list[int]:
         """Take these partitions, start loading, and return those that were lost. ``when_flowing`` awaits the stream."""
@@ -107,10 +114,37 @@ class Projector:
             p.waiting.append(record)
         elif record.offset > p.accepted.position:
             self._fill_gap(p, record)
-        else:
+        elif record.offset == p.accepted.position:
             self._fold(record.partition, p, record)
+            if p.ahead:
+                self._fold_ahead(record.partition, p)
             if not p.live and p.accepted.position >= p.end:
                 self._go_live(record.partition, p)
+
+    @property
+    def turn(self) -> object:
+        """What :meth:`on_appended` must be called with: another one after each rebalance."""
+        return self._turn
+
+    def on_appended(self, turn: object, record: OwnRecord) -> None:
+        """Fold a record of this process as soon as it is durable, without waiting for the stream, where it is the next one.
+
+        It is what the log holds at that offset, so folding it is the same as folding the stream's copy, which is then passed
+        by. Behind a record that has not arrived it waits for that one, and before its partition is live, for the stream.
+        ``turn``: the :attr:`turn` in which it was sent; after a rebalance the stream alone is folded until it is live.
+        """
+        p = self.partitions.get(record.partition)
+        if p is None or not p.live or p.waiting is not None or turn is not self._turn:
+            return
+        if record.offset == p.accepted.position:
+            try:
+                self._fold(record.partition, p, record)
+                self._fold_ahead(record.partition, p)
+            except Exception as exc:
+                self._ending.fail(exc)
+            self._skip_to(record.partition, p.accepted.position)
+        elif record.offset > p.accepted.position and len(p.ahead) < MAX_AHEAD:
+            p.ahead[record.offset] = record
 
     async def is_at_the_end(self, number: int) -> bool:
         """Return whether only foreign transaction markers are between the fold and the end; then skip them."""
@@ -234,6 +268,17 @@ class Projector:
         self._listener.on_live(number)
 
     # Folding
+
+    def _fold_ahead(self, number: int, p: Partition) -> None:
+        ahead = p.ahead
+        while ahead:
+            if (record := ahead.pop(p.accepted.position, None)) is not None:
+                self._fold(number, p, record)
+                continue
+            if len(ahead) == MAX_AHEAD or next(iter(ahead)) < p.accepted.position:  # the stream was faster
+                for offset in [o for o in ahead if o < p.accepted.position]:
+                    del ahead[offset]
+            return
 
     def _fold(self, number: int, p: Partition, record: Record) -> None:
         try:

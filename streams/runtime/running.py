@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextvars import copy_context
 from typing import Any, TypeVar
 
 import structlog
-from structlog.contextvars import bind_contextvars
 
 from streams.effects.host import UNWANTED
 from streams.runtime.worker_slot import WorkerSlot
@@ -47,10 +45,7 @@ class Running:
             return
         self._per_head[key[1]] += 1
         self._slot.started(key[1])
-        # Everything logged by this task, by adapters and libraries too, carries the case.
-        context = copy_context()
-        context.run(bind_contextvars, case=key[0])
-        task = self._tasks[key] = asyncio.create_task(work, context=context)
+        task = self._tasks[key] = asyncio.create_task(work)
         task.add_done_callback(lambda done: self._ended(key, done))
 
     def at_head(self, case_id: str, head_id: str) -> None:

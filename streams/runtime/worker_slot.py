@@ -11,8 +11,7 @@ import fcntl
 import mmap
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from infra.kafka.topics import KafkaAddress, members_of
@@ -59,14 +58,9 @@ class WorkerSlot:
         self._free = list(range(PLACES - 1, -1, -1))
         self._place: dict[str, int] = {}
 
-    @contextmanager
-    def executing(self, head_id: str) -> Iterator[None]:
+    def executing(self, head_id: str) -> AbstractContextManager[None]:
         """Record that this head's step code runs, until the block ends."""
-        self._table[_EXECUTING:] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        try:
-            yield
-        finally:
-            self._table[_EXECUTING:] = _FREE
+        return _Execution(self._table, head_id)
 
     def started(self, head_id: str) -> None:
         """Record that a step runs at this head."""
@@ -114,6 +108,19 @@ class WorkerSlot:
         beside = self._counts_path.with_suffix(".new")
         beside.write_text("".join(f"{h} {n}\n" for h, n in self.crashes.items()))
         beside.replace(self._counts_path)
+
+
+class _Execution:
+    __slots__ = ("_head_id", "_table")
+
+    def __init__(self, table: mmap.mmap, head_id: str) -> None:
+        self._table, self._head_id = table, head_id
+
+    def __enter__(self) -> None:
+        self._table[_EXECUTING:] = self._head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+
+    def __exit__(self, *_: object) -> None:
+        self._table[_EXECUTING:] = _FREE
 
 
 async def refuse_taken_slot(address: KafkaAddress, group: str, slot: str) -> None:

@@ -128,11 +128,18 @@ async def test_a_worker_says_what_it_waits_for_and_then_that_it_is_ready(world: 
         assert (await get(health, "/elsewhere")).status_code == 404
 
 
+class EveryLevel(CapturingLogger):
+    """Keeps what is logged at any level."""
+
+    def is_enabled_for(self, _level: int) -> bool:
+        return True
+
+
 @pytest.mark.slow
 async def test_results_are_counted_and_logged_once_and_a_replay_counts_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = CapturingLogger()
+    lines = EveryLevel()
     monkeypatch.setattr(meter, "log", lines)
     await world.publish(*range(4))
     async with working(world, plain_registry(asks=True)) as (worker, publisher, health):
@@ -146,18 +153,23 @@ async def test_results_are_counted_and_logged_once_and_a_replay_counts_nothing(
         assert sum(v for k, v in got.items() if k[0] == "newsproof_step_seconds_count") == report.events - 4
         cost = sum(v for k, v in got.items() if k[0] == "newsproof_cost_usd_total")
         assert cost == pytest.approx(0.001 * report.calls)
-        said = [one.kwargs for one in lines.calls]
-        assert len(said) == report.events - 4
-        assert all({"step", "case", "outcome", "latency_ms", "tokens", "cost_usd"} == set(one) for one in said)
-        assert sum(one["cost_usd"] for one in said) == pytest.approx(cost)
-        assert [one["outcome"] for one in said].count("SignalSynthesized") == 4
+        steps = [call.kwargs for call in lines.calls if call.method_name == "debug"]
+        ends = [call.kwargs for call in lines.calls if call.method_name == "info"]
+        assert len(steps) == report.events - 4 and len(ends) == 4
+        fields = {"case", "outcome", "latency_ms", "tokens", "cost_usd"}
+        assert all(set(line) == fields | {"step"} for line in steps)
+        assert all(set(line) == fields | {"steps"} for line in ends)
+        assert sum(line["cost_usd"] for line in steps) == pytest.approx(cost)
+        assert sum(line["cost_usd"] for line in ends) == pytest.approx(cost)
+        assert sum(line["steps"] for line in ends) == len(steps)
+        assert [line["outcome"] for line in ends] == ["SignalSynthesized"] * 4
         assert got["newsproof_publisher_active",] == 1
         lags = [v for k, v in got.items() if k[0] == "newsproof_consumer_lag"]
         assert lags and max(lags) == 0
     async with world.working(plain_registry(asks=True), slot="1") as worker:
         await world.until(lambda: worker.assigned and all(p.live for p in worker.projector.partitions.values()))
         assert sum(worker.meter.calls.values()) == 0 and not worker.meter.step_seconds
-    assert len(lines.calls) == len(said)
+    assert len(lines.calls) == len(steps) + len(ends)
 
 
 async def test_failures_are_counted_by_step_and_kind_and_letters_by_reason(world: World) -> None:

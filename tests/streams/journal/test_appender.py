@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.structs import RecordMetadata
 
-from streams.journal.appender import Appender
+from infra.kafka.topics import KafkaAddress
+from streams.journal.appender import Appender, OwnRecord
 from tests.streams.world import World
 
 
@@ -48,3 +50,33 @@ async def test_a_producer_that_can_write_nothing_more_is_replaced_and_loses_noth
         await asyncio.gather(*(appender.append(letters, b"%d" % n, key=b"k", partition=None) for n in range(1, 20)))
         assert appender._producer is not first
     assert {int(record.value) for record in await world.records(letters)} == set(range(20))
+
+
+async def test_a_place_that_the_broker_did_not_name_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    # DuplicateSequenceNumber: aiokafka counts from -1, and so might name the next offset of a fold by chance.
+    told: list[tuple[object, int]] = []
+
+    class Reader:
+        turn = object()
+
+        def on_appended(self, turn: object, record: OwnRecord) -> None:
+            told.append((turn, record.offset))
+
+    appender, reader, tp = Appender(KafkaAddress(bootstrap="127.0.0.1:1")), Reader(), TopicPartition("cases", 0)
+    with appender.telling(tp.topic, reader):
+        await _append(appender, RecordMetadata(*tp, tp, 3, 1_700_000_000_000, 0, 0), monkeypatch)
+        assert told == []
+        await _append(appender, RecordMetadata(*tp, tp, 7, 1_700_000_000_000, 1, 0), monkeypatch)
+        assert told == [(reader.turn, 7)]
+    await _append(appender, RecordMetadata(*tp, tp, 8, 1_700_000_000_000, 1, 0), monkeypatch)
+    assert told == [(reader.turn, 7)]
+
+
+async def _append(appender: Appender, place: RecordMetadata, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def queued(*_: Any) -> asyncio.Future[RecordMetadata]:
+        placed: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        placed.set_result(place)
+        return placed
+
+    monkeypatch.setattr(appender, "_queued", queued)
+    await appender.append(place.topic, b"value", key=b"key", partition=place.partition)
