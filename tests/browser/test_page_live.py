@@ -231,7 +231,7 @@ async def test_a_lost_connection_is_shown_and_taken_up_where_it_ended(fake: Fake
     # Elsewhere, too: the side says no more than is so, and what could not be read is read when the server is back.
     await fake.stop()
     await page.evaluate("dispatchEvent(new Event('online'))")  # asks for the status now
-    await page.locator("#link-state .lost", has_text="cannot be reached").wait_for()
+    await page.locator("#link-state .lost", has_text="Cannot reach the server").wait_for()
     await page.get_by_role("link", name="Cases").click()
     await page.locator("main").get_by_role("button", name="Try again").wait_for()
     await fake.start()
@@ -334,7 +334,7 @@ async def test_a_notification_is_asked_for_on_a_click_alone_and_a_blocked_one_is
     notify = page.get_by_role("button", name="Notify")
     assert await page.evaluate("window.asked") == 0
     await notify.click()
-    await page.get_by_text("The browser blocks notifications of this address").wait_for()
+    await page.get_by_text("The browser blocks notifications from this address").wait_for()
     assert await notify.get_attribute("aria-pressed") == "false"
     await page.evaluate("sessionStorage.answer = 'granted'")
     await page.reload()

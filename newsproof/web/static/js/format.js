@@ -58,9 +58,9 @@ export function cost(amount, unpriced = 0, unit = " USD") {
 
 export function duration(ms) {
   if (!known(ms)) return "–";
-  if (ms < 1000) return `${number(ms, ms > 0 && ms < 10 ? 1 : 0)} ms`;
+  if (ms < 1000) return `${number(ms, ms > 0 && ms < 10 ? 1 : 0)} ${t("unit.ms")}`;
   const seconds = ms / 1000;
-  if (seconds < 120) return `${number(seconds, 1)} s`;
+  if (seconds < 120) return `${number(seconds, 1)} ${t("unit.s")}`;
   const minutes = seconds / 60;
   return minutes < 120 ? `${number(minutes, 0)} ${t("unit.min")}` : `${number(minutes / 60, 1)} ${t("unit.h")}`;
 }
@@ -97,8 +97,8 @@ export function left(text, now = Date.now()) {
   const at = moment(text);
   if (at === null || at.getTime() <= now) return null;
   const minutes = (at.getTime() - now) / 60_000;
-  if (minutes < 60) return `${Math.ceil(minutes)} min`;
-  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} d`;
+  if (minutes < 60) return `${Math.ceil(minutes)} ${t("unit.min")}`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} ${t("unit.h")}` : `${Math.floor(minutes / 1440)} ${t("unit.d")}`;
 }
 
 /** How long ago, in the largest unit that fits. */

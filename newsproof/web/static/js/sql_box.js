@@ -55,7 +55,7 @@ export function sqlBox(gone) {
 }
 
 function answer({ columns, rows, truncated, seconds }) {
-  const said = `${t("sql.rows", { n: rows.length })} · ${number(seconds, 2)} s`;
+  const said = `${t("sql.rows", { n: rows.length })} · ${number(seconds, 2)} ${t("unit.s")}`;
   announce(said);
   const place = h("div", {});
   return replace(place,

@@ -17,7 +17,7 @@ const plain = (value) => (known(value) ? number(value, Number.isInteger(value) ?
 const share = (value) => fixed(value, 3);
 const money = (value, row) => cost(value, row.unpriced, "");
 /** As the charts name it: 5 min, 24 h, 7 d. */
-const horizon = (s) => (s > 86_400 && s % 86_400 === 0 ? `${s / 86_400} d` : s % 3600 === 0 ? `${s / 3600} h` : `${number(s / 60, s % 60 ? 1 : 0)} min`);
+const horizon = (s) => (s > 86_400 && s % 86_400 === 0 ? `${s / 86_400} ${t("unit.d")}` : s % 3600 === 0 ? `${s / 3600} ${t("unit.h")}` : `${number(s / 60, s % 60 ? 1 : 0)} ${t("unit.min")}`);
 const verdict = (one) => (one ? term(one) : t("verdict.none"));
 const reason = (one) => (one ? uncheckedWords(one) : t("unchecked.old"));
 const end = (value) => (value === null ? t("precision.too_few") : share(value));

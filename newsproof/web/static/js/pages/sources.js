@@ -107,7 +107,7 @@ function table(items) {
   return plainTable(t("src.title"), COLUMNS.map(([name, right]) => [t(`src.${name}`), right]), rows);
 }
 
-const seconds = (value) => (value < 120 ? `${number(value)} s` : duration(value * 1000));
+const seconds = (value) => (value < 120 ? `${number(value)} ${t("unit.s")}` : duration(value * 1000));
 
 function row(one) {
   const cell = (name, value, right = true) => h("td", { class: right ? "n" : "", data: { label: t(`src.${name}`) } }, value);

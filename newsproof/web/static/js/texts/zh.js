@@ -50,6 +50,9 @@ export default {
   revision: "第 {number} 版",
   run: "运行",
   as_written: "原文：“{text}”",
+  "unit.ms": "毫秒",
+  "unit.s": "秒",
+  "unit.d": "天",
   "unit.min": "分钟",
   "unit.h": "小时",
   passed_by: "已忽略",
@@ -972,7 +975,7 @@ export default {
 
   "ops.title": "运维",
   "ops.as_of": "截至 {at}，每 5 秒更新",
-  "ops.stale": "以下是 {at} 的数据。",
+  "ops.stale": "以下为 {at} 的数据。",
   "ops.problems": "待处理",
   "ops.figures": "关键指标",
   "ops.processes": "进程与服务器",
