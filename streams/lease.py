@@ -15,6 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 from aiokafka import ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from infra.kafka.topics import KafkaAddress, members_of
@@ -193,6 +195,8 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
             group_id=self._group,
             session_timeout_ms=int(self._session_s * 1000),
             heartbeat_interval_ms=int(min(self._session_s / 4, 3.0) * 1000),
+            # The one that has the partition keeps it where others join at the same moment. The assignor's state is that of its class.
+            partition_assignment_strategy=(type("Sticky", (StickyPartitionAssignor,), {}), RoundRobinPartitionAssignor),
         )
         try:
             await first_of(self._poll(), self._left.wait())

@@ -124,6 +124,21 @@ async def test_of_many_that_start_at_once_one_works(world: World) -> None:
         assert (holder.begun, holder.works) == (begun, True)
 
 
+async def test_of_two_that_saw_the_group_empty_the_first_one_to_join_keeps_the_partition(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def empty(*_: Any) -> list[str]:
+        return []
+
+    monkeypatch.setattr(lease, "members_of", empty)  # as where the group was looked at before the other one joined
+    async with Candidate(world).running() as holder:
+        await world.until(lambda: holder.works)
+        for _ in range(5):
+            async with Candidate(world).running() as late:
+                await world.until(partial(getattr, late.lease, "known"))
+            assert (holder.begun, holder.works) == (1, True)
+
+
 async def test_an_unexpected_error_of_the_client_leaves_one_holder(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
