@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +26,9 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 
 from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from schemas.errors import ConfigError
+from tests.small_disk import fill, small_disk
+
+__all__ = ["small_disk"]
 
 DEDUP = "ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100"
 
@@ -154,20 +157,6 @@ def test_an_insert_that_finds_no_room_is_an_error(client: Client) -> None:
     assert client.command("SELECT count() FROM roomless") == 0
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MiB in memory, where this user may mount one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk))
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("this user may not mount a file system")
-    yield disk
-    subprocess.run(("umount", "--lazy", str(disk)), check=True)
-
-
 @pytest.mark.slow
 async def test_what_a_full_disk_refused_is_there_once_when_it_is_sent_again(small_disk: Path) -> None:
     server = EmbeddedClickHouse(small_disk / "data", memory_bytes=1024**3)
@@ -179,9 +168,7 @@ async def test_what_a_full_disk_refused_is_there_once_when_it_is_sent_again(smal
             client.command("CREATE DATABASE scratch")
             client.command(f"CREATE TABLE scratch.full (n UInt64, s String) {DEDUP}")
             token = {"insert_deduplication_token": "a"}
-            with suppress(OSError), filler.open("wb", buffering=0) as lines:
-                while lines.write(bytes(1024 * 1024)):
-                    pass
+            fill(filler)
             for _ in range(2):
                 with pytest.raises(DatabaseError, match="NOT_ENOUGH_SPACE"):
                     client.insert("scratch.full", rows, settings=token)
