@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from infra.embedded.child import ChildProcess
@@ -23,16 +24,16 @@ _LOOK_S = 0.1
 async def lease() -> list[Figure]:
     """Let a worker publish for ``SECONDS`` while another one joins or leaves every ``CHANGE_EVERY_S``."""
     async with world() as w:
-        told = w.directory / "active"
-        holder = w.worker(latency=LATENCY_S, active_file=told)
+        holder = w.worker(latency=LATENCY_S, active_file=w.directory / "active-0")
         try:
-            began = await _active(told)
+            began = await _active(w.directory / "active-0")
             feeding = asyncio.create_task(_feed(w))
             try:
                 changes = await _come_and_go(w, began + SECONDS)
             finally:
                 feeding.cancel()
-            gaps = gaps_in(_lines(told), began, time.time())
+            told = {path.name: path.read_text("ascii") for path in w.directory.glob("active-*")}
+            gaps = gaps_in(told, began, time.time())
         finally:
             await end(holder, kill=True)
     took = time.time() - began
@@ -44,18 +45,20 @@ async def lease() -> list[Figure]:
     ]  # fmt: skip
 
 
-def gaps_in(told: str, began: float, ended: float) -> list[float]:
-    """Return how long the publisher was not active, each time, from what ``lab.bench.worker`` wrote: a time and 0 or 1 a line.
-
-    ``began`` lies in a time of activity.
-    """
-    changes = [(float(at), said == "1") for at, said in map(str.split, told.splitlines())]
-    changes = [(at, is_active) for at, is_active in changes if at > began]
-    gaps, since = [], None
-    for at, is_active in [*changes, (ended, True)]:
-        if is_active and since is not None:
-            gaps.append(at - since)
-        since = None if is_active else at
+def gaps_in(told: Mapping[str, str], began: float, ended: float) -> list[float]:
+    """Return how long nobody published, each time, from what workers wrote of themselves: a time and 0 or 1 a line."""
+    changes = sorted(
+        (float(at), name, said == "1")
+        for name, lines in told.items()
+        for at, said in map(str.split, lines.splitlines())
+    )
+    gaps, since, active = [], began, set[str]()
+    for at, name, is_active in [*changes, (ended, "", True)]:
+        if is_active and not active and at > began:
+            gaps.append(at - max(since, began))
+        (active.add if is_active else active.discard)(name)
+        if not active:
+            since = at
     return gaps
 
 
@@ -79,12 +82,13 @@ async def _feed(w: World) -> None:
 
 
 async def _come_and_go(w: World, until: float) -> int:
-    """Return how often another worker joined or left."""
+    """Return how often another worker, each time a new process, joined or left."""
     other: ChildProcess | None = None
     changes = 0
     while time.time() < until:
         if other is None:
-            other = w.worker(latency=LATENCY_S, slot="1")
+            told = w.directory / f"active-{changes + 1}"
+            other = w.worker(latency=LATENCY_S, slot="1", active_file=told)
         else:
             await end(other)
             other = None

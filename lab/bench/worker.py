@@ -88,11 +88,14 @@ async def _run(args: argparse.Namespace) -> None:
 async def _tell(publisher: Publisher, active_file: Path) -> None:
     was = False
     with active_file.open("a", encoding="ascii") as lines:
-        while True:
-            if publisher.active != was:
-                was = publisher.active
-                print(time.time(), int(was), file=lines, flush=True)
-            await asyncio.sleep(LOOK_S)
+        try:
+            while True:
+                if publisher.active != was:
+                    was = publisher.active
+                    print(time.time(), int(was), file=lines, flush=True)
+                await asyncio.sleep(LOOK_S)
+        finally:
+            print(time.time(), 0, file=lines, flush=True)
 
 
 if __name__ == "__main__":
