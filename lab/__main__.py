@@ -53,6 +53,10 @@ def chaos(
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=2, max=16, help="Worker processes.", show_default=False)] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(min=1, max=5, help="Brokers; of several, a coordinator is killed.", show_default=False),
+    ] = None,
     kills: Annotated[int | None, typer.Option(help="SIGKILLs of workers of the news flow.", **_COUNT)] = None,
     research_kills: Annotated[int | None, typer.Option(help="SIGKILLs of research workers.", **_COUNT)] = None,
     broker_restarts: Annotated[int | None, typer.Option(help="SIGKILLs of the broker.", **_COUNT)] = None,
@@ -73,6 +77,7 @@ def chaos(
 
     asked = {
         "workers": workers,
+        "brokers": brokers,
         "kills": kills,
         "research_kills": research_kills,
         "broker_restarts": broker_restarts,

@@ -8,11 +8,15 @@ needs a fence besides, such as a transactional id (:class:`Fence`).
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from aiokafka import ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from infra.kafka.topics import KafkaAddress, members_of
@@ -25,11 +29,18 @@ LOOK_EVERY_S = 1.0
 """Interval at which a process that stands by asks whether the lease is free."""
 ASSIGNED_WITHIN_S = 15.0
 """Time for the group to say who has the partition, after a join."""
+LEFT_WITHIN_S = 5.0
+"""Time for the group to be told that a process leaves; after it the session ends."""
+HUNG_S = 60.0
+"""Time without an answer of its event loop after which a process leaves the group."""
 TRANSACTION_TIMEOUT_MS = 10_000
 
 
-class Lease(ConsumerRebalanceListener):  # type: ignore[misc]
+class Lease:
     """Whether this process holds the one partition of ``topic``; nothing is read from it. No other work uses ``group``.
+
+    The member of the group lives in a thread of its own, so that its heartbeats go on while the process' event loop is busy.
+    A process whose event loop does not answer for ``HUNG_S`` leaves the group.
 
     ``known``: the group has said whether anybody holds it. ``lost`` is set when this process held it and does no longer.
     ``error``: why the group could last not be asked; "" where it could.
@@ -37,9 +48,9 @@ class Lease(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def __init__(self, address: KafkaAddress, group: str, topic: str, *, session_s: float | None = None) -> None:
         self._address, self._group, self._topic, self._session_s = address, group, topic, session_s
-        self._consumer: Any = None
-        self._polling: asyncio.Task[None] | None = None
+        self._member: _Member | None = None
         self._answered = asyncio.Event()
+        self._failure: Exception | None = None
         self.held = self.known = False
         self.lost = asyncio.Event()
         self.error = ""
@@ -59,21 +70,22 @@ class Lease(ConsumerRebalanceListener):  # type: ignore[misc]
             await self._join()
             if not self.held:  # another process was faster, or the group could not be joined
                 await self.leave()
+                self._raise_failure()
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def leave(self) -> None:
         """Release the lease, so that a successor gets it at once. Idempotent."""
         self.held = False
-        polling, self._polling = self._polling, None
-        consumer, self._consumer = self._consumer, None
-        if polling is not None:
-            polling.cancel()
-            await asyncio.gather(polling, return_exceptions=True)
-        if consumer is not None:
-            await consumer.stop()
+        member, self._member = self._member, None
+        if member is not None:
+            await member.leave()
 
     async def lead(self, work: Callable[[], Coroutine[Any, Any, None]], stopped: asyncio.Event) -> None:
-        """Stand by for the lease, and run ``work`` while holding it, until stopped. After a lost lease it stands by again."""
+        """Stand by for the lease, and run ``work`` while holding it, until stopped. After a lost lease it stands by again.
+
+        Raises:
+            Exception: what the work or the client of the group raised, other than that no broker answers.
+        """
         try:
             while not stopped.is_set():
                 taking = asyncio.create_task(self._taken(), name=f"taking {self._group}")
@@ -83,59 +95,148 @@ class Lease(ConsumerRebalanceListener):  # type: ignore[misc]
                 if self.lost.is_set():
                     log_of(__name__).warning("the lease is lost: standing by for it", group=self._group, why=self.error)
                 await self.leave()
+                if self._failure is not None and not is_away(self._failure):
+                    self._raise_failure()
         finally:
             await self.leave()
-
-    async def on_partitions_revoked(self, revoked: Any) -> None:
-        # A group that makes a new assignment takes the partition from its holder first, which usually gets it back. Only a
-        # member that the group has dropped has lost it.
-        if self._consumer._coordinator.generation < 0:
-            self._lose("the group went on without this process")
-
-    async def on_partitions_assigned(self, assigned: Any) -> None:
-        self.known = True
-        if assigned:
-            self._consumer.pause(*assigned)
-            self.held = not self.lost.is_set()
-        else:
-            self._lose("the group gave the partition to another process")
-        self._answered.set()
 
     async def _taken(self) -> None:
         await retry_while_unavailable(self.take, f"the lease {self._group}", unavailable=is_away)
 
     async def _join(self) -> None:
-        session_s = self._session_s or SESSION_S
-        consumer = self._consumer = self._address.consumer(
-            group_id=self._group,
-            session_timeout_ms=int(session_s * 1000),
-            heartbeat_interval_ms=int(min(session_s / 4, 3.0) * 1000),
-        )
-        await consumer.start()
         self._answered.clear()
-        consumer.subscribe([self._topic], listener=self)
-        self._polling = asyncio.create_task(self._poll(consumer), name=self._group)
+        self._failure = None
+        session_s = self._session_s or SESSION_S
+        self._member = _Member(self._address, self._group, self._topic, session_s, self._hear)
+        self._member.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(ASSIGNED_WITHIN_S):
                 await self._answered.wait()
 
-    async def _poll(self, consumer: Any) -> None:
-        """Let the client speak to the group; when it no longer does, the lease is lost."""
-        while not consumer._coordinator._coordination_task.done():
-            try:
-                await consumer.getmany(timeout_ms=1000)
-                self.error = ""
-            except KafkaError as exc:  # the client goes on once it is told, unless its task has ended
-                self.error = repr(exc)
-                log_of(__name__).warning("the group of a lease could not be asked", group=self._group, error=self.error)
-                await asyncio.sleep(LOOK_EVERY_S)
-        self._lose(self.error or "the client left the group")
-        self._answered.set()
-
-    def _lose(self, why: str) -> None:
-        if self.held:
+    def _hear(self, member: _Member, is_holder: bool | None, why: str, failure: Exception | None) -> None:
+        """Take what the member says. ``is_holder`` None: it holds what it held; ``failure``: what ended it."""
+        if member is not self._member:
+            return  # it was left
+        if is_holder is None:
+            self.error = why
+            return
+        if failure is None:
+            self.known = True
+        self._failure = failure
+        if is_holder:
+            self.held = not self.lost.is_set()
+        elif self.held:
             self.held, self.error = False, why
             self.lost.set()
+        self._answered.set()
+
+    def _raise_failure(self) -> None:
+        if (failure := self._failure) is not None:
+            self._failure = None
+            raise failure
+
+
+class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
+    """A member of the group, in a thread with an event loop of its own. What changes is told to ``hear`` on the maker's loop."""
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        group: str,
+        topic: str,
+        session_s: float,
+        hear: Callable[[_Member, bool | None, str, Exception | None], None],
+    ) -> None:
+        self._address, self._group, self._topic, self._session_s = address, group, topic, session_s
+        self._hear, self._main = hear, asyncio.get_running_loop()
+        self._consumer: Any = None
+        self._loop = asyncio.new_event_loop()
+        self._left = asyncio.Event()
+        self._over = asyncio.Event()
+        """Of the maker's loop: the thread has ended."""
+        self._main_answered = time.monotonic()
+        self._error = ""
+
+    def start(self) -> None:
+        """Join the group."""
+        threading.Thread(target=self._run, name=self._group, daemon=True).start()
+
+    async def leave(self) -> None:
+        """Leave the group; return when that is done, or has taken ``LEFT_WITHIN_S``. Idempotent."""
+        with suppress(RuntimeError):  # the thread has ended
+            self._loop.call_soon_threadsafe(self._left.set)
+        await self._over.wait()
+
+    # In the thread
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        # A group that makes a new assignment takes the partition from its holder first, which usually gets it back. Only a
+        # member that the group has dropped has lost it.
+        if revoked and self._consumer._coordinator.generation < 0:
+            self._tell(False, "the group went on without this process")
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        if assigned:
+            self._consumer.pause(*assigned)
+        self._tell(bool(assigned), "" if assigned else "the group gave the partition to another process")
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._live())
+        except Exception as exc:
+            self._tell(False, repr(exc), exc)
+        finally:
+            with suppress(RuntimeError):  # the maker's loop is closed
+                self._main.call_soon_threadsafe(self._over.set)
+
+    async def _live(self) -> None:
+        self._consumer = self._address.consumer(
+            group_id=self._group,
+            session_timeout_ms=int(self._session_s * 1000),
+            heartbeat_interval_ms=int(min(self._session_s / 4, 3.0) * 1000),
+            # The one that has the partition keeps it where others join at the same moment. The assignor's state is that of its class.
+            partition_assignment_strategy=(type("Sticky", (StickyPartitionAssignor,), {}), RoundRobinPartitionAssignor),
+        )
+        try:
+            await first_of(self._poll(), self._left.wait())
+        finally:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEFT_WITHIN_S):
+                    await self._consumer.stop()
+
+    async def _poll(self) -> None:
+        """Let the client speak to the group; when it no longer does, the lease is lost."""
+        await self._consumer.start()
+        self._consumer.subscribe([self._topic], listener=self)
+        coordinating = self._consumer._coordinator._coordination_task
+        while not coordinating.done():
+            if time.monotonic() - self._main_answered > HUNG_S:
+                return self._tell(False, f"the process has not answered for {HUNG_S:g} s")
+            self._main.call_soon_threadsafe(self._main_answers)
+            try:
+                await self._consumer.getmany(timeout_ms=1000)
+                self._is_asked("")
+            except KafkaError as exc:  # the client goes on once it is told, unless its task has ended
+                self._is_asked(repr(exc))
+                log_of(__name__).warning("the group of a lease could not be asked", group=self._group, error=repr(exc))
+                await asyncio.sleep(LOOK_EVERY_S)
+        failed = None if coordinating.cancelled() else coordinating.exception()
+        self._tell(False, repr(failed) if failed else "the client left the group")
+
+    def _is_asked(self, error: str) -> None:
+        if error != self._error:
+            self._error = error
+            self._tell(None, error)
+
+    def _tell(self, is_holder: bool | None, why: str, failure: Exception | None = None) -> None:
+        with suppress(RuntimeError):  # the maker's loop is closed
+            self._main.call_soon_threadsafe(self._hear, self, is_holder, why, failure)
+
+    # On the maker's loop
+
+    def _main_answers(self) -> None:
+        self._main_answered = time.monotonic()
 
 
 class Fence:

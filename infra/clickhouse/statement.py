@@ -45,13 +45,15 @@ class Statement:
     """One statement for the engine to run."""
 
     sql: str
-    """The text; for an insert with rows, up to its FORMAT or VALUES."""
+    """The text; for an insert with rows, up to its SETTINGS, FORMAT or VALUES."""
     verb: str
     """First word in upper case: SELECT, INSERT, CREATE…; empty for an empty statement."""
     format: str | None
     """Output format named in the text, or the input format of an insert with rows."""
     data_at: int | None = None
     """Offset in the body at which an insert's rows begin; None if the statement has none."""
+    settings: str = ""
+    """Of an insert with rows: ``SETTINGS`` and what follows it, up to its FORMAT or VALUES; empty if it has none."""
 
     @property
     def reads_only(self) -> bool:
@@ -111,6 +113,7 @@ def _split(head: bytes) -> Statement:
     previous = b""
     shape: str | None = None
     end = len(head)
+    settings_at: int | None = None
     for kind, text, start, stop in _top_level_tokens(head):
         word = text.upper() if kind == "word" else b""
         if not verb:
@@ -123,11 +126,12 @@ def _split(head: bytes) -> Statement:
             if word in _SOURCES:
                 _refuse_files(head, start)
                 return Statement(_text(head[:end]), verb, None)
-            if word == b"VALUES":
-                return Statement(_text(head[:start]), verb, "Values", stop)
-            if word == b"FORMAT":
-                name, data_at = _insert_format(head, stop)
-                return Statement(_text(head[:start]), verb, name, data_at)
+            if word == b"SETTINGS" and settings_at is None:
+                settings_at = start
+            if word in (b"VALUES", b"FORMAT"):
+                name, data_at = ("Values", stop) if word == b"VALUES" else _insert_format(head, stop)
+                cut = start if settings_at is None else settings_at
+                return Statement(_text(head[:cut]), verb, name, data_at, _text(head[cut:start]))
         elif word == b"OUTFILE" and previous == b"INTO":
             raise StatementError(
                 358, "INTO_OUTFILE_NOT_ALLOWED", "INTO OUTFILE is not allowed: save the answer's body yourself."

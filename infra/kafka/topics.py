@@ -42,6 +42,8 @@ __all__ = [
 ONE_PARTITION = 1
 NEWS_DAYS = 90
 """Retention of raw news."""
+ENOUGH_COPIES = 3
+"""From this many copies of a partition on, two brokers must have a record before it is acknowledged."""
 KNOWN_WITHIN_S = 30.0
 """How long a broker may take to learn of a topic that its controller has created."""
 _NOT_YET = (UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno)
@@ -104,6 +106,9 @@ async def create_topic(
         ConfigError: the broker refuses.
     """
     config = {"max.message.bytes": str(MAX_MESSAGE_BYTES), **config}
+    if replication >= ENOUGH_COPIES:
+        # Kafka's default is 1: a record would be acknowledged that only one broker has, and lost with it.
+        config["min.insync.replicas"] = "2"
     response = await admin.create_topics([NewTopic(name, partitions, replication, topic_configs=config)])
     ((_, code, *rest),) = response.topic_errors
     if code not in (0, TopicAlreadyExistsError.errno):

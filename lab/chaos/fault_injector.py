@@ -168,7 +168,7 @@ class FaultInjector:
 
         if not await until(at_work, within_s=PATIENCE_S):
             words = "\n".join(f"{c.name} {c.counters}: {c.last_words()}" for c in children)
-            what = "there was no active publisher" if publishing else "nobody was at work"
+            what = "no active publisher" if publishing else "nobody was at work"
             raise TransientError(f"{what} within {PATIENCE_S:g} s:\n{words}", kind="internal")
         return found[0]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from infra.embedded.child import free_ports
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
-from infra.embedded.kafka.server import PASSWORD_FILE, EmbeddedKafka
 from infra.settings import Settings, load_settings
+from lab.chaos.brokers import Brokers
 from lab.chaos.children import PROJECT, Child, ProviderProcess
 from lab.chaos.plan import Shape
 from newsproof.app.composition import address_of, topics_of
@@ -31,7 +30,7 @@ class Installation:
         self,
         settings: Settings,
         shape: Shape,
-        kafka: EmbeddedKafka,
+        kafka: Brokers,
         clickhouse: EmbeddedClickHouse,
         provider: ProviderProcess,
         say: Say,
@@ -45,7 +44,6 @@ class Installation:
         self.research: list[Child] = []
         self.surprises: list[str] = []
         """Exits that no injected fault caused; the keeper restarts such a process, as a supervisor would."""
-        self.broker_return_s: list[float] = []
         self._say = say
         self._directory = settings.newsproof_data_dir
         self._env = environment(settings)
@@ -71,11 +69,8 @@ class Installation:
         return sum(child.exposed for child in [*self.workers.values(), *self.gone])
 
     async def kill_broker(self) -> None:
-        """SIGKILL the broker, restart it, and record its downtime."""
-        began = time.monotonic()
-        self.kafka.kill()
-        await self.kafka.start()
-        self.broker_return_s.append(time.monotonic() - began)
+        """As :meth:`Brokers.kill_one`."""
+        await self.kafka.kill_one(self.address, self.topics)
 
     async def keep(self) -> None:
         """Restart processes that exit unexpectedly, until cancelled."""
@@ -112,7 +107,7 @@ async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator
     Raises:
         ConfigError: a server does not start.
     """
-    kafka = EmbeddedKafka(directory / "kafka", progress=say)
+    kafka = Brokers(directory, shape.brokers, say)
     clickhouse = EmbeddedClickHouse(directory / "clickhouse", port=free_ports(1)[0], memory_bytes=1024**3)
     async with contextlib.AsyncExitStack() as stack:
         # Started in reverse order of stopping: a client of a server stops before it.
@@ -131,18 +126,18 @@ async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator
         yield made
 
 
-def settings_of(directory: Path, shape: Shape, kafka: EmbeddedKafka, clickhouse: EmbeddedClickHouse) -> Settings:
+def settings_of(directory: Path, shape: Shape, kafka: Brokers, clickhouse: EmbeddedClickHouse) -> Settings:
     """Return the settings of the installation, without any of the user's servers or keys."""
     return load_settings(
         newsproof_mode="simulated",
         newsproof_data_dir=directory,
         newsproof_topic_prefix="chaos.",
         kafka_bootstrap_servers=kafka.bootstrap,
-        kafka_embedded_password_file=kafka.data_dir / PASSWORD_FILE,
+        kafka_embedded_password_file=kafka.password_file,
         clickhouse_url=f"http://{clickhouse.host}:{clickhouse.port}",
         clickhouse_database="chaos",
         topic_partitions=shape.partitions,
-        topic_replication=1,
+        topic_replication=kafka.copies,
         max_open_cases=shape.max_open,
         effects_in_flight=shape.max_open,
         step_concurrency=shape.max_open,

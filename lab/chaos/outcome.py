@@ -45,6 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of ``lab chaos --json``.
 
     ``kills`` are SIGKILLs of workers of the news flow, ``kills_by_boundary`` those of all workers and the sink by failpoint.
+    ``coordinator_kills``: those of ``broker_restarts`` that struck one of several brokers, by what it coordinated.
     ``lost`` counts news, questions and investigations without an end, and ends without their signal. ``provider_calls`` to
     ``calls_in_flight_at_kills`` are of cases alone, those of ``research`` stand there; all other findings are of both.
     ``asked_again``: accepted replies to a call that had one already. ``provider_calls`` is what the provider process received,
@@ -55,10 +56,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     cases: int
     workers: int
+    brokers: int
     kills: int
     kills_by_boundary: dict[str, int]
     sink_kills: int
     broker_restarts: int
+    coordinator_kills: dict[str, int]
     zombies: int
     clickhouse_kills: int
     terminations: int
@@ -141,6 +144,7 @@ def show(outcome: Outcome) -> None:
         ("workers joined", o.joins),
         ("workers left", o.leaves),
         ("broker killed and restarted", f"{o.broker_restarts} (away {o.broker_return_s:.1f} s at most)"),
+        *((f"brokers killed that coordinated {what}", count) for what, count in sorted(o.coordinator_kills.items())),
         ("ClickHouse killed and restarted", o.clickhouse_kills),
         *((f"provider fault: {name}", f"{count:,} calls") for name, count in sorted(o.provider_faults.items())),
         ("cases degraded by them", o.degraded),
@@ -152,7 +156,7 @@ def show(outcome: Outcome) -> None:
         ("processes that ended of themselves", len(o.surprises)),
     ]
     asked = f"{o.research.asked:,} questions and investigations, {o.research.workers} research workers"
-    title = f"{o.cases:,} cases, {o.workers} workers; {asked}; seed {o.seed}, {o.seconds:.0f} s"
+    title = f"{o.cases:,} cases, {o.workers} workers, {o.brokers} {'broker' if o.brokers == 1 else 'brokers'}; {asked}; seed {o.seed}, {o.seconds:.0f} s"
     invocation.table(("fault", "dealt"), faults, title=title, right=("dealt",))
     rows = [(promise, found, allowed, "yes" if held else "NO") for promise, found, allowed, held in o.invariants()]
     invocation.table(("invariant", "found", "allowed", "held"), rows, right=("found",))

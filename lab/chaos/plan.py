@@ -37,6 +37,7 @@ Kind = Literal[
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a run. Times in seconds; ``max_open`` is per worker; a joining worker leaves again later.
+    Of several ``brokers``, those are killed that coordinate something.
 
     ``workers``, ``kills`` and ``zombies`` are of the news flow. ``asks_per_s``: questions, investigations and watches put in.
 
@@ -46,6 +47,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     cases: int = 100_000
     workers: int = 3
+    brokers: int = 1
     seed: int = 0
     kills: int = 56
     sink_kills: int = 9

@@ -77,17 +77,19 @@ def _injected(at: Installation, injector: FaultInjector) -> dict[str, Any]:
     return {
         "seed": at.shape.seed,
         "workers": at.shape.workers,
+        "brokers": at.shape.brokers,
         "kills": injected["kill"],
         "kills_by_boundary": dict(injector.points),
         "sink_kills": injected["sink_kill"],
         "broker_restarts": injected["broker"],
+        "coordinator_kills": dict(at.kafka.coordinator_kills),
         "zombies": injected["zombie"],
         "clickhouse_kills": injected["clickhouse"],
         "terminations": injected["terminate"],
         "joins": injected["join"],
         "leaves": injected["leave"],
         "provider_faults": dict(injector.provider_faults),
-        "broker_return_s": round(max(at.broker_return_s, default=0.0), 2),
+        "broker_return_s": round(max(at.kafka.return_s, default=0.0), 2),
         "surprises": at.surprises,
     }
 

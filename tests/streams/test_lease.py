@@ -6,14 +6,17 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaError, ProducerFenced
 
+from infra.kafka.topics import members_of
 from streams import lease
 from streams.lease import Fence, Lease
 from tests.streams.world import World
@@ -54,12 +57,17 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "LOOK_EVERY_S", 0.2)
 
 
+def member_of(candidate: Candidate) -> Any:
+    assert candidate.lease._member is not None
+    return candidate.lease._member
+
+
 async def test_others_that_come_and_go_do_not_interrupt_the_holder(world: World) -> None:
     async with Candidate(world).running() as holder:
         await world.until(lambda: holder.works)
         for _ in range(5):
             async with Candidate(world).running() as other:
-                await world.until(lambda other=other: other.lease.known)
+                await world.until(partial(getattr, other.lease, "known"))
                 assert not other.lease.held
         assert (holder.begun, holder.works) == (1, True)
 
@@ -69,15 +77,26 @@ async def test_a_member_that_joins_all_the_same_does_not_interrupt_the_holder_th
 ) -> None:
     async with Candidate(world).running() as holder:
         await world.until(lambda: holder.works)
-        await holder.lease.on_partitions_revoked({"publisher-lease-0"})  # what a rebalance begins with
-        await holder.lease.on_partitions_assigned(holder.lease._consumer.assignment())
+        member = member_of(holder)
+        await member.on_partitions_revoked({"publisher-lease-0"})  # what a rebalance begins with
+        await member.on_partitions_assigned(member._consumer.assignment())
+        await asyncio.sleep(0)
+        assert (holder.begun, holder.works, holder.lease.lost.is_set()) == (1, True, False)
+
+
+async def test_a_busy_event_loop_does_not_cost_the_holder_its_lease(world: World) -> None:
+    async with Candidate(world).running() as holder:
+        await world.until(lambda: holder.works)
+        before = await members_of(world.address, world.topics.group("publisher-lease"))
+        time.sleep(2 * lease.SESSION_S)  # noqa: ASYNC251  (the fault that is tested)
+        assert await members_of(world.address, world.topics.group("publisher-lease")) == before != []
         assert (holder.begun, holder.works, holder.lease.lost.is_set()) == (1, True, False)
 
 
 async def test_an_assignment_without_the_partition_ends_the_work(world: World) -> None:
     async with Candidate(world).running() as holder:
         await world.until(lambda: holder.works)
-        await holder.lease.on_partitions_assigned(set())
+        await member_of(holder).on_partitions_assigned(set())
         await world.until(lambda: holder.begun == 2, within_s=WITHIN_S)  # nobody else wanted it
 
 
@@ -105,30 +124,46 @@ async def test_of_many_that_start_at_once_one_works(world: World) -> None:
         assert (holder.begun, holder.works) == (begun, True)
 
 
+async def test_of_two_that_saw_the_group_empty_the_first_one_to_join_keeps_the_partition(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def empty(*_: Any) -> list[str]:
+        return []
+
+    monkeypatch.setattr(lease, "members_of", empty)  # as where the group was looked at before the other one joined
+    async with Candidate(world).running() as holder:
+        await world.until(lambda: holder.works)
+        for _ in range(5):
+            async with Candidate(world).running() as late:
+                await world.until(partial(getattr, late.lease, "known"))
+            assert (holder.begun, holder.works) == (1, True)
+
+
 async def test_an_unexpected_error_of_the_client_leaves_one_holder(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Candidate(world).running() as holder, Candidate(world).running() as other:
-        await world.until(lambda: holder.works or other.works)
-        failing, next_one = (holder, other) if holder.works else (other, holder)
-        await world.until(lambda: next_one.lease.known)
+    async with Candidate(world).running() as failing:
+        await world.until(lambda: failing.works)
+        async with Candidate(world).running() as next_one:
+            await world.until(lambda: next_one.lease.known)
 
-        def broken(*_: Any) -> bool:
-            raise ValueError("an error that the client does not expect")
+            def broken(*_: Any) -> bool:
+                raise ValueError("an error that the client does not expect")
 
-        coordinator = failing.lease._consumer._coordinator
-        monkeypatch.setattr(coordinator, "need_rejoin", broken)
-        coordinator.request_rejoin()
-        begun = failing.begun + next_one.begun
-        await world.until(lambda: failing.begun + next_one.begun > begun, within_s=WITHIN_S)
-        await world.until(lambda: failing.works != next_one.works, within_s=WITHIN_S)
+            coordinator = member_of(failing)._consumer._coordinator
+            monkeypatch.setattr(coordinator, "need_rejoin", broken)
+            member_of(failing)._loop.call_soon_threadsafe(coordinator.request_rejoin)
+            begun = failing.begun + next_one.begun
+            await world.until(lambda: failing.begun + next_one.begun > begun, within_s=WITHIN_S)
+            await world.until(lambda: failing.works != next_one.works, within_s=WITHIN_S)
 
 
 async def test_a_refusal_that_the_client_survives_is_no_loss(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Candidate(world).running() as holder:
         await world.until(lambda: holder.works)
         polls = 0
-        getmany = holder.lease._consumer.getmany
+        consumer = member_of(holder)._consumer
+        getmany = consumer.getmany
 
         async def refused_once(**more: Any) -> Any:
             nonlocal polls
@@ -137,7 +172,7 @@ async def test_a_refusal_that_the_client_survives_is_no_loss(world: World, monke
                 raise KafkaError("refused")
             return await getmany(**more)
 
-        monkeypatch.setattr(holder.lease._consumer, "getmany", refused_once)
+        monkeypatch.setattr(consumer, "getmany", refused_once)
         await world.until(lambda: polls >= 2)
         assert (holder.begun, holder.works) == (1, True)
 
@@ -149,6 +184,42 @@ async def test_an_error_of_our_own_ends_the_process(world: World, monkeypatch: p
     monkeypatch.setattr(lease, "members_of", broken)
     with pytest.raises(ValueError, match="not foreseen"):
         await Candidate(world).lease.lead(lambda: asyncio.sleep(0), asyncio.Event())
+
+
+async def test_an_error_of_our_own_in_the_thread_of_the_member_ends_the_process(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = Candidate(world)
+    leading = asyncio.create_task(holder.lease.lead(holder.work, holder.stopped))
+    await world.until(lambda: holder.works)
+
+    async def broken(**_: Any) -> Any:
+        raise ValueError("not foreseen")
+
+    monkeypatch.setattr(member_of(holder)._consumer, "getmany", broken)
+    with pytest.raises(ValueError, match="not foreseen"):
+        async with asyncio.timeout(WITHIN_S):
+            await leading
+    assert not holder.works
+
+
+async def test_a_holder_whose_event_loop_hangs_leaves_the_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Candidate(world).running() as holder:
+        await world.until(lambda: holder.works)
+        monkeypatch.setattr(lease, "HUNG_S", 1.0)
+        time.sleep(4)  # noqa: ASYNC251  (the fault that is tested)
+        await world.until(lambda: holder.begun == 2, within_s=WITHIN_S)
+
+
+async def test_a_holder_that_is_cancelled_leaves_the_group_at_once(world: World) -> None:
+    holder = Candidate(world)
+    leading = asyncio.create_task(holder.lease.lead(holder.work, holder.stopped))
+    await world.until(lambda: holder.works)
+    leading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leading
+    assert (holder.works, holder.lease.held) == (False, False)
+    assert await members_of(world.address, world.topics.group("publisher-lease")) == []
 
 
 async def says(output: asyncio.StreamReader, word: bytes) -> None:

@@ -16,6 +16,7 @@ clickhouse-connect sends them by default.
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 import signal
 import socket
@@ -99,7 +100,11 @@ class Front:
                 query_id = ""
                 raise StatementError(36, "BAD_ARGUMENTS", "query_id is 1 to 64 letters, digits, dots, dashes and _.")
             return await self._answer(http, query_id)
-        except (EngineError, StatementError, AccessDeniedError) as exc:
+        except (EngineError, StatementError, AccessDeniedError, OSError) as exc:
+            if isinstance(exc, OSError):
+                if exc.errno != errno.ENOSPC:
+                    raise
+                exc = EngineError(f"Code: 243. DB::Exception: {exc} (NOT_ENOUGH_SPACE)")
             headers = {"X-ClickHouse-Query-Id": query_id, "X-ClickHouse-Exception-Code": str(exc.code)}
             return web.Response(status=status_of(exc.code), text=f"{exc}\n", headers=headers)
 

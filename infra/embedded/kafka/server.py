@@ -56,6 +56,7 @@ class EmbeddedKafka:
         port: int | None = None,
         log_file: Path | None = None,
         cache_dir: Path | None = None,
+        cluster_id: str | None = None,
         more_properties: str = "",
         progress: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
     ) -> None:
@@ -63,12 +64,13 @@ class EmbeddedKafka:
 
         ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched once for all data
         directories (the user's cache directory by default). ``progress`` receives a line when something is fetched.
-        ``more_properties`` are lines for ``server.properties`` that override ours; ``{port}``, ``{controller_port}``
+        ``cluster_id`` is that of an empty directory; None draws one. ``more_properties`` are lines for ``server.properties`` that override ours; ``{port}``, ``{controller_port}``
         and ``{password}`` in them are filled in.
         """
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
         self._cache_dir = cache_dir or default_cache_dir()
+        self._cluster_id = cluster_id
         self._more_properties = more_properties
         self._progress = progress
         self._port_is_asked_for = port is not None
@@ -199,7 +201,7 @@ class EmbeddedKafka:
         if done.exists():
             return
         # "A": Kafka's tools parse an id that starts with a dash as an option.
-        cluster_id = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
+        cluster_id = self._cluster_id or "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
         assert self._archive is not None
         tool = self._java_child(
             "Formatting Kafka's data directory",

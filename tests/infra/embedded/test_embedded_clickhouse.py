@@ -26,6 +26,9 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 
 from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from schemas.errors import ConfigError
+from tests.small_disk import fill, small_disk
+
+__all__ = ["small_disk"]
 
 DEDUP = "ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100"
 
@@ -144,6 +147,38 @@ async def test_an_insert_that_cannot_be_parsed_stores_nothing(client: Client, ht
     assert reply.status_code == 400
     assert "(at row 3)" in reply.text
     assert client.command("SELECT count() FROM whole") == 0
+
+
+def test_an_insert_that_finds_no_room_is_an_error(client: Client) -> None:
+    limit = "min_free_disk_bytes_to_perform_insert = 1000000000000000"
+    client.command(f"CREATE TABLE roomless (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS {limit}")
+    with pytest.raises(DatabaseError, match="NOT_ENOUGH_SPACE"):
+        client.insert("roomless", [[1]])
+    assert client.command("SELECT count() FROM roomless") == 0
+
+
+@pytest.mark.slow
+async def test_what_a_full_disk_refused_is_there_once_when_it_is_sent_again(small_disk: Path) -> None:
+    server = EmbeddedClickHouse(small_disk / "data", memory_bytes=1024**3)
+    await server.start()
+    filler = small_disk / "filler"
+    rows = [[n, os.urandom(500).hex()] for n in range(1000)]
+    try:
+        with connected(server) as client:
+            client.command("CREATE DATABASE scratch")
+            client.command(f"CREATE TABLE scratch.full (n UInt64, s String) {DEDUP}")
+            token = {"insert_deduplication_token": "a"}
+            fill(filler)
+            for _ in range(2):
+                with pytest.raises(DatabaseError, match="NOT_ENOUGH_SPACE"):
+                    client.insert("scratch.full", rows, settings=token)
+            assert client.command("SELECT count() FROM scratch.full") == 0
+            filler.unlink()
+            for _ in range(2):
+                client.insert("scratch.full", rows, settings=token)
+            assert client.command("SELECT count() FROM scratch.full") == len(rows)
+    finally:
+        await server.stop()
 
 
 async def test_the_async_client_works_alike(server: EmbeddedClickHouse) -> None:

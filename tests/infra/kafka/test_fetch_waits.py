@@ -42,3 +42,28 @@ async def test_a_consumer_waits_long_while_it_is_quiet_and_briefly_from_the_firs
         while len(sent) < asked + 2:
             await consumer.getmany(timeout_ms=100)
         assert set(sent[asked:]) == {25}
+
+
+async def test_a_reader_of_what_is_fetched_already_leaves_the_event_loop_to_others(
+    address: KafkaAddress, made_topics: Topics
+) -> None:
+    tp = TopicPartition(made_topics.budget, 0)
+    async with address.producer() as producer:
+        for sent in [await producer.send(tp.topic, b"x", partition=0) for _ in range(1000)]:
+            await sent
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with address.reading() as consumer:
+        consumer.assign([tp])
+        assert len(await consumer.getmany(timeout_ms=5000, max_records=1)) == 1
+        beside = asyncio.create_task(others())
+        for number in range(1, 50):
+            await consumer.getmany(timeout_ms=5000, max_records=1)
+            assert turns >= number
+        beside.cancel()

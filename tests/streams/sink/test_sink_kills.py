@@ -14,7 +14,9 @@ import pytest
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from newsproof.app.processes.health import sink_unready
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED
+from tests.small_disk import fill, small_disk
 from tests.streams.sink.sink_process import BLOCK, COMMITTED
 from tests.streams.sink.test_sink import (
     CASES,
@@ -27,7 +29,7 @@ from tests.streams.sink.test_sink import (
 )
 from tests.streams.world import World
 
-__all__ = ["tables"]
+__all__ = ["small_disk", "tables"]
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
@@ -92,3 +94,24 @@ async def test_a_sink_catches_up_after_the_engine_was_killed_under_it_and_came_b
             await everything_is_there_once(world, client, CASES)
     finally:
         await engine.stop()
+
+
+@pytest.mark.slow
+async def test_a_sink_catches_up_after_the_disk_of_the_engine_was_full(world: World, small_disk: Path) -> None:
+    async with EmbeddedClickHouse(small_disk / "engine", memory_bytes=1024**3) as engine:
+        address = Address(host=engine.host, port=engine.port)
+        async with connect(address, database="full") as client:
+            await migrate(client)
+            async with sinking(world, client) as sink:
+                await close_cases(world, *range(10))
+                await settled(world, sink)
+                fill(filler := small_disk / "filler")
+                await close_cases(world, *range(10, CASES))
+                await world.until(lambda: sink.waits_for_tables, within_s=60)
+                retries = sink.retries
+                await world.until(lambda: sink.retries > retries, within_s=60)
+                assert "refuses" in sink_unready(sink)["clickhouse"]
+                filler.unlink()
+                await settled(world, sink)
+                assert sink_unready(sink) == {}
+            await everything_is_there_once(world, client, CASES)
