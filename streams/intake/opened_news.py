@@ -141,8 +141,8 @@ class OpenedNewsIndex:
         self._authenticate = authenticate
         self._address, self._log = address, KafkaLog(address)
         self._topics, self._group, self._window = topics, group, window
-        self._store = FoldStore(directory, FILE)
-        self._fold = self._store.following("opened-news", version=version_of(*_RULE), tables=_TABLES)
+        version = version_of(*_RULE)
+        self._fold = FoldStore(directory, FILE).following("opened-news", version=version, tables=_TABLES)
         self._begun = False
         self._beginning = asyncio.Lock()
 
@@ -169,7 +169,9 @@ class OpenedNewsIndex:
         if upto is None:
             oldest = (await self._log.offsets_at([tp], int(since_ms)))[tp]
             start = min(committed, committed if oldest is None else oldest)
-        while opened.forget_before(since_ms):
+        more = True
+        while more:
+            more = opened.forget_before(since_ms)
             await asyncio.sleep(0)
         oldest_open = await self._read(opened, {tp: (max(first, start), end)}, committed)
         if oldest_open is not None:
@@ -194,15 +196,11 @@ class OpenedNewsIndex:
         """Throw the rows away where an error says that they are damaged. Ask for every partition anew: in another process."""
         if isinstance(exc, sqlite3.DatabaseError) and is_damage(exc):
             log_of(__name__).warning("the index of opened news is damaged: it is thrown away", why=str(exc))
-            self._store.reset()
+            self._fold.reset()
 
     def close(self) -> None:
         """Commit what was taken, and close the file."""
-        try:
-            self._fold.commit()
-        except sqlite3.Error as exc:
-            log_of(__name__).warning("opened news is not kept on disk: the next start reads more of it", why=repr(exc))
-        self._store.close()
+        self._fold.close()
 
     async def _scan_journal(self, opened: OpenedNews, number: int, since_ms: int) -> None:
         bounds = await self._log.bounds(self._topics.cases)

@@ -251,6 +251,22 @@ class FollowingFold(StoredFold):
         self._last.clear()
         self._commit_at = time.monotonic() + COMMIT_S
 
+    def reset(self) -> None:
+        """Throw the file away, damaged or not, and begin an empty one."""
+        self._last.clear()
+        self.store.reset()
+        self.replace(self.tables)
+
+    def close(self) -> None:
+        """Commit and close the file. Where that fails, the next start has more to read."""
+        try:
+            self.commit()
+        except sqlite3.Error as exc:
+            log_of(__name__).warning(
+                "a fold is not kept on disk: the next start reads more of the log", fold=self.name, why=repr(exc)
+            )
+        self.store.close()
+
     def give_up(self) -> None:
         """Undo what was not committed."""
         self._last.clear()

@@ -102,7 +102,7 @@ async def test_whatever_is_killed_when_a_start_holds_what_the_committed_log_show
             if data.draw(st.booleans()):
                 index.close()
             else:  # a kill
-                index._store.close()
+                index._fold.store.close()
 
 
 async def test_a_start_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -154,5 +154,5 @@ async def test_damaged_rows_are_thrown_away_and_read_again_by_the_next_process(
             break
         except Exception as exc:
             index.reset_if_damaged(exc)
-            index._store.close()
+            index._fold.store.close()
     assert len(opened) == 200
