@@ -166,8 +166,10 @@ class StoryIndex(Free, Port):
     async def _answer(self, own: _Report, effect: FindStory) -> StoryReply:
         hours = effect.hours
         async with self._journal.moved:
-            telling, decision = self._told(own.case_id), self._decision(own, hours)
+            telling = self._told(own.case_id)
         if not effect.again:
+            async with self._journal.moved:
+                decision = self._decision(own, hours)
             if rivals := decision.waits_for:
                 # Any case triaged from now on sees this one, so nobody else need be waited for.
                 await self._until(lambda: not self._decision(own, hours, only=rivals).waits_for, RIVALS_WITHIN_S)
@@ -263,8 +265,8 @@ class StoryIndex(Free, Port):
                 if not self._is_open(case):
                     values = (case, at_ms, in_us(event.news.as_of))
                     self._rows.write("INSERT INTO reports (case_id, at_ms, as_of) VALUES (?, ?, ?)", *values)
-                    telling = msgspec.msgpack.encode(self._telling(case, event))
-                    self._rows.write("INSERT INTO tellings VALUES (last_insert_rowid(), ?)", telling)
+                    opened = msgspec.msgpack.encode(self._telling(case, event))
+                    self._rows.write("INSERT INTO tellings VALUES (last_insert_rowid(), ?)", opened)
             case CaseTriaged(story=story, draft=draft, claim=claim) if story is not None:
                 if (telling := self._told(case)) is not None and telling.story is None:
                     self._add(case, replace(telling, draft=draft, claim=claim), story, place)

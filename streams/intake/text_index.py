@@ -46,6 +46,7 @@ from streams.journal.clock import append_ms, utc_now
 from streams.journal.fold import parse_record
 from streams.journal.fold_store import beside_the_loop, is_damage
 from streams.journal.log import KafkaLog
+from streams.journal.retry import is_away, retry_while_unavailable
 
 _OPENING, _EFFECT = OPENING_NAME.encode(), EFFECT_NAME.encode()
 _GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded))
@@ -183,19 +184,20 @@ class TextIndex(Free, Port):
     async def _read(self) -> None:
         while True:
             try:
-                await self._follow()
+                await retry_while_unavailable(self._follow, "the indexes", unavailable=is_away)
             except sqlite3.DatabaseError as exc:
                 if is_damage(exc):
-                    log_of(__name__).warning(
-                        "the indexes are damaged: the journal is read for them again", why=str(exc)
-                    )
-                    await beside_the_loop(self.rows.reset)
+                    log_of(__name__).warning("the indexes are damaged: the journal is read again", why=str(exc))
+                    async with self.moved:
+                        self._read_to = {}
+                        await beside_the_loop(self.rows.reset)
                 else:
                     log_of(__name__).warning("the indexes cannot be written: it is tried again", why=repr(exc))
-                    self.rows.give_up()
                 await asyncio.sleep(WRITTEN_AGAIN_S)
 
     async def _follow(self) -> None:
+        self._read_to = {}
+        self.rows.give_up()  # what was taken in since the last commit is read again
         bounds = await self._log.bounds(self._topic)
         read = await self.rows.begin(self._log, self._topic, bounds)
         if self._searches is not None:

@@ -51,7 +51,8 @@ class Journal:
     """A journal of two partitions, its records in the order in which all of them were appended."""
 
     def __init__(self) -> None:
-        self.log, self.records = MemoryLog({TOPICS.cases: PARTITIONS}), []
+        self.log = MemoryLog({TOPICS.cases: PARTITIONS})
+        self.records: list[tuple[TopicPartition, Any]] = []
         self.at_ms = round(AT.timestamp() * 1000)
         self._heads: dict[str, str] = {}
 
@@ -59,8 +60,8 @@ class Journal:
     def cases(self) -> list[str]:
         return list(self._heads)
 
-    def open(self, number: int, **changes: str) -> str:
-        case, head, value, headers = opening(number, **changes)
+    def open(self, number: int, text: str = "text", source: str = "wire") -> str:
+        case, head, value, headers = opening(number, text=text, source=source)
         self._append(case, value, headers)
         self._heads[case] = head
         return case
