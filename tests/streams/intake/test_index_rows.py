@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from streams.intake.claim_index import ClaimIndex
 from streams.intake.index_rows import FILE
 from streams.intake.story_index import StoryIndex
 from streams.intake.text_index import TextIndex
+from streams.journal import fold_store
 from streams.journal.memory_log import MemoryLog
 from tests.newsproof.signal_samples import signal as sample
 from tests.streams.records import TRIAGED, after, opening
@@ -214,32 +214,36 @@ async def test_rows_of_an_older_rule_or_another_journal_are_thrown_away(
         assert await take(texts, journal) == len(journal.records), "another rule"
 
 
-def _write(directory: str, cases: int, ready: Any) -> None:
+def _write(directory: Path, journal: Journal, ready: Any) -> None:
+    fold_store.COMMIT_S = 0.0
+
     async def write() -> None:
-        with indexes(Path(directory)) as texts:
-            await take(texts, journal := a_journal(cases))
-            ready.set()
-            while True:  # the rows of these cases are written and undone again and again
-                texts.rows.clear()
+        with indexes(directory) as texts:
+            while True:
                 await take(texts, journal)
+                ready.set()
+                texts.rows.clear()
 
     asyncio.run(write())
 
 
-async def test_a_process_that_is_killed_while_it_writes_leaves_rows_that_fit_their_position(tmp_path: Path) -> None:
-    journal = a_journal(40)
-    with indexes() as whole:
-        await take(whole, journal)
-        for _ in range(3):
-            ready = (spawn := multiprocessing.get_context("spawn")).Event()
-            process = spawn.Process(target=_write, args=(str(tmp_path), 40, ready))
-            process.start()
-            assert await asyncio.to_thread(ready.wait, 120)
-            os.kill(process.pid or 0, signal.SIGKILL)
-            process.join()
-            with indexes(tmp_path) as texts:
-                await take(texts, journal)
-                assert rows_of(texts) == rows_of(whole)
+async def _rows_after(journal: Journal, directory: Path | None = None) -> dict[str, list[Any]]:
+    with indexes(directory) as texts:
+        await take(texts, journal)
+        return rows_of(texts)
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_rows_that_fit_their_position(tmp_path: Path) -> None:
+    journal, fork = a_journal(40), multiprocessing.get_context("fork")
+    whole = asyncio.run(_rows_after(journal))
+    for _ in range(5):
+        process = fork.Process(target=_write, args=(tmp_path, journal, ready := fork.Event()))
+        process.start()
+        assert ready.wait(120)
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert asyncio.run(_rows_after(journal, tmp_path)) == whole
 
 
 async def test_damaged_rows_are_thrown_away(tmp_path: Path) -> None:
