@@ -117,6 +117,7 @@ def _gate_of(
     intake = Intake(
         s.address, s.topics, s.group, s.appender, admission, s.configs, TopicFetching(s.app, s.topics.news), s.ending,
         partitions=count, dedup_days=s.options.dedup_days, authenticate=authenticate,
+        directory=s.options.fold_directory(s.topics),
     )  # fmt: skip
     looks = SecondLooks(
         KafkaLog(s.address), s.topics.cases, s.appender, admission, config_of=s.configs.get, is_own=s.partitions.is_live,

@@ -173,7 +173,7 @@ class Worker:
             self.app.stop,
             self.dispatcher.stop,
             self.projector.stop,
-            *(() if self.gate is None else (self.gate.remote_partitions.stop,)),
+            *(() if self.gate is None else (self.gate.remote_partitions.stop, self.gate.intake.close)),
             self.configs.stop,
             self.appender.stop,
             self.effects.close,

@@ -32,6 +32,7 @@ from schemas.effects import FindStory, StoryReply
 from schemas.ids import text_hash
 from schemas.news import News
 from schemas.signals import StatedClaim, Verdict
+from streams.intake.index_rows import index_rows
 from streams.intake.story_index import StoryIndex
 
 HOURS = 48.0
@@ -88,7 +89,7 @@ class ReadJournal:
     """The journal of :class:`StoryIndex`, which the caller has read to its end."""
 
     def __init__(self) -> None:
-        self.moved = asyncio.Condition()
+        self.moved, self.rows = asyncio.Condition(), index_rows()
 
     def subscribe(self, on_record: Any) -> None: ...
 

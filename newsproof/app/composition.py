@@ -345,8 +345,14 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
     from streams.intake.text_index import TextIndex
 
     address, topics = address_of(settings), topics_of(settings)
-    texts = TextIndex(address, topics, window_days=settings.dedup_days, by_owner=settings.story_window_hours > 0)
-    texts.subscribe(searches.on_record)
+    texts = TextIndex(
+        address,
+        topics,
+        window_days=settings.dedup_days,
+        by_owner=settings.story_window_hours > 0,
+        directory=worker_options(settings).fold_directory(topics),
+        searches=searches,
+    )
     claims = ClaimIndex(
         address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
     )

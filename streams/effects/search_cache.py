@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from schemas import envelope as wire
@@ -20,12 +21,19 @@ from schemas.errors import ContractError
 from schemas.events import WIRE_NAMES, EffectCompleted, SearchCompleted, StepFailed
 from schemas.ids import content_hash
 from streams.journal.clock import append_ms, utc_now
+from streams.journal.fold_store import FollowingFold
 
 _HOLD_SEARCHES = frozenset(WIRE_NAMES[t].encode() for t in (EffectCompleted, SearchCompleted, StepFailed))
 AS_IT_COMES_IN = frozenset({"feeds"})
 """Live providers whose answer grows by the minute and is bound to ``as_of`` exactly."""
 MAX_ENTRIES = 10_000
 """At most about 100 MB of replies; the oldest are dropped first."""
+
+TABLES = """
+CREATE TABLE searches (number INTEGER PRIMARY KEY, at_ms REAL NOT NULL, record BLOB NOT NULL);
+CREATE INDEX searches_of_time ON searches (at_ms)
+"""
+"""Records of the journal that hold searches, newest last."""
 
 Asking = Callable[[], Awaitable[tuple[Call, ...]]]
 
@@ -44,6 +52,17 @@ def search_key(search: Search, mode: ProviderMode) -> str:
     return content_hash(
         ("search", mode, what, as_of, *days, *topic, *((search.source,) if search.source else ()), *look)
     )
+
+
+class _Record(msgspec.Struct, array_like=True):
+    """What is kept of a journal record."""
+
+    timestamp: float
+    headers: list[tuple[str, bytes]]
+    value: bytes
+
+
+_record = msgspec.msgpack.Decoder(_Record).decode
 
 
 class _Flight:
@@ -113,10 +132,7 @@ class SearchCache:
 
     def on_record(self, record: Any) -> None:
         """Store the searches in one journal record, accepted or not: the replies are real either way. Never raises."""
-        headers = dict(record.headers)
-        if headers.get("ce_type") not in _HOLD_SEARCHES or b'"search_key"' not in (record.value or b""):
-            return
-        if append_ms(record) + self._ttl.total_seconds() * 1000 <= self._now().timestamp() * 1000:
+        if not self._holds_searches(record):
             return
         try:
             env = wire.read_envelope(record.headers)
@@ -125,3 +141,28 @@ class SearchCache:
             return  # the projector judges it
         for call in event.calls:
             self.put(call)
+
+    def keep(self, record: Any, rows: FollowingFold) -> None:
+        """Write one journal record to the rows if it holds searches. Beside the loop, perhaps."""
+        if self._holds_searches(record):
+            kept = _Record(append_ms(record), [*record.headers], record.value)
+            values = (append_ms(record), msgspec.msgpack.encode(kept))
+            rows.write("INSERT INTO searches (at_ms, record) VALUES (?, ?)", *values)
+            rows.write("DELETE FROM searches WHERE at_ms <= ?", self._over_ms())
+            rows.write("DELETE FROM searches WHERE number <= (SELECT max(number) FROM searches) - ?", MAX_ENTRIES)
+
+    def restore(self, rows: FollowingFold) -> None:
+        """Store the searches of the kept records."""
+        asked = "SELECT record FROM searches WHERE at_ms > ? ORDER BY number"
+        for (kept,) in rows.rows.execute(asked, (self._over_ms(),)):
+            self.on_record(_record(kept))
+
+    def _over_ms(self) -> float:
+        """Return the append time up to which records are too old, in milliseconds since 1970."""
+        return (self._now() - self._ttl).timestamp() * 1000
+
+    def _holds_searches(self, record: Any) -> bool:
+        """Whether a journal record holds searches that may be recent enough."""
+        if dict(record.headers).get("ce_type") not in _HOLD_SEARCHES or b'"search_key"' not in (record.value or b""):
+            return False
+        return append_ms(record) > self._over_ms()

@@ -9,11 +9,12 @@ cases that ask see each other unless one had its answer before the other was ope
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable
 from enum import Enum
-from sys import intern
 from typing import NamedTuple
+
+from streams.intake.index_rows import digest, index_rows
+from streams.journal.fold_store import FollowingFold
 
 
 class LoggedVerdict(Enum):
@@ -29,15 +30,8 @@ class Claim:
 
     __slots__ = ("case_id", "owner", "place", "verdict")
 
-    def __init__(self, case_id: str, place: tuple[int, int], owner: str = "") -> None:
-        self.case_id, self.place, self.owner, self.verdict = case_id, place, owner, LoggedVerdict.NONE
-
-    def settle(self, *, first: bool) -> bool:
-        """Record the verdict that the log shows, and return whether it is the first one for this case, which counts."""
-        if self.verdict is not LoggedVerdict.NONE:
-            return False
-        self.verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
-        return True
+    def __init__(self, case_id: str, place: tuple[int, int], owner: str, verdict: LoggedVerdict) -> None:
+        self.case_id, self.place, self.owner, self.verdict = case_id, place, owner, verdict
 
 
 class Verdict(NamedTuple):
@@ -66,52 +60,47 @@ def decided(own: Claim | None, others: Iterable[Claim], only: Collection[str] | 
 class Claims:
     """The claims of all texts; the rivals of one text in the order in which they were read."""
 
-    def __init__(self) -> None:
-        self._of_text: dict[str, Claim | list[Claim]] = {}
-        self._undecided: dict[str, Claim] = {}
-        self._by_age: deque[tuple[float, str]] = deque()
+    def __init__(self, rows: FollowingFold | None = None) -> None:
+        self._rows = index_rows() if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self._of_text)
+        return int(self._rows.row("SELECT count(DISTINCT text) FROM texts")[0])
 
     def add(self, text: str, case_id: str, place: tuple[int, int], at_ms: float, owner: str = "") -> None:
         """Add an opening with this text. Only cases of one ``owner`` are copies of each other."""
-        claims = self._all(text)
-        if any(c.case_id == case_id for c in claims):
-            return
-        claim = self._undecided[case_id] = Claim(case_id, place, intern(owner))
-        self._of_text[text] = [*claims, claim] if claims else claim
-        if not claims:
-            self._by_age.append((at_ms, text))
+        key = digest(text)
+        if self._rows.row("SELECT 1 FROM texts WHERE text = ? AND case_id = ?", key, case_id) is None:
+            values = (key, case_id, *place, owner, at_ms)
+            self._rows.write("INSERT INTO texts VALUES (NULL, ?, ?, ?, ?, ?, 0, ?)", *values)
 
     def is_undecided(self, case_id: str) -> bool:
         """Whether the log does not show a verdict for this case yet."""
-        return case_id in self._undecided
+        return self._rows.row("SELECT 1 FROM texts WHERE case_id = ? AND verdict = 0", case_id) is not None
 
     def record_verdict(self, case_id: str, *, first: bool) -> None:
         """Record the verdict that the log shows. The first call for a case counts.
 
         A case that went on or ended without a verdict is recorded as well.
         """
-        if (claim := self._undecided.pop(case_id, None)) is not None:
-            claim.settle(first=first)
+        verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
+        self._rows.write("UPDATE texts SET verdict = ? WHERE case_id = ? AND verdict = 0", verdict.value, case_id)
 
     def judge(self, text: str, case_id: str, only: Collection[str] | None = None) -> Verdict:
         """Return the verdict on a case, from what was read.
 
         ``only`` limits ``waits_for`` to cases of an earlier verdict.
         """
-        claims = self._all(text)
+        asked = "SELECT case_id, partition, at, owner, verdict FROM texts WHERE text = ? ORDER BY number"
+        claims = [
+            Claim(case, (partition, at), owner, LoggedVerdict(verdict))
+            for case, partition, at, owner, verdict in self._rows.rows.execute(asked, (digest(text),))
+        ]
         own = next((c for c in claims if c.case_id == case_id), None)
         return decided(own, [c for c in claims if c is not own and (own is None or c.owner == own.owner)], only)
 
     def forget_before(self, at_ms: float) -> None:
         """Drop the texts that were opened before this time: they may be news again."""
-        while self._by_age and self._by_age[0][0] < at_ms:
-            for claim in self._all(text := self._by_age.popleft()[1]):
-                self._undecided.pop(claim.case_id, None)
-            self._of_text.pop(text, None)
-
-    def _all(self, text: str) -> list[Claim]:
-        found = self._of_text.get(text)
-        return [] if found is None else found if isinstance(found, list) else [found]
+        # The oldest row is the first of its text.
+        asked = "SELECT text, at_ms FROM texts ORDER BY number LIMIT 1"
+        while (oldest := self._rows.row(asked)) is not None and oldest[1] < at_ms:
+            self._rows.write("DELETE FROM texts WHERE text = ?", oldest[0])

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 import structlog
@@ -55,7 +56,7 @@ class NewsPartition:
     def __init__(self) -> None:
         self.waiting: deque[Any] = deque()
         self.arrived = asyncio.Event()
-        self.opened = OpenedNews()
+        self.opened: OpenedNews
         self.safe: int | None = None
         self.next_offset = 0
         self.under_way: deque[list[Any]] = deque()
@@ -79,14 +80,17 @@ class Intake:
         partitions: int,
         dedup_days: int,
         authenticate: Callable[[News], bool] = lambda _news: False,
+        directory: Path | None = None,
     ) -> None:
-        """``authenticate`` returns whether the listener published an item; it raises ContractError where the item claims so."""
+        """``directory``: that of the worker slot. ``authenticate`` returns whether the listener published an item; it raises ContractError where the item claims so."""
         self._authenticate = authenticate
         self._address, self._topics, self._appender = address, topics, appender
         self._admission, self._configs, self._fetching, self._ending = admission, configs, fetching, ending
         self._partitions = partitions
         self._window = timedelta(days=dedup_days)
-        self._before = OpenedNewsIndex(address, topics, group, window=self._window, authenticate=authenticate)
+        self._before = OpenedNewsIndex(
+            address, topics, group, window=self._window, authenticate=authenticate, directory=directory
+        )
         self._news: dict[int, NewsPartition] = {}
         self.opened = self.repeated = self.poison = self.forwarded = 0
         self.newest_ms: float = utc_now().timestamp() * 1000
@@ -135,6 +139,10 @@ class Intake:
         self.halt()
         self._news.clear()
 
+    async def close(self) -> None:
+        """Close the index of opened news."""
+        self._before.close()
+
     async def _pump(self, number: int, p: NewsPartition) -> None:
         try:
             p.opened, p.next_offset = await retry_while_unavailable(
@@ -153,9 +161,11 @@ class Intake:
                 if record.offset > p.next_offset:
                     await self._read_gap(number, p, record.offset)
                 await self._take(p, record)
+                p.opened.take(record)
         except asyncio.CancelledError:
             raise
         except Exception as exc:
+            self._before.reset_if_damaged(exc)
             self._ending.fail(exc)
 
     async def _read_gap(self, number: int, p: NewsPartition, until: int) -> None:
@@ -183,15 +193,16 @@ class Intake:
             self.forwarded += 1
             self._finish_with(p, record, self._append_news(record, news, right))
             return
+        key = news.key.decode()
         if case in p.opened:
             self.repeated += 1
+            p.opened.add(key, case, append_ms(record), record.offset)  # of a case that only the journal showed
             self._finish_with(p, record, None)
             return
         await self._admission.enter(record.partition, case)
-        key = news.key.decode()
         first = p.opened.first_of(key) if retries is None else None
         p.opened.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
-        p.opened.add(key, case, append_ms(record))
+        p.opened.add(key, case, append_ms(record), record.offset)
         self._finish_with(p, record, self._open(case, news, record, first, retries, authenticated))
 
     def _finish_with(self, p: NewsPartition, record: Any, work: Any) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 import structlog
 from aiokafka.errors import KafkaError
 from msgspec.structs import replace
@@ -45,7 +48,7 @@ from schemas.events import (
     StoryCorroborated,
 )
 from schemas.signals import ACTED_ON, Story, Verdict
-from streams.intake.claim_index import HEAD, READ_WITHIN_S, Journal
+from streams.intake.claim_index import HEAD, READ_WITHIN_S, Journal, in_us
 from streams.intake.feed_search import own_page
 from streams.intake.first_of_text import Claim, LoggedVerdict, decided
 from streams.intake.first_of_text import Verdict as Decision
@@ -64,31 +67,55 @@ AHEAD = timedelta(minutes=10)
 """How much later, by its own time, an earlier report may be: sources' clocks differ, and nobody repeats what is reported later."""
 LISTED_FOR_S = 10.0
 MAX_HELD = 100_000
-"""Maximum number of reports held, the newest: about 3 KB each."""
+"""Maximum number of reports held on disk, the newest: about 3 KB each."""
 _OPENING, _RETRACTED = OPENING_NAME.encode(), WIRE_NAMES[RetractionFound].encode()
 _SIGNAL = WIRE_NAMES[SignalSynthesized].encode()
 _TELLS = {WIRE_NAMES[t].encode()
           for t in (CaseTriaged, StoryChecked, StoryCorroborated, CaseDropped, CaseFailed, CaseDegraded, SignalSynthesized)}  # fmt: skip
 
 
+_REPORT = "r.number, r.case_id, r.as_of, r.story, r.partition, r.at, r.verdict, r.joined, r.signal"
+_BY_CASE = f"SELECT {_REPORT} FROM reports r WHERE r.case_id = ?"
+_MEMBERS = f"SELECT {_REPORT} FROM reports r WHERE r.member_of = ?"
+_NEAR = """
+SELECT r.as_of, r.story, coalesce(f.number, r.number), coalesce(f.case_id, r.case_id)
+FROM reports r LEFT JOIN reports f ON r.joined != '' AND f.case_id = r.joined AND f.story IS NOT NULL
+WHERE r.number IN (SELECT number FROM hooks WHERE hook IN (SELECT value FROM json_each(?)))
+"""
+"""Reports that share a hook, with the first report of each one's story: that whose signal it ended in, else itself."""
+_RIVALS = """
+SELECT rival, later, earlier, l.signal, e.signal FROM rivals
+JOIN reports l ON l.case_id = later JOIN reports e ON e.case_id = earlier WHERE later = ?1 OR earlier = ?1
+"""
+_JOINED = """
+UPDATE reports SET verdict = ?, joined = ?,
+    member_of = coalesce((SELECT number FROM reports WHERE case_id = ? AND story IS NOT NULL), member_of)
+WHERE case_id = ? AND story IS NOT NULL AND joined = ''
+"""
+_OLDEST = "SELECT number, case_id, at_ms, (SELECT max(number) FROM reports) FROM reports ORDER BY number LIMIT 1"
+_telling = msgspec.msgpack.Decoder(Telling).decode
+_rival = msgspec.msgpack.Decoder(Rival).decode
+_story = lru_cache(maxsize=4096)(msgspec.msgpack.Decoder(Story).decode)
+
+
 class _Report(Claim):
     """A report whose story is looked for. ``joined``: the case whose signal it ended in, empty for one with its own analysis.
 
-    ``signal``: the verdict of its own signal, None while it has none. ``rivals``: later case, how that is judged, and the
-    earlier case whose signal it speaks against; at both of them.
+    ``signal``: the verdict of its own signal, None while it has none. ``as_of``: in microseconds since 1970.
     """
 
-    __slots__ = ("as_of", "joined", "rivals", "signal", "story", "telling")
+    __slots__ = ("as_of", "joined", "number", "signal", "story")
 
-    def __init__(self, telling: Telling, story: Story, as_of: datetime, place: tuple[int, int]) -> None:
-        super().__init__(telling.case_id, place)
-        self.telling, self.story, self.as_of, self.joined = telling, story, as_of, ""
-        self.signal: Verdict | None = None
-        self.rivals: list[tuple[str, Rival, str]] = []
+    def __init__(
+        self, number: int, case_id: str, as_of: int, story: bytes, partition: int, at: int, verdict: int, joined: str,
+        signal: Verdict | None,
+    ) -> None:  # fmt: skip
+        super().__init__(case_id, (partition, at), "", LoggedVerdict(verdict))
+        self.number, self.story, self.as_of, self.joined, self.signal = number, _story(story), as_of, joined, signal
 
 
 class StoryIndex(Free, Port):
-    """Answers ``FindStory``, free of charge. Holds the reports of the last ``window_hours`` by append time."""
+    """Answers ``FindStory``, free of charge, from the reports of the last ``window_hours`` by append time."""
 
     provider = "journal"
     mode: ProviderMode = "live"
@@ -108,15 +135,12 @@ class StoryIndex(Free, Port):
         self._directory = compiled(load_tables(demo=False)).directory
         self._listed: tuple[float, Mapping[str, Source]] = (-LISTED_FOR_S, {})
         self._window_ms = window_hours * 3_600_000
-        self._opened: dict[str, tuple[Telling, datetime]] = {}
-        self._reports: dict[str, _Report] = {}
-        self._hooked: dict[str, dict[str, None]] = {}
-        self._members: dict[str, dict[str, None]] = {}
-        self._by_age: deque[tuple[float, str]] = deque()
+        self._rows = journal.rows
+        self._changes = 0
         journal.subscribe(self.on_record)
 
     def __len__(self) -> int:
-        return len(self._reports)
+        return int(self._rows.row("SELECT count(*) FROM reports WHERE story IS NOT NULL")[0])
 
     async def perform(self, effect: FindStory) -> Answer:
         """Return the story's earlier reports, none if the asking case is the first or tells no story.
@@ -131,38 +155,48 @@ class StoryIndex(Free, Port):
             raise TransientError(
                 f"the journal was not read in time for earlier tellings ({exc!r}): check the broker", kind="timeout"
             ) from exc
-        own, opened = self._reports.get(effect.case_id), self._opened.get(effect.case_id)
-        if own is not None:
-            reply = await self._story(own, effect)
-        else:
-            reply = StoryReply(own=opened[0] if opened else None)
+        async with self._journal.moved:
+            own, opened = self._report(effect.case_id), self._told(effect.case_id)
+        reply = StoryReply(own=opened) if own is None else await self._answer(own, effect)
         return Answer(reply=reply, cost_usd=Decimal(0))
 
     async def close(self) -> None:
         pass
 
-    async def _story(self, own: _Report, effect: FindStory) -> StoryReply:
+    async def _answer(self, own: _Report, effect: FindStory) -> StoryReply:
         hours = effect.hours
+        async with self._journal.moved:
+            telling = self._told(own.case_id)
         if not effect.again:
-            if rivals := self._decision(own, hours).waits_for:
+            async with self._journal.moved:
+                decision = self._decision(own, hours)
+            if rivals := decision.waits_for:
                 # Any case triaged from now on sees this one, so nobody else need be waited for.
                 await self._until(lambda: not self._decision(own, hours, only=rivals).waits_for, RIVALS_WITHIN_S)
-            if self._decision(own, hours).first_case is None:
-                return StoryReply(own=own.telling)
-            if not self._is_own_page(own.telling):
+                async with self._journal.moved:
+                    decision = self._decision(own, hours)
+            if decision.first_case is None:
+                return StoryReply(own=telling)
+            if telling is not None and not self._is_own_page(telling):
                 await self._until(lambda: self._is_decided(own, hours), self._signal_within_s)
-        of_story = [r for group in self._stories(own, hours).values() for r in group]
-        joined = sorted((r for r in of_story if r.joined), key=lambda r: (r.as_of, r.case_id), reverse=True)
-        chosen = (*sorted(_earlier(own, of_story), key=_best_first), *joined)[:MOST]
-        return StoryReply(
-            tellings=tuple(replace(r.telling, verdict=r.signal, joined=bool(r.joined)) for r in chosen), own=own.telling
-        )
+        async with self._journal.moved:
+            of_story = [r for group in self._stories(own, hours).values() for r in group]
+            joined = sorted((r for r in of_story if r.joined), key=lambda r: (r.as_of, r.case_id), reverse=True)
+            chosen = (*sorted(_earlier(own, of_story), key=_best_first), *joined)[:MOST]
+            tellings = tuple(
+                replace(told, verdict=r.signal, joined=bool(r.joined))
+                for r in chosen
+                if (told := self._told(r.case_id))
+            )
+        return StoryReply(tellings=tellings, own=telling)
 
     async def _until(self, ready: Callable[[], bool], within_s: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s), self._journal.moved:
                 while not ready():
-                    await self._journal.moved.wait()
+                    changes = self._changes
+                    while changes == self._changes:
+                        await self._journal.moved.wait()
 
     def _is_own_page(self, telling: Telling) -> bool:
         return telling.url is not None and bool(self._directory.speakers_of(telling.url))
@@ -174,25 +208,38 @@ class StoryIndex(Free, Port):
         return not ACTED_ON.isdisjoint(signals) or None not in signals
 
     def _decision(self, own: _Report, hours: float, only: frozenset[str] | None = None) -> Decision:
-        return decided(own, [self._reports[first] for first in self._stories(own, hours)], only)
+        own = self._report(own.case_id) or own
+        firsts = (self._report(first) for first in self._stories(own, hours))
+        return decided(own, [first for first in firsts if first is not None], only)
 
     def _stories(self, own: _Report, hours: float) -> dict[str, list[_Report]]:
         """Return first case → reports of each story that the asking case reports too; undecided ones stand for themselves."""
         within = timedelta(hours=hours)
-        near = {case: None for hook in sorted(looked_up(own.story)) for case in self._hooked.get(hook, ())}
+        hooks = json.dumps([_number(hook) for hook in looked_up(own.story)])
+        near = self._rows.rows.execute(_NEAR, (hooks,)).fetchall()
         # Who is like none of a story's reports does not report it.
-        like = (r for case in near if compared(own.story, (r := self._reports[case]).story, _apart(own, r)) == "same")
-        firsts = {self._first_of(r): None for r in like}
+        firsts = {
+            number: case
+            for as_of, story, number, case in near
+            if case != own.case_id and compared(own.story, _story(story), _apart(own.as_of, as_of)) == "same"
+        }
         of_first = {}
-        for first in firsts:
-            members = (self._reports[case] for case in self._members[first])
-            group = [r for r in members if r is not own and -AHEAD <= _apart(own, r) <= within]
-            if first != own.case_id and group and tells(own.story, [(r.story, _apart(own, r)) for r in group]):
+        for number, first in firsts.items():
+            members = (_Report(*row) for row in self._rows.rows.execute(_MEMBERS, (number,)).fetchall())
+            group = [r for r in members if r.number != own.number and -AHEAD <= _apart(own.as_of, r.as_of) <= within]
+            if group and tells(own.story, [(r.story, _apart(own.as_of, r.as_of)) for r in group]):
                 of_first[first] = group
         return of_first
 
-    def _first_of(self, report: _Report) -> str:
-        return report.joined if report.joined in self._reports else report.case_id
+    def _report(self, case: str) -> _Report | None:
+        row = self._rows.row(_BY_CASE, case)
+        return None if row is None or row[3] is None else _Report(*row)
+
+    def _told(self, case: str) -> Telling | None:
+        row = self._rows.row("SELECT telling, story FROM reports JOIN tellings USING (number) WHERE case_id = ?", case)
+        if row is None:
+            return None
+        return replace(_telling(row[0]), story=None if row[1] is None else _story(row[1]))
 
     # What is read
 
@@ -201,7 +248,7 @@ class StoryIndex(Free, Port):
         headers = dict(record.headers)
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
         # A second look is a case of its own, and its signal is the first case's.
-        if kind not in (_OPENING, _RETRACTED, _SIGNAL) and not (kind in _TELLS and case in self._opened):
+        if kind not in (_OPENING, _RETRACTED, _SIGNAL) and not (kind in _TELLS and self._is_open(case)):
             return
         try:
             env = parse_record(record, self._partitions)
@@ -215,33 +262,47 @@ class StoryIndex(Free, Port):
         match event:
             case EventReceived():
                 self._forget(at_ms - self._window_ms)
-                if case not in self._opened:
-                    self._opened[case] = (self._telling(case, event), event.news.as_of)
-                    self._by_age.append((at_ms, case))
-            case CaseTriaged(story=story, draft=draft, claim=claim) if story is not None and case not in self._reports:
-                telling, as_of = self._opened[case]
-                telling = replace(telling, draft=draft, claim=claim, story=story)
-                self._add(_Report(telling, story, as_of, place))
+                if not self._is_open(case):
+                    values = (case, at_ms, in_us(event.news.as_of))
+                    self._rows.write("INSERT INTO reports (case_id, at_ms, as_of) VALUES (?, ?, ?)", *values)
+                    opened = msgspec.msgpack.encode(self._telling(case, event))
+                    self._rows.write("INSERT INTO tellings VALUES (last_insert_rowid(), ?)", opened)
+            case CaseTriaged(story=story, draft=draft, claim=claim) if story is not None:
+                if (telling := self._told(case)) is not None and telling.story is None:
+                    self._add(case, replace(telling, draft=draft, claim=claim), story, place)
             case RetractionFound(of_case=of, rival=rival):
                 self._oppose(case, rival, of)
             case StoryCorroborated(of_case=first, verdict=verdict):
                 self._join(case, first)
-                if first in self._reports and verdict == "confirmed":
-                    self._reports[first].signal = verdict
+                if verdict == "confirmed":
+                    self._change(
+                        "UPDATE reports SET signal = ? WHERE case_id = ? AND story IS NOT NULL", verdict, first
+                    )
             case CaseDropped(reason="same_story", duplicate_of=first):
                 self._join(case, first or "")
             case SignalSynthesized(signal=signal):
-                of = signal.case_id if signal.case_id in self._reports else case
+                of = signal.case_id if self._holds(signal.case_id) else case
                 self._settle(of)
-                if of in self._reports:
-                    self._reports[of].signal = signal.verdict
-                    self._weigh(of)
+                self._change(
+                    "UPDATE reports SET signal = ? WHERE case_id = ? AND story IS NOT NULL", signal.verdict, of
+                )
+                self._weigh(of)
             case StoryChecked() | CaseDegraded():
                 self._settle(case)
             case CaseDropped() | CaseFailed():  # no signal tells the story
                 self._drop(case)
             case _:
                 pass
+
+    def _change(self, sql: str, *values: Any) -> None:
+        self._changes += 1
+        self._rows.write(sql, *values)
+
+    def _is_open(self, case: str) -> bool:
+        return self._rows.row("SELECT 1 FROM reports WHERE case_id = ?", case) is not None
+
+    def _holds(self, case: str) -> bool:
+        return self._rows.row("SELECT 1 FROM reports WHERE case_id = ? AND story IS NOT NULL", case) is not None
 
     def _telling(self, case: str, event: EventReceived) -> Telling:
         news, sources = event.news, self._list()
@@ -267,61 +328,58 @@ class StoryIndex(Free, Port):
             self._listed = (now, listed)
         return listed
 
-    def _add(self, report: _Report) -> None:
-        case = report.case_id
-        self._reports[case] = report
-        self._members.setdefault(case, {})[case] = None
-        for hook in hooks_of(report.story):
-            self._hooked.setdefault(hook, {})[case] = None
+    def _add(self, case: str, telling: Telling, story: Story, place: tuple[int, int]) -> None:
+        (number,) = self._rows.row("SELECT number FROM reports WHERE case_id = ?", case)
+        changed = "UPDATE reports SET story = ?, partition = ?, at = ?, member_of = number WHERE number = ?"
+        self._change(changed, msgspec.msgpack.encode(story), *place, number)
+        self._rows.write("UPDATE tellings SET telling = ? WHERE number = ?", msgspec.msgpack.encode(telling), number)
+        for hook in hooks_of(story):
+            self._rows.write("INSERT OR IGNORE INTO hooks VALUES (?, ?)", _number(hook), number)
 
     def _settle(self, case: str) -> None:
-        if (report := self._reports.get(case)) is not None:
-            report.settle(first=True)
+        changed = "UPDATE reports SET verdict = ? WHERE case_id = ? AND story IS NOT NULL AND verdict = 0"
+        self._change(changed, LoggedVerdict.FIRST.value, case)
 
     def _oppose(self, later: str, rival: Rival | None, earlier: str) -> None:
         if rival is None:  # whoever claims it anew claims something else
             self._drop(earlier)
-        elif later in self._reports and earlier in self._reports:
-            for case in (later, earlier):
-                self._reports[case].rivals.append((later, rival, earlier))
+        elif self._holds(later) and self._holds(earlier):
+            self._rows.write("INSERT INTO rivals VALUES (?, ?, ?)", later, earlier, msgspec.msgpack.encode(rival))
             self._weigh(later)
 
     def _weigh(self, case: str) -> None:
         """Forget whom a better founded signal of the same event supersedes. Until both have a signal nobody is."""
-        for later, rival, earlier in self._reports[case].rivals if case in self._reports else ():
-            one, other = self._reports.get(later), self._reports.get(earlier)
-            if one is None or other is None or one.signal is None or other.signal is None:
+        for kept, later, earlier, signal, other in self._rows.rows.execute(_RIVALS, (case,)).fetchall():
+            rival = _rival(kept)
+            if signal is None or other is None or not (self._holds(later) and self._holds(earlier)):
                 continue
-            if better_founded(rival.verdict, other.signal, own_page=rival.own_page) == "later":
+            if better_founded(rival.verdict, other, own_page=rival.own_page) == "later":
                 self._drop(earlier)
 
     def _join(self, case: str, first: str) -> None:
-        report = self._reports.get(case)
-        if report is None or report.joined:
-            return
         # A case that was analysed itself may join afterwards, when it turned out no better founded.
-        report.verdict, report.joined = LoggedVerdict.NOT_FIRST, first
-        if first in self._reports:
-            self._members[case].pop(case)
-            self._members[first][case] = None
+        self._change(_JOINED, LoggedVerdict.NOT_FIRST.value, first, first, case)
 
     def _drop(self, case: str) -> None:
-        self._opened.pop(case, None)
-        report = self._reports.pop(case, None)
-        if report is None:
+        row = self._rows.row("SELECT number, story FROM reports WHERE case_id = ?", case)
+        if row is None:
             return
-        self._members[report.joined if case not in self._members.get(case, ()) else case].pop(case, None)
-        for orphan in self._members.pop(case, {}):
-            self._members.setdefault(orphan, {})[orphan] = None
-        for hook in hooks_of(report.story):
-            held = self._hooked[hook]
-            del held[case]
-            if not held:
-                del self._hooked[hook]
+        number, story = row
+        self._change("DELETE FROM reports WHERE number = ?", number)
+        self._rows.write("DELETE FROM tellings WHERE number = ?", number)
+        if story is None:
+            return
+        self._rows.write("UPDATE reports SET member_of = number WHERE member_of = ?", number)
+        for hook in hooks_of(_story(story)):
+            self._rows.write("DELETE FROM hooks WHERE hook = ? AND number = ?", _number(hook), number)
+        self._rows.write("DELETE FROM rivals WHERE later = ? OR earlier = ?", case, case)
 
     def _forget(self, before_ms: float) -> None:
-        while self._by_age and (self._by_age[0][0] < before_ms or len(self._by_age) >= MAX_HELD):
-            self._drop(self._by_age.popleft()[1])
+        while (oldest := self._rows.row(_OLDEST)) is not None:
+            number, case, at_ms, newest = oldest
+            if at_ms >= before_ms and newest - number + 1 < MAX_HELD:
+                return
+            self._drop(case)
 
 
 def _earlier(own: _Report, of_story: list[_Report]) -> list[_Report]:
@@ -333,5 +391,9 @@ def _best_first(report: _Report) -> tuple[bool, bool, tuple[int, int]]:
     return report.signal not in ACTED_ON, report.signal != "confirmed", report.place
 
 
-def _apart(one: _Report, other: _Report) -> timedelta:
-    return one.as_of - other.as_of
+def _apart(one_us: int, other_us: int) -> timedelta:
+    return timedelta(microseconds=one_us - other_us)
+
+
+def _number(hook: str) -> int:
+    return int.from_bytes(hashlib.blake2b(hook.encode(), digest_size=8).digest(), signed=True)

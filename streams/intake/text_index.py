@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, partitions_of
+from infra.late_log import log_of
 from infra.ports import Answer, Free, Port
 from schemas import envelope as wire
 from schemas.calls import ProviderMode
@@ -34,9 +39,14 @@ from schemas.events import (
     EventReceived,
 )
 from schemas.topics import Topics
+from streams.effects.search_cache import SearchCache
 from streams.intake.first_of_text import Claims, Verdict
+from streams.intake.index_rows import index_rows
 from streams.journal.clock import append_ms, utc_now
 from streams.journal.fold import parse_record
+from streams.journal.fold_store import beside_the_loop, is_damage
+from streams.journal.log import KafkaLog
+from streams.journal.retry import is_away, retry_while_unavailable
 
 _OPENING, _EFFECT = OPENING_NAME.encode(), EFFECT_NAME.encode()
 _GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded))
@@ -48,6 +58,12 @@ RIVALS_WITHIN_S = 1.0
 After an answer this takes milliseconds; a case that has not asked by then will see this one, and need not be waited
 for.
 """
+WRITTEN_AGAIN_S = 1.0
+TOLD_FROM, TOLD_EVERY_S = 50_000, 10.0
+"""The log tells how far a reading of so many records is, and how often."""
+_AT_ONCE = 2000
+_DIRECTLY = 32
+"""Records taken in on the event loop: about 5 ms. More, and each commit, are left to a thread."""
 
 
 class TextIndex(Free, Port):
@@ -63,21 +79,37 @@ class TextIndex(Free, Port):
         *,
         window_days: int = 30,
         by_owner: bool = False,
+        directory: Path | None = None,
+        searches: SearchCache | None = None,
     ) -> None:
-        """``by_owner``: the same text by another owner is no copy, but a report that the story step looks at."""
+        """``by_owner``: the same text by another owner is no copy, but a report that the story step looks at.
+
+        ``directory``: that of the worker slot, in which the rows of this index and of those that subscribe are kept.
+        ``searches``: a cache that is filled from the journal, too.
+
+        Raises:
+            ConfigError: as for :class:`streams.journal.fold_store.FoldStore`.
+        """
         self._by_owner = by_owner
-        self._heeding: list[Callable[[Any], None]] = []
+        self._heeding: list[Callable[[Any], None]] = [self._take]
         self._topic = topics.cases
         self._window = timedelta(days=window_days)
+        self._log = KafkaLog(address)
         self._consumer = address.consumer(fetch_max_wait_ms=100)
         self._tps: list[TopicPartition] = []
-        self._claims = Claims()
+        self._read_to: dict[TopicPartition, int] = {}
+        self._searches = searches
+        self.rows = index_rows(directory)
+        self._claims = Claims(self.rows)
         self.moved = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
 
     def subscribe(self, on_record: Callable[[Any], None]) -> None:
-        """Call ``on_record`` with every record read from now on, so that one fetch of the journal serves all."""
+        """Call ``on_record`` with every record that is new to ``rows``, which it writes. It may be called beside the loop.
+
+        Whoever reads the rows holds ``moved``.
+        """
         self._heeding.append(on_record)
 
     async def start(self) -> None:
@@ -85,17 +117,14 @@ class TextIndex(Free, Port):
         await self._consumer.start()
         self._tps = [TopicPartition(self._topic, p) for p in await partitions_of(self._consumer, self._topic)]
         self._consumer.assign(self._tps)
-        since = int((utc_now() - self._window).timestamp() * 1000)
-        starts = await self._consumer.offsets_for_times(dict.fromkeys(self._tps, since))
-        for tp, found in starts.items():
-            if found is not None:
-                self._consumer.seek(tp, found.offset)
         self._reading = asyncio.create_task(self._read(), name="text-index")
 
     async def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
+            await asyncio.wait([self._reading])
         await self._consumer.stop()
+        self.rows.close()
 
     async def perform(self, effect: FindEarlier) -> Answer:
         """Return the first case with this text, None if the asking case is the first.
@@ -110,7 +139,8 @@ class TextIndex(Free, Port):
             raise TransientError(
                 "the journal was not read in time for the duplicate check; it is tried again", kind="timeout"
             ) from exc
-        verdict = self._claims.judge(effect.text_hash, effect.case_id)
+        async with self.moved:
+            verdict = self._claims.judge(effect.text_hash, effect.case_id)
         if verdict.waits_for:
             verdict = await self._when_rivals_are_told(effect, verdict)
         return Answer(reply=EarlierReply(first_case=verdict.first_case), cost_usd=Decimal(0))
@@ -148,24 +178,69 @@ class TextIndex(Free, Port):
 
     async def _reach(self, ends: dict[TopicPartition, int]) -> None:
         async with self.moved:
-            while True:
-                behind = [tp for tp, end in ends.items() if await self._consumer.position(tp) < end]
-                if not behind:
-                    return
+            while any(self._read_to.get(tp, -1) < end for tp, end in ends.items()):
                 await self.moved.wait()
 
     async def _read(self) -> None:
         while True:
-            got = await self._consumer.getmany(timeout_ms=1000)
-            for tp, records in got.items():
-                for record in records:
-                    self._take(tp.partition, record)
-                    for on_record in self._heeding:
-                        on_record(record)
-            async with self.moved:
-                self.moved.notify_all()
+            try:
+                await retry_while_unavailable(self._follow, "the indexes", unavailable=is_away)
+            except sqlite3.DatabaseError as exc:
+                if is_damage(exc):
+                    log_of(__name__).warning("the indexes are damaged: the journal is read again", why=str(exc))
+                    async with self.moved:
+                        self._read_to = {}
+                        await beside_the_loop(self.rows.reset)
+                else:
+                    log_of(__name__).warning("the indexes cannot be written: it is tried again", why=repr(exc))
+                await asyncio.sleep(WRITTEN_AGAIN_S)
 
-    def _take(self, partition: int, record: Any) -> None:
+    async def _follow(self) -> None:
+        self._read_to = {}
+        self.rows.give_up()  # what was taken in since the last commit is read again
+        bounds = await self._log.bounds(self._topic)
+        read = await self.rows.begin(self._log, self._topic, bounds)
+        if self._searches is not None:
+            self._searches.restore(self.rows)
+        since = int((utc_now() - self._window).timestamp() * 1000)
+        oldest = await self._log.offsets_at(self._tps, since)
+        starts = {
+            tp: max(read.get(tp, 0), first if (at := oldest[tp]) is None else at) for tp, (first, _) in bounds.items()
+        }
+        for tp, start in starts.items():
+            self._consumer.seek(tp, start)
+        progress = _Progress({tp: (starts[tp], end) for tp, (_, end) in bounds.items()})
+        while True:
+            got = await self._consumer.getmany(timeout_ms=1000, max_records=_AT_ONCE)
+            async with self.moved:
+                if got:
+                    await self._write(got)
+                self._read_to = {tp: await self._consumer.position(tp) for tp in self._tps}
+                self.moved.notify_all()
+            progress.tell(self._read_to)
+
+    async def _write(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        work = partial(self._take_in, got)
+        if sum(map(len, got.values())) > _DIRECTLY or self.rows.is_due:
+            await beside_the_loop(work)
+        else:
+            work()
+        if self._searches is not None:
+            for records in got.values():
+                for record in records:
+                    self._searches.on_record(record)
+
+    def _take_in(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        for tp, records in got.items():
+            for record in records:
+                for on_record in self._heeding:
+                    on_record(record)
+                if self._searches is not None:
+                    self._searches.keep(record, self.rows)
+            self.rows.take(tp, records[-1])
+        self.rows.commit_if_due()
+
+    def _take(self, record: Any) -> None:
         headers = dict(record.headers)
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
         if kind == _OPENING:
@@ -173,7 +248,7 @@ class TextIndex(Free, Port):
             if opening is not None:
                 owner = owner_of_news(opening) if self._by_owner else ""
                 self._claims.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
-                self._claims.add(opening.text_hash, case, (partition, record.offset), append_ms(record), owner)
+                self._claims.add(opening.text_hash, case, (record.partition, record.offset), append_ms(record), owner)
         elif not self._claims.is_undecided(case):
             return
         elif kind == _EFFECT:
@@ -201,6 +276,28 @@ class TextIndex(Free, Port):
         if not isinstance(event, EventReceived):
             return None
         return event if said == event.text_hash.encode() else None
+
+
+class _Progress:
+    """Says in the log how far a long reading of the journal is."""
+
+    def __init__(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        self._spans = spans
+        self._records, self._said_at = sum(end - start for start, end in spans.values()), time.monotonic()
+        self._over = self._records < TOLD_FROM
+        if not self._over:
+            log_of(__name__).info("the indexes read the journal", records=self._records)
+
+    def tell(self, read_to: Mapping[TopicPartition, int]) -> None:
+        if self._over:
+            return
+        left = sum(max(0, end - max(start, read_to[tp])) for tp, (start, end) in self._spans.items())
+        if not left:
+            self._over = True
+            log_of(__name__).info("the indexes have read the journal", records=self._records)
+        elif time.monotonic() - self._said_at >= TOLD_EVERY_S:
+            self._said_at = time.monotonic()
+            log_of(__name__).info("the indexes read the journal", records=self._records, left=left)
 
 
 def owner_of_news(opening: EventReceived) -> str:

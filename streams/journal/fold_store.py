@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from schemas.errors import ConfigError
 from streams.journal.log import Log
 
 T = TypeVar("T")
+F = TypeVar("F", bound="StoredFold")
 
 FILE = "folds.sqlite"
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
@@ -42,6 +44,8 @@ CREATE TABLE IF NOT EXISTS positions (
 ) WITHOUT ROWID;
 """
 _TABLE = re.compile(r"CREATE TABLE (\w+)")
+COMMIT_S = 1.0
+"""A fold that follows its topic commits this often: after a kill, a start reads the records of this long again."""
 
 
 class FoldStore:
@@ -98,12 +102,25 @@ class FoldStore:
         ``tables``: its ``CREATE TABLE`` and ``CREATE INDEX`` statements. Rows that another ``version`` of the fold's rule, or
         other statements, led to are thrown away.
         """
-        found = self.rows.execute("SELECT version, tables FROM folds WHERE name = ?", (name,)).fetchone()
-        fold = StoredFold(self, name, version, tables)
-        if found != (version, tables):
+        return self._checked(StoredFold(self, name, version, tables))
+
+    def following(self, name: str, *, version: int, tables: str) -> FollowingFold:
+        """Return the rows of one fold as :meth:`fold` does, to be written as its topic is followed. It is alone in its file."""
+        try:
+            return self._checked(FollowingFold(self, name, version, tables))
+        except sqlite3.DatabaseError as exc:
+            if not is_damage(exc):
+                raise
+            log_of(__name__).warning("what was folded is damaged: it is thrown away", fold=name, why=str(exc))
+            self.reset()
+            return self._checked(FollowingFold(self, name, version, tables))
+
+    def _checked(self, fold: F) -> F:
+        found = self.rows.execute("SELECT version, tables FROM folds WHERE name = ?", (fold.name,)).fetchone()
+        if found != (fold.version, fold.tables):
             if found is not None:
-                log_of(__name__).info("what was folded by another rule is thrown away", fold=name)
-            fold.replace(tables if found is None else found[1])
+                log_of(__name__).info("what was folded by another rule is thrown away", fold=fold.name)
+            fold.replace(fold.tables if found is None else found[1])
         return fold
 
     @contextmanager
@@ -128,7 +145,7 @@ class StoredFold:
 
     def __init__(self, store: FoldStore, name: str, version: int, tables: str) -> None:
         self.store = store
-        self._name, self._version, self._tables = name, version, tables
+        self.name, self.version, self.tables = name, version, tables
 
     @property
     def rows(self) -> sqlite3.Connection:
@@ -153,7 +170,7 @@ class StoredFold:
             why = await self._changed(of, found)
         if why:
             log_of(__name__).warning(
-                "what was folded does not fit the log: it is thrown away and read again", fold=self._name, why=why
+                "what was folded does not fit the log: it is thrown away and read again", fold=self.name, why=why
             )
             await asyncio.to_thread(self.clear)  # of a large table this takes a second
             return {}
@@ -168,27 +185,93 @@ class StoredFold:
 
     def reach(self, tp: TopicPartition, position: int, last: Any) -> None:
         """Record that a partition is folded up to ``position``, where ``last`` is its last record; inside ``writing``."""
-        place = (self._name, tp.topic, tp.partition, position, last.offset, mark_of(last))
+        place = (self.name, tp.topic, tp.partition, position, last.offset, mark_of(last))
         self.rows.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?, ?)", place)
 
     def clear(self) -> None:
         """Throw the rows and positions away."""
-        self.replace(self._tables)
+        self.replace(self.tables)
 
     def replace(self, former: str) -> None:
         """Make the tables anew, empty, in place of those of the ``former`` statements."""
         with self.store.writing():
             for table in _TABLE.findall(former):
                 self.rows.execute(f"DROP TABLE IF EXISTS {table}")
-            self.rows.execute("DELETE FROM positions WHERE fold = ?", (self._name,))
-            for statement in filter(str.strip, self._tables.split(";")):
+            self.rows.execute("DELETE FROM positions WHERE fold = ?", (self.name,))
+            for statement in filter(str.strip, self.tables.split(";")):
                 self.rows.execute(statement)
-            entry = (self._name, self._version, self._tables)
+            entry = (self.name, self.version, self.tables)
             self.rows.execute("INSERT OR REPLACE INTO folds VALUES (?, ?, ?)", entry)
 
     def _places(self, topic: str) -> list[tuple[int, int, int, bytes]]:
         asked = "SELECT partition, position, last_offset, mark FROM positions WHERE fold = ? AND topic = ?"
-        return self.rows.execute(asked, (self._name, topic)).fetchall()
+        return self.rows.execute(asked, (self.name, topic)).fetchall()
+
+
+class FollowingFold(StoredFold):
+    """A fold that follows its topic record by record. Its rows are in one transaction until :meth:`commit`; readers see them before."""
+
+    def __init__(self, store: FoldStore, name: str, version: int, tables: str) -> None:
+        super().__init__(store, name, version, tables)
+        self._last: dict[TopicPartition, Any] = {}
+        self._commit_at = 0.0
+
+    def write(self, sql: str, *values: Any) -> None:
+        """Execute a statement that changes rows."""
+        if not self.rows.in_transaction:
+            self.rows.execute("BEGIN")
+        self.rows.execute(sql, values)
+
+    def row(self, sql: str, *values: Any) -> Any:
+        """Return the first row of a query; None if there is none."""
+        return self.rows.execute(sql, values).fetchone()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next :meth:`commit_if_due` commits."""
+        return time.monotonic() >= self._commit_at
+
+    def take(self, tp: TopicPartition, last: Any) -> None:
+        """Record that everything up to ``last`` is in the rows."""
+        self._last[tp] = last
+
+    def commit_if_due(self) -> None:
+        """Commit, at most once in ``COMMIT_S``."""
+        if self.is_due:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit rows and positions."""
+        if self._last and not self.rows.in_transaction:
+            self.rows.execute("BEGIN")
+        for tp, last in self._last.items():
+            self.reach(tp, last.offset + 1, last)
+        if self.rows.in_transaction:
+            self.rows.execute("COMMIT")
+        self._last.clear()
+        self._commit_at = time.monotonic() + COMMIT_S
+
+    def reset(self) -> None:
+        """Throw the file away, damaged or not, and begin an empty one."""
+        self._last.clear()
+        self.store.reset()
+        self.replace(self.tables)
+
+    def close(self) -> None:
+        """Commit and close the file. Where that fails, the next start has more to read."""
+        try:
+            self.commit()
+        except sqlite3.Error as exc:
+            log_of(__name__).warning(
+                "a fold is not kept on disk: the next start reads more of the log", fold=self.name, why=repr(exc)
+            )
+        self.store.close()
+
+    def give_up(self) -> None:
+        """Undo what was not committed."""
+        self._last.clear()
+        if self.rows.in_transaction:
+            self.rows.execute("ROLLBACK")
 
 
 async def beside_the_loop(work: Callable[[], T]) -> T:

@@ -100,7 +100,7 @@ async def test_news_that_was_indexed_is_not_read_again_and_what_intake_adds_is_n
     first = {tp.partition: await before.of(tp.partition) for tp in ends}
     assert sum(len(opened) for opened, _ in first.values()) == CASES
     counted.clear()
-    first[0][0].add("added by intake", "a case that is not in the log", 0.0)
+    first[0][0].add("added by intake", "a case that is not in the log", 0.0, ends[TopicPartition(world.topics.news, 0)])
     again = {tp.partition: await before.of(tp.partition) for tp in ends}
     assert counted == []
     assert "a case that is not in the log" not in again[0][0]

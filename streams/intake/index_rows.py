@@ -1,0 +1,65 @@
+"""The rows of the indexes that follow the journal, in one file of the worker slot: texts, stories, claims and cached searches.
+
+All of them are as of one position, since one reader takes every record in for all. Memory holds none of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import agents.evidence
+import agents.text
+import schemas
+from streams.effects import search_cache
+from streams.journal import fold
+from streams.journal.fold_store import FoldStore, FollowingFold, version_of
+
+FILE = "indexes.sqlite"
+_TABLES = f"""
+CREATE TABLE texts (
+    number INTEGER PRIMARY KEY, text BLOB NOT NULL, case_id TEXT NOT NULL, partition INTEGER NOT NULL, at INTEGER NOT NULL,
+    owner TEXT NOT NULL, verdict INTEGER NOT NULL, at_ms REAL NOT NULL
+);
+CREATE INDEX texts_of_text ON texts (text);
+CREATE INDEX texts_undecided ON texts (case_id) WHERE verdict = 0;
+CREATE TABLE reports (
+    number INTEGER PRIMARY KEY, case_id TEXT NOT NULL UNIQUE, at_ms REAL NOT NULL, as_of INTEGER NOT NULL, story BLOB,
+    partition INTEGER, at INTEGER, verdict INTEGER NOT NULL DEFAULT 0, joined TEXT NOT NULL DEFAULT '', member_of INTEGER,
+    signal TEXT
+);
+CREATE INDEX reports_of_first ON reports (member_of) WHERE member_of IS NOT NULL;
+CREATE TABLE tellings (number INTEGER PRIMARY KEY, telling BLOB NOT NULL);
+CREATE TABLE hooks (hook INTEGER, number INTEGER, PRIMARY KEY (hook, number)) WITHOUT ROWID;
+CREATE TABLE rivals (later TEXT NOT NULL, earlier TEXT NOT NULL, rival BLOB NOT NULL);
+CREATE INDEX rivals_of_later ON rivals (later);
+CREATE INDEX rivals_of_earlier ON rivals (earlier);
+CREATE TABLE claims (
+    number INTEGER PRIMARY KEY, case_id TEXT NOT NULL UNIQUE, at_ms REAL NOT NULL, as_of INTEGER NOT NULL,
+    triaged INTEGER NOT NULL DEFAULT 0, claim BLOB NOT NULL, low TEXT NOT NULL, entity TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE claims_taken_in (partition INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+{search_cache.TABLES}
+"""
+"""``number``: the order in which cases were read. ``at_ms``: append time. ``as_of``: in microseconds since 1970."""
+
+
+def index_rows(directory: Path | None = None) -> FollowingFold:
+    """Return the rows that lie in the directory of a worker slot; None keeps them in memory.
+
+    Raises:
+        ConfigError: as for :class:`FoldStore`.
+    """
+    return FoldStore(directory, FILE).following("indexes", version=version_of(*_rule()), tables=_TABLES)
+
+
+def _rule() -> list[str]:
+    """Every file that the rows depend on, and more: a change of any of them reads the journal again."""
+    folders = [Path(__file__).parent, *(Path(p) for m in (agents.evidence, agents.text, schemas) for p in m.__path__)]
+    files = (str(file) for folder in folders for file in sorted(folder.glob("*.py")))
+    return [*files, search_cache.__file__, fold.__file__]
+
+
+def digest(text: str) -> bytes:
+    """Return 16 bytes that stand for a text."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
