@@ -21,12 +21,12 @@ FAIL_ON = 100
 INTERRUPTED = 130
 
 MEANINGS = {
-    OK: "done",
-    FINDING: "the command worked and found something wrong: an audit that is not clean, a refused line, a failed check",
-    USAGE: "wrong arguments, a wrong setting or a refused statement: mend it, then run again",
-    UNREACHABLE: "a server does not answer",
-    INTERNAL: "a fault of Newsproof itself; run again with --debug and report it",
-    FAIL_ON: "`backtest compare`: a rule of --fail-on holds",
+    OK: "success",
+    FINDING: "the command worked and found a problem: an audit that is not clean, a refused line, a failed check",
+    USAGE: "wrong arguments, a wrong setting or a refused statement: correct it and run the command again",
+    UNREACHABLE: "a server is unreachable",
+    INTERNAL: "a bug in Newsproof: run the command again with --debug and report it",
+    FAIL_ON: "`backtest compare`: a rule of --fail-on holds; `backtest gate`: run B loses",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
