@@ -25,10 +25,10 @@ from streams.listening.listener import Health, Listener, Options
 
 log = structlog.get_logger(__name__)
 COSTS = (
-    "The same event from ten sources is ten cases, each with its triage; those that add nothing to a confirmed or likely signal end there, the others pay their own analysis. "
-    "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
+    "Ten reports of one event are ten cases, and each pays for its triage. A case that adds nothing to a confirmed or likely signal ends there; the others pay for their own analysis. "
+    "`newsproof sources mute ID` turns a source off, and the budget limits the cost."
 )
-"""What whoever starts a listener is told."""
+"""Printed at the start of a listener."""
 
 
 class Sources:

@@ -131,7 +131,7 @@ async def test_a_listed_source_cannot_be_named_neither_one_that_ships_nor_one_of
     )
     assert (done.returncode, done.stdout) == (
         exits.FINDING,
-        "published 1, refused 2 (1 without published_at: taken as published now)\n",
+        "published 1, refused 2 (1 without published_at: treated as published now)\n",
     )
     assert "'solana-status' is a listed source" in done.stderr and "'own' is a listed source" in done.stderr
     assert "choose another source id" in done.stderr and len(await values(address, topics)) == 1
