@@ -1,6 +1,6 @@
 """Follow one news item through a running installation, and count the files that it passes through.
 
-From the project's folder: ``PYTHONPATH=. .venv/bin/python -P -m lab follow``.
+Run it in the project's directory: ``PYTHONPATH=. .venv/bin/python -P -m lab follow``.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ async def _until(look: Callable[[], Awaitable[bool]], running: Sequence[asyncio.
 def main(argv: list[str] | None = None) -> int:
     """Print the figures as tables, or with ``--json`` as one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -P -m lab follow", description=__doc__, epilog=DEFINITION)
-    parser.add_argument("--json", action="store_true", help="one line of JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON on standard output")
     as_json = parser.parse_args(argv).json
     configure_logs("WARNING", libraries="CRITICAL")
     found = asyncio.run(follow())

@@ -67,7 +67,7 @@ def import_(
     columns: Annotated[
         str,
         typer.Option(
-            help="Names of the columns if they differ: timestamp=Zeit,open=Start. Without a header, numbers from 1."
+            help="Column names, if they differ: timestamp=Zeit,open=Start. Without a header: column numbers from 1."
         ),
     ] = "",
     exchange: Annotated[

@@ -14,7 +14,7 @@ TakeOver = Annotated[
     bool,
     typer.Option(
         "--take-over",
-        help="Do not wait for Kafka's session timeout. Only if the slot's previous worker has certainly ended.",
+        help="Do not wait for Kafka's session timeout. Use it only if the slot's previous worker has certainly ended.",
     ),
 ]
 

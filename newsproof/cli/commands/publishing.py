@@ -30,10 +30,10 @@ def publish(
     """Publish news: one JSON object or one plain text per line.
 
     \b
-    text          what was reported, at most 256 KB; a plain line is only this
+    text          what was reported, at most 256 KB; a plain line sets only this field
     source        who reported it. Default: --source
     published_at  publication time, such as 2024-01-10T21:00:00Z. Default: now
-    received_at   time you received it. Default, beside published_at: now
+    received_at   time you received it. Default: now, if published_at is set
     external_id   id of the item at its source. Default: a hash of the text
     origins       addresses of the pages it was made from, which cannot corroborate it
     url, author, language (zh, en), media, keywords_hit, extra: stored with the item

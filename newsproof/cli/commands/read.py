@@ -13,7 +13,7 @@ from newsproof.app.invocation import json_line, of, run
 
 Lang = Annotated[
     Literal["zh", "en"] | None,
-    typer.Option(help="Display language. Summaries follow if they exist in it. Default: from LC_ALL or LANG."),
+    typer.Option(help="Display language, also of summaries that exist in it. Default: from LC_ALL or LANG."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 

@@ -97,7 +97,7 @@ def export(
         typer.Option("--table", help="Only this table or view. Repeatable. Default: all.", metavar="NAME"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a non-empty directory, over an earlier export.")
+        bool, typer.Option("--overwrite", help="Overwrite an earlier export in a non-empty directory.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as one JSON object.")] = False,
 ) -> None:

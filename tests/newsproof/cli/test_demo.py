@@ -179,7 +179,7 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "after", "options"),
     [
-        (signal.SIGINT, "Every gated case", []),
+        (signal.SIGINT, "All gated cases", []),
         (signal.SIGINT, "Servers run", []),
         (signal.SIGTERM, "cases opened", []),
         pytest.param(signal.SIGINT, "cases opened", ["--listen"], marks=pytest.mark.long),

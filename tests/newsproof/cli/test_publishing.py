@@ -32,7 +32,7 @@ def test_a_plain_line_becomes_news_of_now() -> None:
 
 
 async def test_a_directory_and_a_read_that_fails_end_in_a_sentence_and_never_wait(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a directory: name a file"):
+    with pytest.raises(ConfigError, match="is a directory: give a file"):
         publishing._open(str(tmp_path))
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:

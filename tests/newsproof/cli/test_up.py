@@ -62,7 +62,9 @@ def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_i
     told = re.findall(r"  Page +(.*)", said)[0]
     data = tmp_path / ".data"
     token = (data / "web-token").read_text().strip()
-    assert token not in said and told.endswith("  (log in with the token in .data/web-token)"), "a pipe may lead to a log"
+    assert token not in said and told.endswith("  (log in with the token in .data/web-token)"), (
+        "a pipe may lead to a log"
+    )
     with httpx.Client(**asked_with(told, data), timeout=60, trust_env=False) as client:
         assert client.get("/").headers["content-type"].startswith("text/html")
         question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
@@ -205,7 +207,7 @@ def test_ctrl_c_while_it_starts_ends_what_began_and_a_second_one_all_at_once(tmp
         while after not in (line := up.stderr.readline()):
             assert line, "it ended"
         up.send_signal(signal.SIGINT)
-        while "Ending in order" not in (line := up.stderr.readline()):
+        while "Stopping in order" not in (line := up.stderr.readline()):
             assert line, "it ended without a word"
         if presses == 2:
             up.send_signal(signal.SIGINT)
