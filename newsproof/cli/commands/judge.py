@@ -32,7 +32,7 @@ def evaluate(
     ] = False,
     oracle: Annotated[
         Path | None,
-        typer.Option(help="File with a careful reader's stances, one case per line, which replace the critic's."),
+        typer.Option(help="Use a careful reader's stances from this file instead of the critic's, one case per line."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a judged field is wrong.")] = False,
 ) -> None:

@@ -91,7 +91,7 @@ def report(
     run_id: Annotated[str, typer.Argument(metavar="[RUN]", help="Run id of a backtest, or `live`.")] = "live",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Report how often a run confirmed false claims or refuted true ones, and how good its confidence was."""
+    """Report how often a run confirmed false claims or refuted true ones, and how accurate its confidence was."""
     from newsproof.cli.data.labels import print_report
     from newsproof.cli.data.labels import report as reported
 

@@ -98,9 +98,9 @@ def show(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
 
 @sources.command()
 def reputation(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Show how often each source was first, copied, corroborated and retracted, in stories of the last 90 days.
+    """Show how often each source reported first, copied others, was corroborated and was retracted, in the last 90 days.
 
-    Computed from the log. `list` and `show` print what a listener computed within the last day.
+    Computed from the stories in the log. `list` and `show` print what a listener computed within the last day.
     """
     from newsproof.cli.reputation import show_reputation
 
@@ -112,7 +112,7 @@ def mute(
     ctx: typer.Context,
     id: Which,
     off: Annotated[
-        bool, typer.Option("--off", help="Turn the source on again, or turn on one that is off by default.")
+        bool, typer.Option("--off", help="Unmute the source, or turn on one that is off by default.")
     ] = False,
 ) -> None:
     """Turn a source off. A running listener applies it within seconds."""

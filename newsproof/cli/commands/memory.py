@@ -29,7 +29,7 @@ def rebuild(
         typer.Option(
             "--max-cost",
             min=0.0,
-            help="Maximum cost in USD of the vectors that are missing for EMBEDDING_PROVIDER. Default: create none.",
+            help="Create the missing vectors of EMBEDDING_PROVIDER, for at most this many USD. Default: create none.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
@@ -39,7 +39,7 @@ def rebuild(
     The new table replaces the old one in one step, so recall, workers and the sink keep running. It has the rows that the sink
     would write, so a second run changes nothing. The report counts the rows that did not change.
 
-    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider. --max-cost has them created.
+    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider. To create them, use --max-cost.
     """
     from decimal import Decimal
 

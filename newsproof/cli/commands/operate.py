@@ -118,7 +118,7 @@ def requeue(
 
 
 def budget(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Show the budget: limits, what was spent and is left today and this month, denials and alerts."""
+    """Show the budget: limits, spending today and this month, what is left, denials and alerts."""
     from newsproof.cli.log.budget import show_budget
 
     run(show_budget(of(ctx), as_json=as_json), late_logs=True)

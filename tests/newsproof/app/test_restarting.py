@@ -71,7 +71,7 @@ async def test_a_clickhouse_that_hangs_is_killed_and_comes_back_with_what_it_had
         await client.insert("kept.t", ["n"], [(1,), (2,)])
         frozen = engine.pid
         os.kill(frozen, signal.SIGSTOP)
-        said = await heard("did not answer")
+        said = await heard("did not respond")
         assert said == "the embedded ClickHouse did not respond for 1.5 s and was killed; restarting it in 0 s"
         await heard("is running again")
         assert (await client.query("SELECT sum(n) FROM kept.t")).rows == [(3,)]

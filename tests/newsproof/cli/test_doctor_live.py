@@ -193,7 +193,7 @@ async def test_another_models_name_is_said() -> None:
     rows = await of_gemini(answered("gemini-2.5-flash"), answered(f"{HEAVY}-001"), models(LIGHT, HEAVY))
     other = call(rows, f"gemini:{LIGHT}")
     assert (other.state, other.model, other.answered) == ("note", "gemini-2.5-flash", True)
-    assert "another name" in other.found and LIGHT in other.do
+    assert "a different name" in other.found and LIGHT in other.do
     assert call(rows, f"gemini:{HEAVY}").state == "ok"
 
 
@@ -344,7 +344,7 @@ async def test_at_a_terminal_it_asks_first_and_no_means_no(tmp_path: Path) -> No
         os.close(ours)
         os.close(theirs)
         assert server.requests == []
-    assert "USD: go on? [y/N]" in done.stderr
+    assert "USD. Continue? [y/N]" in done.stderr
     assert done.stdout.count("configured, not tried") == 2 and done.returncode == exits.OK
 
 
