@@ -64,21 +64,21 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
     """
     if "kafka_embedded_password_file" in in_file:
         raise ConfigError(
-            f"KAFKA_EMBEDDED_PASSWORD_FILE is not taken from {file.absolute()}, for what it names is sent to a broker: remove "
+            f"KAFKA_EMBEDDED_PASSWORD_FILE is not read from {file.absolute()}, because its content is sent to a broker: remove "
             "it there; commands find the embedded Kafka by the data directory"
         )
     addresses = sorted({address for group in SENT_TO.values() for address in group} & set(in_file))
     if addresses and (danger := _danger(file)):
         raise ConfigError(
-            f"{file.absolute()} {danger}, so {_names(addresses)} is not taken from it: make it yours alone (chown, "
-            "chmod o-w), or set that in the environment"
+            f"{file.absolute()} {danger}, so {_names(addresses)} is not read from it: make yourself its only writer (chown, "
+            f"chmod o-w), or set {_names(addresses)} in the environment"
         )
     for secret in sorted(elsewhere):
         sent_to = SENT_TO.get("openai_key" if secret.startswith(KEY_OF_GATEWAY) else secret, ())
         if foreign := [address for address in sent_to if address in in_file]:
             raise ConfigError(
-                f"{secret.upper()} comes from the environment or the command line, but {_names(foreign)} from "
-                f"{file.absolute()}, which would be sent it: set {_names(foreign)} in the environment too, or put "
+                f"{secret.upper()} comes from the environment or the command line, but {_names(foreign)}, where it "
+                f"would be sent, comes from {file.absolute()}: set {_names(foreign)} in the environment too, or move "
                 f"{secret.upper()} into that file, or remove the address there"
             )
 
@@ -92,8 +92,8 @@ def refuse_addresses_from_elsewhere(file: Path, in_file: Collection[str], data_d
     at = data_dir.resolve()
     if (addresses := sorted(PROVIDERS & set(in_file))) and file.resolve().parent not in (at, at.parent):
         raise ConfigError(
-            f"{file.absolute()} sets {_names(addresses)}, where keys are sent to, and does not stand beside the data "
-            f"directory {data_dir.absolute()}: name the file (--env-file {file}), or set that in the environment"
+            f"{file.absolute()} sets {_names(addresses)}, where keys are sent to, but is not beside the data "
+            f"directory {data_dir.absolute()}: name the file (--env-file {file}), or set the address in the environment"
         )
 
 
@@ -120,7 +120,7 @@ def written_in(file: Path) -> dict[str, str]:
             number = one.original.line + text[: len(text) - len(text.lstrip())].count("\n")
             # The line itself is not repeated: it may be a key.
             raise ConfigError(
-                f"line {number} of {file.absolute()} is not of the form NAME=value: correct it, or put a # before it"
+                f"line {number} of {file.absolute()} is not NAME=value: correct it, or comment it out with #"
             )
     return {one.key.lower(): one.value for one in lines if one.key and one.value}
 
@@ -152,7 +152,7 @@ def _danger(file: Path) -> str:
     found = file.stat()
     if found.st_uid not in (os.getuid(), 0):
         return "belongs to another user"
-    return "may be written by anybody" if found.st_mode & stat.S_IWOTH else ""
+    return "is writable by everybody" if found.st_mode & stat.S_IWOTH else ""
 
 
 def _names(settings: Collection[str]) -> str:

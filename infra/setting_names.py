@@ -98,6 +98,7 @@ CHECKED = frozenset(
         "clickhouse_analyst_max_rows",
         "clickhouse_analyst_max_seconds",
         "clickhouse_analyst_user",
+        "clickhouse_cluster",
         "clickhouse_database",
         "clickhouse_port",
         "coinmetrics_enabled",

@@ -1,6 +1,6 @@
 """Follow one news item through a running installation, and count the files that it passes through.
 
-From the project's folder: ``PYTHONPATH=. .venv/bin/python -P -m lab follow``.
+Run it in the project's directory: ``PYTHONPATH=. .venv/bin/python -P -m lab follow``.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ FIRST, SECOND = "h09", "h05"
 """Items of the sample. Both take the single pass, which is the default path, and end with a signal."""
 WITHIN_S = 120.0
 DEFINITION = f"""\
-Counted: Python calls, resumed coroutines and generators among them, of functions in files of {", ".join(PACKAGES)}, in all
-threads of one process, which runs the worker, the publisher and the sink with the default settings in offline mode. Servers
-are embedded, in processes of their own. A change: the call's file is not that of the call before it in its thread; it is
-put down to the package that is entered. Returns count as nothing.
-From: just before publish, in a worker and a sink that are ready. To: the signal's row and the row of the event that ends
-the case can be read from ClickHouse. first: item {FIRST}, the first of these processes, so that what is read or compiled
-once a process is in it. second: item {SECOND} after it. idle: no item, for as long as the first one took; what polls
-polls during the items too, and is not taken off."""
+Counted: calls of Python functions in files of {", ".join(PACKAGES)}, including resumed coroutines and generators, in all
+threads of one process. This process runs the worker, the publisher and the sink with default settings in offline mode. The
+embedded servers run in processes of their own. A change is a call whose file differs from that of the previous call in its
+thread. It counts for the package that is entered. Returns do not count.
+Start: just before publish, with a ready worker and sink. End: ClickHouse returns the signal's row and the row of the event
+that ends the case. first: item {FIRST}, the first of the process, so it includes what is loaded or compiled only once.
+second: item {SECOND} after it. idle: no item, for as long as the first one took. Polling also happens during the items and
+is not subtracted."""
 
 Call = tuple[int, str]
 """(thread id, file of the called function relative to the project)."""
@@ -190,7 +190,7 @@ async def _until(look: Callable[[], Awaitable[bool]], running: Sequence[asyncio.
 def main(argv: list[str] | None = None) -> int:
     """Print the figures as tables, or with ``--json`` as one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -P -m lab follow", description=__doc__, epilog=DEFINITION)
-    parser.add_argument("--json", action="store_true", help="one line of JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON on standard output")
     as_json = parser.parse_args(argv).json
     configure_logs("WARNING", libraries="CRITICAL")
     found = asyncio.run(follow())

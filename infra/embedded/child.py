@@ -66,8 +66,8 @@ def port_owner(port: int) -> str:
     with contextlib.suppress(psutil.Error, OSError):
         for one in psutil.net_connections("tcp"):
             if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid is not None:
-                return f"process {one.pid} ({psutil.Process(one.pid).name()})"
-    return "another program, which the system does not name"
+                return f"PID {one.pid} ({psutil.Process(one.pid).name()})"
+    return "another process"
 
 
 def disk_is_full(directory: Path) -> bool:
@@ -229,7 +229,7 @@ class ChildProcess:
     def start(self) -> None:
         """Start the program. Raises RuntimeError when it is already running, OSError when it cannot start."""
         if self.running:
-            raise RuntimeError(f"{self.name} runs already (process {self.pid}).")
+            raise RuntimeError(f"{self.name} is already running (PID {self.pid}).")
         self.kill()  # Cleans up after an earlier run that ended by itself.
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         if self.log_file.exists() and self.log_file.stat().st_size > _LOG_LIMIT_BYTES:
@@ -273,7 +273,7 @@ class ChildProcess:
         try:
             while True:
                 if not self.running:
-                    raise ConfigError(self._failure(f"ended with status {self.returncode} while it started"))
+                    raise ConfigError(self._failure(f"exited with status {self.returncode} during its start"))
                 if await ready():
                     return
                 if time.monotonic() > deadline:
@@ -336,7 +336,7 @@ class ChildProcess:
         if disk_is_full(self.log_file.parent) or "No space left on device" in self.log_tail(1000):
             # Its log may hold nothing of it: there was no room for that either.
             return (
-                f"{self.name} cannot write, for the disk of {self.log_file.parent} is full: free some space, then start again "
+                f"{self.name} cannot write because the disk of {self.log_file.parent} is full: free some space, then start again "
                 f"({self.name} {what}; its log: {self.log_file})"
             )
         return f"{self.name} {what}. The end of its log, {self.log_file}:\n{tail}"

@@ -216,7 +216,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         classifies the first error that gives a cause.
         """
         away = TransientError(
-            f"no Kafka broker answers at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
+            f"no Kafka broker responds at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
             kind="unavailable",
         )
         for one in self.bootstrap.split(","):

@@ -31,7 +31,7 @@ def listener_key(settings: Settings) -> bytes:
             made_secret(file)
         except OSError as exc:
             raise ConfigError(
-                f"the listener's key cannot be kept in {file} ({exc}): make it readable and writable, or set LISTENER_KEY"
+                f"the listener's key cannot be saved in {file} ({exc}): make it readable and writable, or set LISTENER_KEY"
             ) from exc
     return keys_at_hand(settings)[0]
 

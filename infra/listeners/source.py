@@ -92,7 +92,7 @@ def own_file(settings: Settings | ClientSettings) -> Path:
     """
     named = None if settings.listener_sources is None else Path(settings.listener_sources)
     if named is not None and not named.is_file():
-        raise ConfigError(f"LISTENER_SOURCES names {named}, and there is no such file: correct it, or unset it")
+        raise ConfigError(f"LISTENER_SOURCES names {named}, but this file does not exist: correct it, or unset it")
     return named or Path(settings.newsproof_data_dir) / "sources.toml"
 
 
@@ -164,10 +164,10 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), _File).source
     except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"LISTENER_SOURCES: {path} cannot be read ({exc}): name a TOML file, or remove it") from exc
+        raise ConfigError(f"LISTENER_SOURCES: {path} cannot be read ({exc}): give a TOML file, or remove it") from exc
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as exc:
         raise ConfigError(
-            f"LISTENER_SOURCES: {path} is no list of sources ({exc}): write [[source]] with id, kind and url"
+            f"LISTENER_SOURCES: {path} is not a list of sources ({exc}): write [[source]] with id, kind and url"
         ) from exc
 
 

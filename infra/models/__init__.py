@@ -91,8 +91,8 @@ def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str,
     for provider, model in dict.fromkeys(one for route in found.values() for one in route):
         if (missing := known[provider].missing) is not None:
             raise ConfigError(
-                f"live mode asks {provider}:{model}, which needs a key: {missing}, name another model, "
-                "or NEWSPROOF_MODE=offline to try things out without one"
+                f"live mode calls {provider}:{model}, which needs a key: {missing}, choose another model, "
+                "or set NEWSPROOF_MODE=offline to try it out without a key"
             )
     return found
 

@@ -154,7 +154,7 @@ def load_settings(**overrides: object) -> Settings:
         settings = Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as exc:
         lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
-        raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
+        raise ConfigError("these settings are invalid; correct them and start again:\n  " + "\n  ".join(lines)) from exc
     remember(settings)
     if path is not None:
         elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}

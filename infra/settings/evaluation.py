@@ -16,10 +16,11 @@ class EvaluationSettings(BaseSettings):
         PROFIT_CAP,
         ge=0.0001,
         le=10.0,
-        description="Most that one case may gain or lose in a comparison of runs, as a share of the amount traded; "
-        "leave it while a shadow run is watched",
+        description="Maximum gain or loss of one case in a comparison of runs, as a share of the traded amount. Do not "
+        "change it during a shadow run",
     )
     outcome_horizons: str = Field(
         "5m,1h,4h,24h",
-        description="How long after the entry an import of prices looks, beside each signal's own horizon: numbers with s, m, h or d",
+        description="Times after the entry at which a price import measures returns, in addition to each signal's own "
+        "horizon: comma-separated numbers with s, m, h or d",
     )

@@ -12,20 +12,21 @@ from pydantic_settings import BaseSettings
 class InstallationSettings(BaseSettings):
     """Settings that distinguish one installation from another."""
 
-    # Where things are
+    # Installation
     newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(
         "auto",
-        description="live: real models and search; offline: rules and a bundled corpus; auto: live with GEMINI_API_KEY, or where MODEL_LIGHT names another provider than Gemini",
+        description="live: real models and search. offline: word rules and a bundled corpus. simulated: a scripted model "
+        "server. auto: live if GEMINI_API_KEY is set or MODEL_LIGHT names a provider other than Gemini; "
+        "otherwise simulated with SCRIPTED_MODEL_URL, else offline",
     )
     newsproof_data_dir: Path = Field(
-        Path(".data"), description="Directory of the embedded servers and the worker slots"
+        Path(".data"), description="Directory for the embedded servers' data and the worker slots"
     )
     newsproof_min_free_mb: int = Field(
         512,
         ge=0,
-        description="MB that the data directory's disk must have free: embedded servers do not start with less, and `up` says "
-        "when less is left",
+        description="Free disk space in MB that the embedded servers need to start. `up` warns when less is left",
     )
     newsproof_topic_prefix: str = Field(
-        "newsproof.", pattern=r"^[A-Za-z0-9._-]*$", description="Prefix of every topic and group"
+        "newsproof.", pattern=r"^[A-Za-z0-9._-]*$", description="Prefix of every Kafka topic and consumer group"
     )

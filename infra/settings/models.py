@@ -22,72 +22,81 @@ class ModelSettings(BaseSettings):
     """Models, fallbacks, keys, timeouts and embeddings."""
 
     # Models
-    gemini_api_key: SecretStr | None = Field(None)
-    gemini_base_url: str | None = Field(None, description="Another address of the Gemini API, such as a gateway")
-    openai_api_key: SecretStr | None = Field(None)
+    gemini_api_key: SecretStr | None = Field(None, description="Gemini API key")
+    gemini_base_url: str | None = Field(
+        None, description="Alternative address of the Gemini API, such as a gateway. Unset: Google's"
+    )
+    openai_api_key: SecretStr | None = Field(None, description="API key of OpenAI, or of OPENAI_BASE_URL")
     openai_base_url: str | None = Field(
         None,
-        description="Any OpenAI-compatible endpoint, up to and with its version (https://host/v1); unset: OpenAI's",
+        description="Any OpenAI-compatible endpoint, including its version (https://host/v1). Unset: OpenAI's",
     )
     openai_gateways: str = Field(
         "",
-        description="More OpenAI-compatible endpoints, each with a name: tuzi=https://host/v1,openrouter=https://…; MODEL_* then "
-        "name tuzi:… models. Names of lower-case letters, digits, - and _",
+        description="More OpenAI-compatible endpoints as comma-separated NAME=URL pairs, such as tuzi=https://host/v1. "
+        "MODEL_* settings then name models as tuzi:MODEL. Names consist of lower-case letters, digits, - and "
+        "_",
     )
     openai_key: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="One setting per gateway: OPENAI_KEY_TUZI is the key of tuzi (- is written _). Optional at a loopback or "
-        "private address, where models then cost nothing",
+        description="API key of a gateway, one setting each: OPENAI_KEY_TUZI is the key of tuzi (write - as _). Optional "
+        "for a loopback or private address, where models cost nothing",
     )
-    ollama_base_url: str = Field(OLLAMA_URL, description="Where ollama:… models answer; no key, no price")
+    ollama_base_url: str = Field(OLLAMA_URL, description="Address of Ollama, for ollama:… models. No key, no cost")
     llamacpp_base_url: str = Field(
-        LLAMACPP_URL, description="Where llama-server answers for llamacpp:… models; no key, no price"
+        LLAMACPP_URL, description="Address of llama-server, for llamacpp:… models. No key, no cost"
     )
     model_light: str = Field(
         "gemini-2.5-flash-lite",
-        description="provider:model; without a provider Gemini's. Triage of 400 news a day costs about 4 USD a month with this "
-        "one, about 17 with gemini-3.5-flash-lite, for keys to which this one is not open",
+        description="Light model as provider:model; without a provider, Gemini. With the default, triage of 400 news "
+        "items a day costs about 4 USD a month. For keys without access to it, gemini-3.5-flash-lite costs "
+        "about 17 USD",
     )
     model_heavy: str = Field(
         "gemini-3.8-flash",
-        description="provider:model; without a provider Gemini's. This one costs 0.75 USD per million tokens of input and 3.75 "
-        "of output, from 2027-01-01 twice that",
+        description="Heavy model as provider:model; without a provider, Gemini. The default costs 0.75 USD per million "
+        "input tokens and 3.75 USD per million output tokens, twice that from 2027-01-01",
     )
     model_light_fallback: str = Field(
-        "", description="provider:model, several with | between: asked in this order while MODEL_LIGHT does not answer"
+        "",
+        description="Fallback models as provider:model, separated by |. Called in this order while MODEL_LIGHT is "
+        "unavailable",
     )
-    model_heavy_fallback: str = Field("", description="The same for MODEL_HEAVY")
+    model_heavy_fallback: str = Field("", description="Fallback models for MODEL_HEAVY, in the same form")
     model_tasks: str = Field(
-        "", description="task=provider:model|provider:model,…: models of single tasks, such as triage or critique"
+        "", description="Models for single tasks, such as triage or critique: task=provider:model|provider:model,…"
     )
     model_options: str = Field(
         "",
-        description="task=temperature:0.2|max_output_tokens:3000|thinking:low,…: in place of what the task's prompt says; cases pin it",
+        description="Options for single tasks, instead of those in the task's prompt: "
+        "task=temperature:0.2|max_output_tokens:3000|thinking:low,… Each case keeps the options that it "
+        "started with",
     )
-    model_timeout_seconds: float = Field(30.0, gt=0)
+    model_timeout_seconds: float = Field(30.0, gt=0, description="Timeout of one model call, in seconds")
     local_model_timeout_seconds: float = Field(
         180.0,
         gt=0,
-        description="In place of MODEL_TIMEOUT_SECONDS for OpenAI-compatible models at a loopback or private address",
+        description="Timeout of one model call, in seconds, for OpenAI-compatible models at a loopback or private address",
     )
     embedding_provider: Literal["offline", "gemini", "openai"] = Field(
         "offline",
-        description="Who makes the vectors that memory is searched by in live mode. offline: a hashing vector, free, as in "
-        "every other mode; else each recall pays for one. After a change: newsproof memory rebuild",
+        description="Provider of the vectors for memory search in live mode. offline: a free hashing vector, as in all "
+        "other modes; with gemini or openai each recall is a paid call. After a change, run `newsproof memory "
+        "rebuild`",
     )
     embedding_model: str = Field(
-        "", description="Empty: gemini-embedding-2, or text-embedding-3-small at an OpenAI-compatible endpoint"
+        "", description="Embedding model. Empty: gemini-embedding-2, or text-embedding-3-small for openai"
     )
-    embedding_dimensions: int = Field(
-        256, ge=64, le=4096, description="Numbers in a vector; the time of a recall grows with it"
-    )
+    embedding_dimensions: int = Field(256, ge=64, le=4096, description="Numbers per vector. Recall time grows with it")
     embedding_base_url: str | None = Field(
-        None, description="Another address than the provider's GEMINI_BASE_URL or OPENAI_BASE_URL"
+        None, description="Address of the embedding API. Unset: the provider's GEMINI_BASE_URL or OPENAI_BASE_URL"
     )
     embedding_api_key: SecretStr | None = Field(
-        None, description="Another key than the provider's GEMINI_API_KEY or OPENAI_API_KEY"
+        None, description="Key of the embedding API. Unset: the provider's GEMINI_API_KEY or OPENAI_API_KEY"
     )
-    embedding_timeout_seconds: float = Field(2.0, gt=0, description="Then memory is unavailable to the case")
+    embedding_timeout_seconds: float = Field(
+        2.0, gt=0, description="Timeout of one embedding call, in seconds. After it, the case continues without memory"
+    )
 
     @field_validator("openai_gateways")
     @classmethod

@@ -13,15 +13,16 @@ class OfflineSettings(BaseSettings):
     offline_latency_seconds: float = Field(
         0.0,
         ge=0,
-        description="Added to every offline model and search reply; with SCRIPTED_MODEL_URL the median of a search",
+        description="Delay in seconds added to every offline model and search response. With SCRIPTED_MODEL_URL: the "
+        "median search time",
     )
     offline_pages_dated_by_event: bool = Field(
         False,
-        description="Offline mode dates the pages of each search anew: as far from the case as they lie from the event of "
-        "the sample that the search is about. `demo --listen` sets it, whose items are dated now",
+        description="Shift the dates of offline pages: each page keeps its distance in time from the sample event, "
+        "counted from the case. `demo --listen` sets it, because its items are dated now",
     )
     scripted_model_url: str | None = Field(
         None,
-        description="Simulated mode asks this scripted model server (`newsproof model-server` prints its address) and the "
-        "bundled corpus; unset: simulated answers are empty",
+        description="Address of the scripted model server for simulated mode, as `newsproof model-server` prints it. "
+        "Searches use the bundled corpus. Unset: simulated responses are empty",
     )

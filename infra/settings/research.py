@@ -10,47 +10,57 @@ class ResearchSettings(BaseSettings):
     """Settings that only the research chat and investigations read."""
 
     research_deadline_seconds: float = Field(
-        240.0, gt=0, description="A question has an answer by then; after 80 % of it, one from what is there"
+        240.0,
+        gt=0,
+        description="Time limit of a question, in seconds. After 80 % of it, the answer is written from the data "
+        "collected so far",
     )
 
     investigation_deadline_seconds: float = Field(
-        900.0, gt=0, description="An investigation has a brief by then; after 80 % of it, one of what is there"
+        900.0,
+        gt=0,
+        description="Time limit of an investigation, in seconds. After 80 % of it, the brief is written from the evidence "
+        "collected so far",
     )
-    investigation_max_rounds: int = Field(
-        3, ge=1, le=5, description="Rounds of searches that one investigation may make"
-    )
-    investigation_max_searches: int = Field(12, ge=1, le=50, description="Searches that one investigation may make")
+    investigation_max_rounds: int = Field(3, ge=1, le=5, description="Maximum search rounds per investigation")
+    investigation_max_searches: int = Field(12, ge=1, le=50, description="Maximum searches per investigation")
     watch_daily_limit: int = Field(
-        12, ge=1, le=48, description="How often one watch may fire on one UTC day; each firing is an investigation"
+        12, ge=1, le=48, description="Maximum runs of one watch per UTC day. Each run is an investigation"
     )
 
-    # Data of the research chat: nothing here needs a key
+    # Research chat data (no key required)
     coingecko_base_url: str = Field(
         "https://api.coingecko.com/api/v3",
-        description="Asked where no exchange has the market; a paid key's is https://pro-api.coingecko.com/api/v3",
+        description="Address of the CoinGecko API, called when no exchange has the market. With a paid key: "
+        "https://pro-api.coingecko.com/api/v3",
     )
-    coingecko_api_key: SecretStr | None = Field(None, description="Raises CoinGecko's rate limit")
+    coingecko_api_key: SecretStr | None = Field(None, description="CoinGecko API key. Raises the rate limit")
     fred_api_base_url: str = Field(
-        "https://api.stlouisfed.org", description="Asked in place of FRED_BASE_URL with a key"
+        "https://api.stlouisfed.org",
+        description="Address of the FRED API, called instead of FRED_BASE_URL if FRED_API_KEY is set",
     )
     fred_api_key: SecretStr | None = Field(
-        None, description="The chat then sees FRED's figures as they were first published, before their revisions"
+        None, description="FRED API key. With it, the chat sees the data as first published, before revisions"
     )
     coinmetrics_enabled: bool = Field(
         True,
-        description="Exchange flows and on-chain activity from Coin Metrics, whose keyless figures are for non-commercial "
-        "use (CC BY-NC 4.0); false: not asked",
+        description="Use Coin Metrics for exchange flows and on-chain activity. Without a key, its data is for "
+        "non-commercial use only (CC BY-NC 4.0)",
     )
     coinmetrics_base_url: str = Field(
-        "https://community-api.coinmetrics.io", description="A paid key's is https://api.coinmetrics.io"
+        "https://community-api.coinmetrics.io",
+        description="Address of the Coin Metrics API. With a paid key: https://api.coinmetrics.io",
     )
-    coinmetrics_api_key: SecretStr | None = Field(None)
-    blockchair_base_url: str = Field("https://api.blockchair.com", description="Large transfers")
+    coinmetrics_api_key: SecretStr | None = Field(None, description="Coin Metrics API key")
+    blockchair_base_url: str = Field(
+        "https://api.blockchair.com", description="Address of the Blockchair API, for large transfers"
+    )
     blockchair_api_key: SecretStr | None = Field(
-        None, description="Raises Blockchair's daily limit (1,440 without one)"
+        None, description="Blockchair API key. Raises the daily limit (1,440 requests without one)"
     )
-    glassnode_base_url: str = Field("https://api.glassnode.com")
+    glassnode_base_url: str = Field("https://api.glassnode.com", description="Address of the Glassnode API")
     glassnode_api_key: SecretStr | None = Field(
         None,
-        description="Net flow to exchanges from Glassnode, before Coin Metrics'; without it Glassnode is not asked",
+        description="Glassnode API key. With it, net flows to exchanges come from Glassnode first, then Coin Metrics. "
+        "Unset: Glassnode is not called",
     )

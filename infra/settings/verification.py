@@ -11,81 +11,90 @@ from pydantic_settings import BaseSettings
 class VerificationSettings(BaseSettings):
     """Settings that decide how a case is verified."""
 
-    # The gate and its toggles
-    high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)
+    # Gate and tools
+    high_value_confidence_threshold: float = Field(
+        0.75, ge=0.0, le=1.0, description="Triage confidence from which a case qualifies for the deep path, 0–1"
+    )
     gate_doubtful: bool = Field(
         True,
-        description="Claims that would matter if true also take the deep path where they call for an order, are rumoured "
-        "or planned, or have an unnamed source",
+        description="Send a claim of medium or high strength through the deep path, too, if it calls for buy or sell, is "
+        "rumoured or planned, or has an unnamed source",
     )
     trusted_sources: str = Field(
         "",
-        description="Comma-separated source ids of your own publishers, such as desk,alerts: their hacks, depegs and "
-        "liquidations always take the deep path, and each has a share of the budget to itself, as what the listener brings "
-        "in has. Only names that nobody else can publish under: `news` checks no sender",
+        description="Comma-separated source ids of your own publishers, such as desk,alerts. Their hacks, depegs and "
+        "liquidations always take the deep path, and each has its own share of the budget, as listed sources "
+        "do. Name only ids that nobody else can publish under: the topic `news` does not check senders",
     )
     phase1_rollout_percentage: float = Field(
         0.05, description="Share of gated cases that take the deep path, 0–1", ge=0.0, le=1.0
     )
-    deep_analysis_tools_enabled: bool = Field(False)
-    tool_search_enabled: bool = Field(True)
+    deep_analysis_tools_enabled: bool = Field(
+        False, description="Allow the deep path. false: cases that qualify for it take the single-pass analysis"
+    )
+    tool_search_enabled: bool = Field(True, description="Allow web search")
     search_away_single_pass: bool = Field(
         False,
-        description="Where no search provider answers or none is configured, the single pass judges: memory, and one more try "
-        "at a search. Against it: no critic reads the pages that it finds, so its verdict is at most likely, where a later "
-        "case could be confirmed or refuted; and it costs two more model calls. Off: the signal says that it was not checked",
+        description="Let the single pass judge a case when no search provider responds or none is configured; it uses "
+        "memory and retries the search once. No critic reads its pages, so the verdict is at most likely, and "
+        "it costs two more model calls. false: the signal says that the claim was not checked",
     )
-    tool_scrape_enabled: bool = Field(False)
-    tool_expand_enabled: bool = Field(True)
-    tool_price_enabled: bool = Field(False)
-    tool_macro_enabled: bool = Field(False)
-    tool_onchain_enabled: bool = Field(False)
+    tool_scrape_enabled: bool = Field(False, description="Allow opening the pages that a search returned")
+    tool_expand_enabled: bool = Field(
+        True, description="Allow a further search round with new keywords when the evidence leaves questions open"
+    )
+    tool_price_enabled: bool = Field(False, description="Allow price checks")
+    tool_macro_enabled: bool = Field(False, description="Allow checks of macroeconomic data")
+    tool_onchain_enabled: bool = Field(False, description="Allow on-chain checks")
     tool_memory_enabled: bool = Field(
         True,
-        description="A plan may ask memory again: other words (memory_search), or a subject's past (timeline_query)",
+        description="Allow repeated memory lookups: with other words (memory_search), or a subject's past "
+        "(timeline_query)",
     )
     tool_platform_search_enabled: bool = Field(
         False,
-        description="A plan may search WeChat, Zhihu, Xiaohongshu, Douyin, X, Reddit and Telegram; each is a search",
+        description="Allow searches of WeChat, Zhihu, Xiaohongshu, Douyin, X, Reddit and Telegram. Each counts as a "
+        "search",
     )
     tool_competitor_enabled: bool = Field(
-        False, description="A plan may look up the peers of whom a claim is about; a search, once a case"
+        False, description="Allow one lookup of the subject's competitors per case. It counts as a search"
     )
     memory_min_confidence: float = Field(
-        0.0, ge=0.0, le=1.0, description="Past cases that ended below this confidence are left out of memory's answers"
+        0.0, ge=0.0, le=1.0, description="Minimum final confidence of the past cases that memory returns, 0–1"
     )
     publish_preliminary: bool = Field(
         False,
-        description="Publish the first judgement at once, as a revision of its own, for subscribers who ask for it",
+        description="Publish the triage judgement at once as its own revision, for subscribers who request it",
     )
     retraction_window_days: int = Field(
-        14, ge=1, le=30, description="A denial or correction looks back this far for the signals that it concerns"
+        14, ge=1, le=30, description="Days that a denial or correction looks back for the signals that it concerns"
     )
     story_window_hours: float = Field(
         48.0,
         ge=0,
         le=168,
-        description="News of one event within so many hours of the first is one story: one deep analysis and one signal; "
-        "0: every item is a story of its own",
+        description="Hours after the first report within which news of the same event is one story, with one deep "
+        "analysis and one signal. 0: every item is its own story",
     )
     second_looks_after_seconds: str = Field(
         "720,7200",
         pattern=r"^(\d+( ?, ?\d+){0,3})?$",
-        description="An unconfirmed case of high impact is looked at again so many seconds after its first decision, at "
-        "most four times; 0: never",
+        description="Comma-separated delays in seconds after the first decision, at most four. An unconfirmed high-impact "
+        "case is searched again after each of them. 0: never",
     )
-    deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
-    deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
+    deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching per case")
+    deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Timeout of one search or page, in seconds")
     hot_settings_file: Path | None = Field(
         None,
-        description="Search settings and toggles that running workers re-read, as NAME=value lines; they win over all "
-        "others; unset: hot.env in the data directory",
+        description="File of search settings and toggles, as NAME=value lines, that running workers reload. It overrides "
+        "all other sources. Unset: hot.env in the data directory",
     )
     deep_analysis_search_provider: str = Field(
         "",
-        description="Comma-separated: ragflow, bocha, tavily, searxng, feeds, gdelt, arxiv; one without its key or address "
-        "is left out. Unset: those of ragflow, bocha, tavily and searxng that have theirs; where none has, gdelt, with "
-        "TOOL_SCRAPE_ENABLED on unless that is set; with LISTEN, feeds too (offline mode uses the bundled corpus)",
+        description="Comma-separated search providers: ragflow, bocha, tavily, searxng, feeds, gdelt, arxiv. A provider "
+        "without its key or address is skipped. Unset: ragflow, bocha, tavily and searxng as far as they are "
+        "configured, and feeds with LISTEN. If none of the four is configured: gdelt, which also turns "
+        "TOOL_SCRAPE_ENABLED on unless you set it. Offline mode uses the bundled corpus",
     )
 
     @property

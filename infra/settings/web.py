@@ -12,36 +12,42 @@ from pydantic_settings import BaseSettings
 class WebSettings(BaseSettings):
     """Settings that only the web service reads."""
 
-    # The web service
+    # Web service
     web_host: str = Field(
-        "127.0.0.1", description="Address that the web service is opened on; anything but loopback needs WEB_TOKEN"
+        "127.0.0.1", description="Address that the web service binds to. Anything but loopback requires WEB_TOKEN"
     )
-    web_port: int = Field(8700, ge=0, le=65535, description="Port of the web service; 0: a free one, which it prints")
+    web_port: int = Field(
+        8700, ge=0, le=65535, description="Port of the web service. 0: a free port, which is printed at the start"
+    )
     web_token: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Whoever uses the web service must know it (Authorization: Bearer …, or once at /login); unset: only "
-        "loopback is served, for a token that the first start keeps in NEWSPROOF_DATA_DIR/web-token",
+        description="Token that every client of the web service must send (Authorization: Bearer …, or once at /login). "
+        "Unset: the service accepts only loopback connections, with a token that the first start writes to "
+        "NEWSPROOF_DATA_DIR/web-token",
     )
     web_tls_cert_file: Path | None = Field(
-        None, description="PEM certificate, with its chain, that the web service is opened with; unset: plain HTTP"
+        None, description="PEM certificate of the web service, with its chain. Unset: plain HTTP"
     )
     web_tls_key_file: Path | None = Field(
-        None, description="PEM key of that certificate, not encrypted; unset: it is in the same file"
+        None, description="PEM key of WEB_TLS_CERT_FILE, not encrypted. Unset: the key is in the same file"
     )
     web_trusted_proxy: str | None = Field(
         None,
-        description="Addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are believed: "
-        "those of the proxy before the web service; unset: nobody's",
+        description="Comma-separated addresses or networks of the reverse proxy, whose X-Forwarded-For and "
+        "X-Forwarded-Proto headers are trusted. Unset: no proxy is trusted",
     )
-    web_max_streams: int = Field(500, ge=1, description="Open event streams of one web process")
+    web_max_streams: int = Field(500, ge=1, description="Maximum open event streams per web process")
     web_max_streams_per_address: int = Field(
         100,
         ge=1,
-        description="Of these, so many of one client address; behind a proxy that WEB_TRUSTED_PROXY does not name all clients have its address",
+        description="Maximum open event streams per client address. Behind a proxy that WEB_TRUSTED_PROXY does not name, "
+        "all clients share the proxy's address",
     )
-    web_requests_per_minute: int = Field(600, ge=1, description="Requests of one client address to the API")
-    web_questions_per_minute: int = Field(20, ge=1, description="Questions of one client address to the research chat")
+    web_requests_per_minute: int = Field(600, ge=1, description="Maximum API requests per minute and client address")
+    web_questions_per_minute: int = Field(
+        20, ge=1, description="Maximum research chat questions per minute and client address"
+    )
 
     @field_validator("web_trusted_proxy")
     @classmethod

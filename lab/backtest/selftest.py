@@ -1,12 +1,12 @@
-"""The self-test at length: cases that the real runtime recorded for it, then ``newsproof backtest verify`` over their log.
+"""The long self-test: records cases with the real runtime, then replays their log with ``newsproof backtest verify``.
 
     PYTHONPATH=. .venv/bin/python -P -m lab selftest --cases 10000 --seed 7 [--data-dir DIR]
 
-Generated news go through an installation of their own: embedded Kafka and ClickHouse, one worker with the real steps and
-the offline providers, a sink, for recall reads what earlier cases left. The worker is killed on the way, for what a
-crash leaves in the log has to come out as well. With ``--data-dir`` the log stays: ``newsproof --data-dir DIR backtest
-verify --json`` reads it again. The last line on standard output is one JSON object; the exit status is 1 when a case
-differs.
+A separate installation processes generated news: embedded Kafka and ClickHouse, one worker with the real steps and the
+offline providers, and a sink, because recall reads earlier cases. The worker is killed several times, because the replay
+must also reproduce what a crash leaves in the log. ``--data-dir`` keeps the log, so that ``newsproof --data-dir DIR
+backtest verify --json`` can replay it again. The last line on standard output is one JSON object. The exit status is 1
+if a case differs.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--kills", type=int, default=3, help="how often the worker is killed (SIGKILL) on the way")
-    parser.add_argument("--data-dir", type=Path, help="an empty directory for the log, which then stays")
+    parser.add_argument("--kills", type=int, default=3, help="number of SIGKILLs of the worker")
+    parser.add_argument("--data-dir", type=Path, help="empty directory in which to keep the log")
     args = parser.parse_args(argv)
     with _directory(args.data_dir) as directory:
         try:

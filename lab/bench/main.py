@@ -94,29 +94,33 @@ def _parser() -> argparse.ArgumentParser:
         choices=[[], *MEASURES],
         help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease",
     )
-    parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
-    parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on the last line of standard output")
+    parser.add_argument("--news", type=int, default=queue.NEWS, help="number of news items in the queue (queue)")
     parser.add_argument(
         "--events",
         type=int,
-        help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
+        help=f"number of events in the journal (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
     )
-    parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
+    parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="number of past cases in memory (memory)")
     parser.add_argument(
         "--cases",
         type=int,
         nargs="+",
-        help=f"how many cases are replayed (replay: {replay.CASES:,}), or lie before a start (start: several, for slopes)",
-    )
-    parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
-    parser.add_argument(
-        "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
+        help=f"number of replayed cases (replay: {replay.CASES:,}), or of cases before a start (start: several numbers, for the slope)",
     )
     parser.add_argument(
-        "--items", type=int, default=listen.ITEMS, help="how many items feeds show (listen), or brought (feeds)"
+        "--seconds", type=int, default=streams.SECONDS, help="duration of the signal stream in seconds (streams)"
     )
-    parser.add_argument("--kills", type=int, default=listen.KILLS, help="SIGKILLs of listener and broker (listen)")
-    parser.add_argument("--seed", type=int, default=1, help="repeats the plan of a run (listen, feeds, watches)")
+    parser.add_argument(
+        "--repetitions", type=int, default=nulls.REPETITIONS, help="number of draws per situation (nulls)"
+    )
+    parser.add_argument(
+        "--items", type=int, default=listen.ITEMS, help="number of feed items (listen: published, feeds: searched)"
+    )
+    parser.add_argument(
+        "--kills", type=int, default=listen.KILLS, help="number of SIGKILLs of listener and broker (listen)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the plan (listen, feeds, watches)")
     return parser
 
 

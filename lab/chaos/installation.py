@@ -79,7 +79,7 @@ class Installation:
                 if not child.running and not child.struck:
                     why = child.last_words()
                     self.surprises.append(f"{child.name}: {why}")
-                    self._say(f"{child.name} ended of itself ({why}); starting it again")
+                    self._say(f"{child.name} ended by itself ({why}); restarting it")
                     await asyncio.sleep(RESTART_S)
                     child.start()
             await asyncio.sleep(_KEEP_EVERY_S)

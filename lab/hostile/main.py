@@ -49,18 +49,18 @@ def settings_for(settings: Settings, directory: Path) -> Settings:
 
 
 def _print(outcome: Outcome) -> None:
-    table(("what became of them", "records"), sorted(outcome.fates.items()), title="Fates", right=("records",))
+    table(("result", "records"), sorted(outcome.fates.items()), title="Fates", right=("records",))
     table(("kind", "records"), sorted(outcome.kinds.items()), title="Kinds", right=("records",))
     plain = {
         name: value
         for name, value in msgspec.structs.asdict(outcome).items()
         if name not in ("fates", "kinds", "processes", "wrong")
     }
-    table(("figure", "value"), plain.items(), title="Figures", right=("value",))
+    table(("metric", "value"), plain.items(), title="Metrics", right=("value",))
     used = [(name, p.rss_mb, p.files_first, p.files_last) for name, p in outcome.processes.items()]
-    table(("process", "most MB", "files at first", "at last"), used, title="Processes", right=("most MB",))
+    table(("process", "peak MB", "open files at start", "at end"), used, title="Processes", right=("peak MB",))
     for kind, count in outcome.wrong.items():
-        say_result(f"NOT AS IT HAS TO BE: {count} x {kind}")
+        say_result(f"WRONG: {count} x {kind}")
     for finding in outcome.findings:
         say_result(f"FINDING: {finding}")
     if not outcome.findings:

@@ -52,11 +52,11 @@ SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in
 def mode_in_words(settings: Settings) -> str:
     """Return the mode in words, so that nobody mistakes an offline signal for a real one."""
     if settings.mode == "simulated" and settings.scripted_model_url:
-        return "SIMULATED (a scripted model server and a bundled corpus; for trying prompts out)"
+        return "SIMULATED (scripted model server, bundled corpus; only for testing prompts)"
     return {
         "live": "live (real models and search)",
-        "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying things out)",
-        "simulated": "SIMULATED (empty answers; for measuring only)",
+        "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying it out)",
+        "simulated": "SIMULATED (empty responses; only for benchmarks)",
     }[settings.mode]
 
 
@@ -103,16 +103,16 @@ def search_providers(settings: Settings) -> tuple[str, ...]:
     named = provider_names(settings)
     if unknown := [name for name in named if name not in PROVIDERS]:
         raise ConfigError(
-            f"DEEP_ANALYSIS_SEARCH_PROVIDER names {', '.join(unknown)}, which is no provider here: "
-            f"write some of {', '.join(PROVIDERS)}"
+            f"DEEP_ANALYSIS_SEARCH_PROVIDER names {', '.join(unknown)}, which are not search providers: "
+            f"choose from {', '.join(PROVIDERS)}"
         )
     missing = {name: PROVIDERS[name].missing(settings) for name in named}
     usable = tuple(name for name in PROVIDERS if name in missing and missing[name] is None)
     if settings.tool_search_enabled and not usable:
         ways = "; ".join(f"{name}: {do}" for name, do in missing.items())
         raise ConfigError(
-            f"live mode searches, and no provider of DEEP_ANALYSIS_SEARCH_PROVIDER can be used ({ways}): do so, "
-            "or unset it to search by what is set up (gdelt, without any key), or set TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
+            f"live mode needs a search provider, and none of DEEP_ANALYSIS_SEARCH_PROVIDER is usable ({ways}). Correct that, "
+            "or unset it to search with what is configured (gdelt without any key), or set TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
         )
     return usable
 
@@ -128,8 +128,8 @@ def search_in_words(settings: Settings) -> str:
     if settings.mode != "live" or not settings.tool_search_enabled:
         return ""
     every = f"{settings.gdelt_interval_seconds:g} s"
-    why = f" because no search key is set: titles of the last three months, one search per {every}"
-    names = (f"{name} (what listeners bring in)" if name == FEEDS else name for name in search_providers(settings))
+    why = f" because no search key is set (titles of the last 3 months, one search per {every})"
+    names = (f"{name} (items from the listener)" if name == FEEDS else name for name in search_providers(settings))
     return ", ".join(names) + (why if is_keyless_default(settings) else "")
 
 
@@ -469,7 +469,7 @@ def refuse_unusable(settings: Settings) -> None:
     has_pages = settings.mode == "offline" or scripted(settings)
     for name in without if has_pages else ("tool_scrape_enabled", *without):
         if getattr(settings, name):
-            raise ConfigError(f"{name.upper()}=true, but {settings.mode} mode has no such source: leave it off")
+            raise ConfigError(f"{name.upper()}=true, but {settings.mode} mode has no such source: turn it off")
 
 
 def _refuse_unpriced_vectors(settings: Settings) -> None:
@@ -501,6 +501,6 @@ def _refuse_unpriced(settings: Settings, models: tuple[Port, ...]) -> None:
         if port.worst_case_usd(least) is None:
             name = f"{port.provider}:{getattr(port, 'model', '')}"
             raise ConfigError(
-                f"the model {name} has no known price, so the budget would deny every call of it: add its price to "
-                f"infra/models/{OVERRIDES_PATH.name}, name another model, or set ALLOW_UNPRICED=true to leave it uncounted"
+                f"the model {name} has no known price, so the budget would deny all its calls: add its price to "
+                f"infra/models/{OVERRIDES_PATH.name}, name another model, or set ALLOW_UNPRICED=true to count it as 0 USD"
             )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MB = 1024 * 1024
 _LOOK_EVERY_S = 5.0
-_ELSE = "or name another directory (--data-dir, NEWSPROOF_DATA_DIR)"
+_ELSE = "or choose another directory (--data-dir, NEWSPROOF_DATA_DIR)"
 
 FreeBytes = Callable[[Path], int]
 
@@ -43,7 +43,7 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
         raise ConfigError(
-            f"the data directory {directory} cannot be made ({exc.strerror}): make it possible, {_ELSE}"
+            f"the data directory {directory} cannot be created ({exc.strerror}): correct that, {_ELSE}"
         ) from exc
     left_mb = free(directory) // _MB
     try:
@@ -52,12 +52,12 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
     except OSError as exc:
         if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise ConfigError(
-                f"nothing can be written to the data directory {directory} ({exc.strerror}): change that, {_ELSE}"
+                f"the data directory {directory} is not writable ({exc.strerror}): make it writable, {_ELSE}"
             ) from exc
         raise ConfigError(f"the disk of the data directory {directory} is full: free some space, {_ELSE}") from exc
     if left_mb < least_mb:
         raise ConfigError(
-            f"the disk of the data directory {directory} has {left_mb} MB left, and {least_mb} MB are needed to start "
+            f"the disk of the data directory {directory} has {left_mb} MB free, but starting needs {least_mb} MB "
             f"(NEWSPROOF_MIN_FREE_MB): free some space, {_ELSE}"
         )
     make_owner_only(directory)
@@ -100,20 +100,20 @@ class RoomWatch:
         stood, self._stood = self._stood, stands
         if stands == "unknown":
             return (
-                f"How much room the disk of {self._directory} has cannot be told ({why}): see that the directory is there and its "
-                "disk answers; everything goes on meanwhile as far as it can."
+                f"The free space on the disk of {self._directory} is unknown ({why}). Check that the directory exists and its disk "
+                "responds. Newsproof continues as far as it can."
             )
         if stands == "full":
             return (
-                f"The disk of {self._directory} is full ({left_mb} MB left): Kafka cannot write, so no news is taken and no case "
-                "goes on. Free some space: they go on by themselves."
+                f"The disk of {self._directory} is full ({left_mb} MB free). Kafka cannot write, so no news is accepted and all "
+                "cases wait. Free some space: Newsproof then resumes by itself."
             )
         if stands == "short":
             return (
-                f"The disk of {self._directory} has {left_mb} MB left, less than {self._least_mb} MB (NEWSPROOF_MIN_FREE_MB): "
-                "free some space, for once it is full no news is taken and no case goes on."
+                f"The disk of {self._directory} has {left_mb} MB free, less than {self._least_mb} MB (NEWSPROOF_MIN_FREE_MB). "
+                "Free some space: once it is full, no news is accepted and all cases wait."
             )
-        return f"The disk of {self._directory} has room{'' if stood == 'unknown' else ' again'} ({left_mb} MB)."
+        return f"The disk of {self._directory} has enough space{'' if stood == 'unknown' else ' again'} ({left_mb} MB free)."
 
     async def run(self, say: Callable[[str], None]) -> None:
         """Look until cancelled."""

@@ -207,11 +207,11 @@ def replacement_of(choice: Choice) -> bytes | None:
     if choice.value is None:
         return None
     if len(choice.ids) != 1:
-        raise ConfigError("--value replaces the bytes of one letter: name one ID with it")
+        raise ConfigError("--value replaces the bytes of one dead letter: give one ID with it")
     try:
         return choice.value.read_bytes()
     except OSError as exc:
-        raise ConfigError(f"{choice.value} cannot be read ({exc.strerror}): name a file") from exc
+        raise ConfigError(f"{choice.value} cannot be read ({exc.strerror}): give a readable file") from exc
 
 
 def named(dead_letters: Sequence[DeadLetter], wanted: str) -> DeadLetter:
@@ -226,7 +226,7 @@ def named(dead_letters: Sequence[DeadLetter], wanted: str) -> DeadLetter:
 
 def chosen_of(dead_letters: Sequence[DeadLetter], choice: Choice, news: str) -> list[DeadLetter]:
     if not choice.ids and choice.reason is None and not choice.everything:
-        raise ConfigError("nothing is chosen: name letters by ID, or --reason REASON, or --all")
+        raise ConfigError("no dead letters chosen: give IDs, --reason REASON, or --all")
     if choice.ids:
         chosen = [named(dead_letters, wanted) for wanted in choice.ids]
         for dead_letter in chosen:
@@ -234,11 +234,13 @@ def chosen_of(dead_letters: Sequence[DeadLetter], choice: Choice, news: str) -> 
         return _one_a_case(chosen)
     able = [one for one in dead_letters if one.topic == news or one.case is not None]
     if held_back := len(dead_letters) - len(able) if choice.everything else 0:
-        say_on_stderr(f"{held_back} letters do not come from {news} and cannot be sent again")
+        say_on_stderr(f"{held_back} dead letters do not come from {news} and cannot be sent again")
     fitting = [one for one in able if choice.reason in (None, one.reason)]
     young = [one for one in fitting if choice.again or not _too_old(one)]
     if too_old := len(fitting) - len(young):
-        say_on_stderr(f"{too_old} letters are older than {news} remembers, and may have been sent before: add --again")
+        say_on_stderr(
+            f"{too_old} dead letters are older than the retention of {news} and may have been sent before: add --again"
+        )
     return _one_a_case([one for one in young if not one.requeued or (choice.again and one.case is None)])
 
 
@@ -269,9 +271,11 @@ def _refuse(dead_letter: DeadLetter, choice: Choice, news: str) -> None:
             "too, it left a letter of its own; --value sends other bytes"
         )
     if dead_letter.requeued and not choice.again:
-        raise ConfigError(f"letter {dead_letter.id} was sent again before: add --again to send it once more")
+        raise ConfigError(f"dead letter {dead_letter.id} was sent again before: add --again to send it once more")
     if _too_old(dead_letter) and not choice.again:
-        raise ConfigError(f"letter {dead_letter.id} is older than {news} remembers: add --again to send it (once more)")
+        raise ConfigError(
+            f"dead letter {dead_letter.id} is older than the retention of {news}, so it may have been sent before: add --again to send it"
+        )
 
 
 def _too_old(dead_letter: DeadLetter) -> bool:

@@ -21,12 +21,12 @@ FAIL_ON = 100
 INTERRUPTED = 130
 
 MEANINGS = {
-    OK: "done",
-    FINDING: "the command worked and found something wrong: an audit that is not clean, a refused line, a failed check",
-    USAGE: "wrong arguments, a wrong setting or a refused statement: mend it, then run again",
-    UNREACHABLE: "a server does not answer",
-    INTERNAL: "a fault of Newsproof itself; run again with --debug and report it",
-    FAIL_ON: "`backtest compare`: a rule of --fail-on holds",
+    OK: "success",
+    FINDING: "the command worked and found a problem: an audit that is not clean, a refused line, a failed check",
+    USAGE: "wrong arguments, a wrong setting or a refused statement: correct it and run the command again",
+    UNREACHABLE: "a server is unreachable",
+    INTERNAL: "a bug in Newsproof: run the command again with --debug and report it",
+    FAIL_ON: "`backtest compare`: a rule of --fail-on holds; `backtest gate`: run B loses",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
@@ -49,12 +49,14 @@ def status_of(exc: BaseException) -> int:
 def text_of(exc: BaseException) -> str:
     """Return the error as one line for people."""
     if _is_full_disk(exc):
-        return f"no room is left on the disk ({exc}): free some space, then run this again"
+        return f"the disk is full ({exc}): free some space, then run the command again"
     if _is_kafka_error(exc):
-        return f"Kafka does not answer as it should ({exc!r}): check that it runs, and KAFKA_BOOTSTRAP_SERVERS"
+        return (
+            f"Kafka returned an unexpected error ({exc!r}): check that it is running, and check KAFKA_BOOTSTRAP_SERVERS"
+        )
     if isinstance(exc, NewsproofError):
         return str(exc)
-    return f"{type(exc).__name__}: {exc} — a fault of Newsproof; --debug shows where it happened"
+    return f"{type(exc).__name__}: {exc} — a bug in Newsproof; run the command again with --debug for the traceback"
 
 
 def _is_full_disk(exc: BaseException) -> bool:

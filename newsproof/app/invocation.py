@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READS_ONLY = "this command only reads, and left everything as it was; start it again"
+READS_ONLY = "this command only reads data, so nothing changed; run it again"
 """What :func:`run` says of an interrupted command that may take long and keeps nothing."""
-UNKEPT = "nothing is kept of it, whatever was paid; start it again"
+UNKEPT = "nothing was kept, including paid responses; run it again"
 """The same of one that asks models."""
 UNWRAPPED = 100_000
 """Columns of a table in a file or a pipe, which has no width: each row is one line, for ``grep`` and ``cut``. ``COLUMNS`` sets one."""
@@ -104,7 +104,7 @@ class Invocation:
                 from schemas.errors import ConfigError
 
                 raise ConfigError(
-                    f"--env-file {self.env_file}: there is no such file; correct the path, or leave it out"
+                    f"--env-file {self.env_file}: no such file. Correct the path, or leave the option out"
                 )
             given["_env_file"] = self.env_file
         return given
@@ -118,7 +118,7 @@ class Invocation:
         self._misspelt_told = True
         for name, nearest in misspelt_in(self._settings_file, setting_names.ALL).items():
             print(
-                f"newsproof: {name.upper()} in {self._settings_file} is no setting and is not read; the nearest is {nearest.upper()}",
+                f"newsproof: {name.upper()} in {self._settings_file} is not a setting and is ignored; the closest match is {nearest.upper()}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -240,12 +240,12 @@ async def _ends_for_sure(work: Coroutine[Any, Any, T]) -> T:
             import structlog
 
             # Nobody can run a service again with --debug and see the same.
-            structlog.get_logger(__name__).exception("a fault of Newsproof ends this process: report it")
+            structlog.get_logger(__name__).exception("a bug in Newsproof ends this process: report it")
         raise
     finally:
 
         def leave() -> None:
-            print(f"newsproof: {why}; leftover tasks did not end, leaving without them", file=sys.stderr, flush=True)
+            print(f"newsproof: {why}; leftover tasks did not end; exiting without them", file=sys.stderr, flush=True)
             os._exit(exits.FINDING)
 
         last_resort = threading.Timer(END_WITHIN_S, leave)
@@ -268,7 +268,7 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T], ending: str) -> T:
     def interrupt() -> None:
         if task.cancelling():
             if ending:
-                print("Ended at once.", file=sys.stderr, flush=True)
+                print("Stopped at once.", file=sys.stderr, flush=True)
             os._exit(exits.INTERRUPTED)  # Second signal: exit at once. Our children end with us.
         if ending:
             print(ending, file=sys.stderr, flush=True)
@@ -292,8 +292,8 @@ def agreed(what: str, *, yes: bool) -> bool:
     if not sys.stdin.isatty():
         from schemas.errors import ConfigError
 
-        raise ConfigError(f"{what}, and there is no terminal to ask at: add --yes")
-    return typer.confirm(f"{what}: go on?", err=True)
+        raise ConfigError(f"{what}, and no terminal is open to confirm it: add --yes")
+    return typer.confirm(f"{what}. Continue?", err=True)
 
 
 # Results

@@ -37,8 +37,8 @@ class Backoff:
 
 
 def for_want_of_room(directory: Path) -> str:
-    """Return ", for its disk is full" if that is so: what ended then most likely ended of it."""
-    return ", for its disk is full" if disk_is_full(directory) else ""
+    """Return " because its disk is full" if that is so: what ended then most likely ended of it."""
+    return " because its disk is full" if disk_is_full(directory) else ""
 
 
 class Embedded(Protocol):
@@ -79,7 +79,7 @@ class KeptServer:
             started = loop.time()
             why = await self._end()
             wait = backoff.after_run_of(loop.time() - started)
-            say(f"the embedded {self.name} {why}; starting it again in {wait:g} s")
+            say(f"the embedded {self.name} {why}; restarting it in {wait:g} s")
             await asyncio.sleep(wait)
             self.restarts += 1
             await self._start(say)
@@ -97,7 +97,7 @@ class KeptServer:
             return f"ended{for_want_of_room(self.server.data_dir)}"
         hanging.result()
         self.server.kill()
-        return f"did not answer for {HANGS_AFTER * ASK_EVERY_S:g} s and was killed"
+        return f"did not respond for {HANGS_AFTER * ASK_EVERY_S:g} s and was killed"
 
     async def _hangs(self) -> None:
         """Return when it has not answered several questions in a row."""
@@ -120,9 +120,9 @@ class KeptServer:
         try:
             await self.server.start()
         except (ConfigError, OSError) as exc:  # OSError: the disk has no room for its files
-            say(f"the embedded {self.name} does not come up: {exc}")
+            say(f"the embedded {self.name} did not restart: {exc}")
             return
-        say(f"the embedded {self.name} runs again after {asyncio.get_running_loop().time() - began:.1f} s")
+        say(f"the embedded {self.name} is running again after {asyncio.get_running_loop().time() - began:.1f} s")
 
     async def stop(self) -> None:
         """Shut it down in order."""

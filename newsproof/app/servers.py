@@ -100,8 +100,8 @@ async def servers(
     if phase is None and any(one.kept is not None for one in found.values()):
         for other in running_elsewhere(directory):
             say(
-                f"This reads the log in {directory.absolute()}, on which nothing runs. Newsproof runs on {other}: for that one "
-                f"add --data-dir {other}"
+                f"Reading the log in {directory.absolute()}, where no pipeline is running. A pipeline is running on {other}: to "
+                f"read that one, add --data-dir {other}"
             )
     try:
         with telling_full_disk(directory if kafka and not settings.kafka_bootstrap_servers else None):
@@ -117,7 +117,7 @@ async def servers(
         for name in ("clickhouse", "kafka"):
             if name in found:
                 if phase is not None and found[name].kept is not None:
-                    phase(f"ending {_NAMES[name]}")
+                    phase(f"stopping {_NAMES[name]}")
                 await found[name].end()
 
 
@@ -129,7 +129,7 @@ def telling_full_disk(directory: Path | None) -> Iterator[None]:
     except Exception as exc:
         if directory is not None and exits.status_of(exc) == exits.UNREACHABLE and disk_is_full(directory):
             raise TransientError(
-                f"the embedded Kafka cannot write, for the disk of {directory} is full: free some space, then run this again "
+                f"the embedded Kafka cannot write because the disk of {directory} is full: free some space, then run the command again "
                 f"({exits.text_of(exc)})"
             ) from exc
         raise
@@ -143,7 +143,7 @@ async def _prepared(
 ) -> _Found:
     found = await starting
     if phase is not None:
-        phase(f"{_NAMES[name]} answers")
+        phase(f"{_NAMES[name]} is ready")
     if prepare is not None:
         where = Servers(
             kafka=found.address if name == "kafka" else None,
@@ -191,7 +191,7 @@ async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
     if settings.kafka_bootstrap_servers:
         if not await any_listens(settings.kafka_bootstrap_servers):
             raise TransientError(
-                f"no Kafka broker answers at {settings.kafka_bootstrap_servers}: start it, correct "
+                f"no Kafka broker responds at {settings.kafka_bootstrap_servers}: start it, correct "
                 "KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
             )
         return _Found(settings.kafka_bootstrap_servers)
@@ -228,7 +228,7 @@ def _is_there(file: Path) -> bool:
         return file.exists()
     except PermissionError as exc:
         raise ConfigError(
-            f"{file.parent} is another user's: come as that user (sudo -u NAME …), or name a data directory of your own"
+            f"{file.parent} belongs to another user: run the command as that user (sudo -u NAME …), or choose a data directory of your own"
         ) from exc
 
 
@@ -253,8 +253,8 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
         parts = urlsplit(settings.clickhouse_url)
         if not await _pings(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"):
             raise TransientError(
-                "no ClickHouse answers at CLICKHOUSE_URL: start it, correct the setting, or unset it to use the "
-                "embedded engine"
+                "no ClickHouse responds at CLICKHOUSE_URL: start it, correct the setting, or unset it to use the "
+                "embedded ClickHouse"
             )
         return _Found(settings.clickhouse_url)
     from infra.embedded.clickhouse.server import EmbeddedClickHouse
@@ -350,8 +350,8 @@ async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr
     directory = settings.newsproof_data_dir
     if given and not directory.exists() and not (settings.kafka_bootstrap_servers or settings.clickhouse_url):
         raise ConfigError(
-            f"there is no data directory {directory}, so there is nothing to read: correct --data-dir (or NEWSPROOF_DATA_DIR), "
-            "or make it with `newsproof up`"
+            f"the data directory {directory} does not exist, so there is nothing to read: correct --data-dir (or NEWSPROOF_DATA_DIR), "
+            "or create it with `newsproof up`"
         )
     if given or settings.kafka_bootstrap_servers or settings.clickhouse_url:
         return settings
@@ -366,4 +366,4 @@ async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr
 
 def reading_demo(demo: Path) -> str:
     """Return what a command says that reads the demo's log, though nobody named it."""
-    return f"Reading the demo's data in {demo} (another directory: --data-dir)."
+    return f"Reading the demo's data in {demo}. Use --data-dir to read another directory."

@@ -51,10 +51,10 @@ class ListedSource(msgspec.Struct, kw_only=True):
     reputation: tuple[Reputation, ...] = ()
 
 
-NO_KEY = "no listener's key is here, so nothing that comes in counts as a listed source's"
+NO_KEY = "the listener's key is missing, so no news counts as a listed source's"
 NO_KEY_DO = (
-    "start a listener on this data directory (newsproof up --listen), or set LISTENER_KEY to that of your listener, for the "
-    "workers too"
+    "start a listener on this data directory (newsproof up --listen), or set LISTENER_KEY to your listener's key, for the "
+    "workers, too"
 )
 
 

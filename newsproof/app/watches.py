@@ -121,8 +121,8 @@ class WatchBook:
         for other in (await self.state()).watches.values():
             if other.state != "ended" and subject_key(subject_of(other.set.subject)) == key:
                 raise ConfigError(
-                    f"{other.set.subject!r} is watched already, by {other.set.id} ({other.state}): "
-                    f"`newsproof watches end {other.set.id}` ends it, then set the new one"
+                    f"{other.set.subject!r} is already watched by {other.set.id} ({other.state}): "
+                    f"end it with `newsproof watches end {other.set.id}`, then set the new one"
                 )
         await self._append(asked)
         return self._now(asked.id, await self.state())
@@ -173,7 +173,7 @@ def view_of(watch: Watch, now: datetime, limit: int, result: Result | None) -> W
     if watch.state == "active" and today >= limit:
         tomorrow = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
         due = None if due is None else max(due, epoch_ms(tomorrow))
-        note = f"has fired {today} times today (UTC), as often as it may: it fires again tomorrow, or raise WATCH_DAILY_LIMIT"
+        note = f"has run {today} times today (UTC), its limit. It runs again tomorrow; raise WATCH_DAILY_LIMIT to run it more often"
     return WatchView(
         id=watch.set.id,
         subject=watch.set.subject,

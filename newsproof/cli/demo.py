@@ -88,21 +88,21 @@ async def framed(
     refuse_unusable(at)
     refuse_unusable_directory(at)
     say(f"Newsproof demo: {mode_in_words(at)}.")
-    say("Every gated case takes the deep path: PHASE1_ROLLOUT_PERCENTAGE=1.0, DEEP_ANALYSIS_TOOLS_ENABLED=true.")
+    say("All gated cases take the deep path: PHASE1_ROLLOUT_PERCENTAGE=1.0, DEEP_ANALYSIS_TOOLS_ENABLED=true.")
     if newsroom is None:
-        say(f"Its own news counts as news of listed sources: TRUSTED_SOURCES={at.trusted_sources}.")
+        say(f"The demo's own news counts as listed: TRUSTED_SOURCES={at.trusted_sources}.")
     empty(at.newsproof_data_dir)
     began = time.monotonic()
     with listed(newsroom, at.newsproof_data_dir) as sources:
         async with pipeline(at, sources=sources) as running:
-            say(
-                f"Servers run after {time.monotonic() - began:.1f} s (Kafka, ClickHouse; data in {at.newsproof_data_dir})."
-            )
+            say(f"Kafka and ClickHouse started in {time.monotonic() - began:.1f} s. Data: {at.newsproof_data_dir}")
             summary, is_well = await watched(running, run(running, as_json))
             if as_json:
                 json_line(summary)
             if keep:
-                say(f"Still running, until Ctrl-C. `{command_of(at)} signals --follow` and the other commands find it.")
+                say(
+                    f"The pipeline keeps running until Ctrl-C. To read its signals: `{command_of(at)} signals --follow`."
+                )
                 await running.watch()
     return exits.OK if is_well else exits.FINDING
 
@@ -229,7 +229,7 @@ class Follower:
                     show(seen)
         except TimeoutError as exc:
             raise TransientError(
-                f"{left(seen)} cases have not ended within {END_WITHIN_S:g} s: look into the worker's log"
+                f"{left(seen)} cases did not end within {END_WITHIN_S:g} s: check the worker's log"
             ) from exc
         seen.marks = {tp: mark for tp, fold in self._parts.items() if (mark := fold.accepted.watermark)}
         return seen
@@ -253,8 +253,8 @@ async def stored(settings: Settings, topics: Topics, ends: Ends, tables: ClickHo
         found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
         return len(signals) >= ends.signals and found.rows[0] == (ends.events, len(signals))
 
-    await _until(is_published, "not every signal was published in time; look into the worker's log")
-    await _until(is_stored, "the sink did not fill the tables in time")
+    await _until(is_published, "not every signal was published in time: check the worker's log")
+    await _until(is_stored, "the sink did not fill the tables in time: check its log")
     return signals
 
 
@@ -276,13 +276,13 @@ def command_of(settings: Settings) -> str:
 
 def _where_to_look(settings: Settings, seconds: float) -> None:
     command = command_of(settings)
-    say_result(f"\n{seconds:.1f} s from the first publish to the last table. Where to look next:")
+    say_result(f"\n{seconds:.1f} s from the first publish to the last table. Next steps:")
     for arguments, shows in (
-        ("case h09", "one item's whole story (h01 … h42)"),
-        ("cases", "all of them; so does `signals`"),
-        ("audit", "what the log promises, checked again"),
-        ('sql "SHOW TABLES"', "every table and v_* view"),
+        ("case h09", "timeline of one case (h01 … h42)"),
+        ("cases", "all cases; `signals` lists the signals"),
+        ("audit", "check the log for lost, duplicate and forged records"),
+        ('sql "SHOW TABLES"', "list all tables and v_* views"),
     ):
         say_result(f"  {command} {arguments:<18} {shows}")
-    say_result(f"  {command_name()} {'up':<18} the same pipeline for your own news")
-    say_result(f"What worker and sink said: {settings.newsproof_data_dir / 'logs'}")
+    say_result(f"  {command_name()} {'up':<18} run the pipeline for your own news")
+    say_result(f"Logs of worker and sink: {settings.newsproof_data_dir / 'logs'}")

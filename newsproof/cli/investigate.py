@@ -64,7 +64,7 @@ async def investigate(invocation: Invocation, wanted: Wanted, *, as_json: bool) 
     refuse_unusable_research(settings)
     event = None if wanted.follow else opening_of(settings, wanted, datetime.now(UTC))
     if (wanted.subject is None) == (wanted.follow is None):
-        raise ConfigError('write a subject, or --follow ID, and not both: newsproof investigate "DeepSeek"')
+        raise ConfigError('give either a subject or --follow ID: newsproof investigate "DeepSeek"')
     say(f"Newsproof, {mode_in_words(settings)}")
     async with _installation(settings) as (at, own):
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
@@ -77,9 +77,7 @@ async def investigate(invocation: Invocation, wanted: Wanted, *, as_json: bool) 
                     await _stored(at, item)
                 return status
             except asyncio.CancelledError:
-                goes_on = (
-                    "It stands still until `newsproof up` runs; follow it then" if own else "It goes on; follow it"
-                )
+                goes_on = "It pauses until `newsproof up` runs. Then follow it" if own else "It continues. Follow it"
                 say(f"{goes_on} with: {command_name()} investigate --follow {item.chat_id}")
                 raise
 
@@ -93,7 +91,7 @@ def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> Investigati
     as_of = investigated_as_of(settings, now) if wanted.as_of is None else _moment(wanted.as_of)
     if as_of > now:
         raise ConfigError(
-            f"--as-of {wanted.as_of} is in the future: leave it out for now, or give a time that has passed"
+            f"--as-of {wanted.as_of} is in the future: leave it out to use the current time, or give a past time"
         )
     most = investigation_limits(settings)
     limits = msgspec.structs.replace(
@@ -118,7 +116,7 @@ async def _installation(settings: Settings) -> AsyncIterator[tuple[Settings, boo
             if await members_of(address_of(at), topics_of(at).group(RESEARCH.name)):
                 yield at, False
                 return
-    say("No worker for investigations runs here: one is started for this one, with what it needs.")
+    say("No worker for investigations is running here. Starting one for this investigation …")
     async with pipeline(settings, workers=0, research=True) as running, _running(running.watch()):
         yield running.settings, True
 
@@ -190,7 +188,7 @@ async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
     elif brief is not None:
         say_result("\n".join(map(printable_line, brief_lines(brief))))
         say(
-            f"{ended['seconds']:.1f} s, {_usd(ended['cost_usd'])} USD. Again: {command_name()} investigate --follow {item.chat_id}"
+            f"{ended['seconds']:.1f} s, {_usd(ended['cost_usd'])} USD. To show it again: {command_name()} investigate --follow {item.chat_id}"
         )
     return exits.OK if brief is not None else exits.FINDING
 
@@ -233,7 +231,9 @@ def _moment(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as exc:
-        raise ConfigError(f"--as-of {text!r} is no time: write a day such as 2026-01-27, or 2026-01-27T12:00Z") from exc
+        raise ConfigError(
+            f"--as-of {text!r} is not a time: write a day such as 2026-01-27, or 2026-01-27T12:00Z"
+        ) from exc
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     # A day is meant to its end.

@@ -77,7 +77,7 @@ async def looked_once(
             ", ".join(f"{n} {what}" for what, n in one.counts.items()) or "nothing new" for one in health.values()
         ]
         table(
-            ("source", "state", "items", "why, and what to do"),
+            ("source", "state", "items", "problem, and what to do"),
             [(r["source"], r["state"], c, with_remedy(r["why"], r["do"])) for r, c in zip(rows, counts, strict=True)],
         )
     return all(one.state == "ok" for one in health.values())
@@ -119,7 +119,7 @@ async def peeked(
             )
             for r, _ in found
         ]
-        table(("source", "kind", "state", "items", "newest", "why, and what to do"), rows, right=("items",))
+        table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
     return all(row.state == "ok" for row, _ in found)
 
 
@@ -178,7 +178,7 @@ def _print_items(
     )
     silent = [row.source for row, _ in found if row.state != "ok"]
     say_result(
-        f"{len(rows)} of {sum(len(items) for _, items in found)} items would be published by a first look; "
-        f"{len(silent)} of {len(found)} sources did not answer{': ' if silent else ''}{', '.join(silent)}."
+        f"{len(rows)} of {sum(len(items) for _, items in found)} items would be published by a first poll; "
+        f"{len(silent)} of {len(found)} sources did not respond{': ' if silent else ''}{', '.join(silent)}."
     )
     say_result(as_started(COSTS))

@@ -34,10 +34,10 @@ SHOWN_FOR_S = 30.0
 LOOKED_ON_S = 3.0
 """How long it goes on in any case: a second case of the last items would be opened by now."""
 ON_DATES = f"""\
-A newsroom on this machine tells the sample's events in {PLAYED_S:g} s, and the listener listens to it.
-Each item is dated as it is told, so its case is judged as of now. Each search dates the bundled pages anew: as far from its case as
-they lie from the event of the sample that it is about. So a text of the sample finds what it finds in the plain demo.
-Five years go by in a minute, so one story lasts {STORY_S:g} s: STORY_WINDOW_HOURS={STORY_S / 3600:.4f}."""
+A local newsroom reports the sample's events within {PLAYED_S:g} s, and the listener reads it.
+Each item is dated when it is reported, so its case is judged as of now. Each search shifts the dates of the bundled pages: a page keeps
+its distance from the sample event. So each event finds the same pages as in the plain demo.
+Five years pass in a minute, so one story lasts {STORY_S:g} s: STORY_WINDOW_HOURS={STORY_S / 3600:.4f}."""
 
 
 async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> int:

@@ -16,8 +16,9 @@ app = typer.Typer(
     cls=ListedGroup,
     name="newsproof",
     help="Turn raw crypto news into search-verified trading signals, on Kafka.",
-    epilog="--data-dir, --env-file and --debug may also stand after the command. Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
-    "3 a server does not answer · 130 interrupted. Settings: `newsproof config`.",
+    epilog="--data-dir, --env-file and --debug work before and after the command. Exit status: 0 success · 1 a "
+    "check found a problem · 2 wrong usage or settings · 3 a server is unreachable · 130 interrupted. "
+    "Settings: `newsproof config`.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -36,13 +37,16 @@ def _version(asked: bool) -> None:
 def newsproof(
     ctx: typer.Context,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Directory of the embedded servers; NEWSPROOF_DATA_DIR.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Directory for the embedded servers' data. Default: NEWSPROOF_DATA_DIR, or .data.", show_default=False
+        ),
     ] = None,
     env_file: Annotated[
         Path | None,
-        typer.Option(help="File of settings to read in the place of .env.", show_default=False),
+        typer.Option(help="Read settings from this file instead of .env.", show_default=False),
     ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,

@@ -20,12 +20,10 @@ async def serve(settings: Settings, *, port: int, latency: str, seed: str) -> No
         ConfigError: the port is in use, or the latency profile is unknown.
     """
     async with ScriptedServer(port=port, latency=profile(latency), seed=seed) as server:
-        say(
-            "A SCRIPTED model server: its answers are rules over the prompt's text, no model's. Settings to use it with:"
-        )
+        say("This is a SCRIPTED model server: rules write its responses, not a model. Use it with these settings:")
         say_result(f"NEWSPROOF_MODE=simulated\nSCRIPTED_MODEL_URL={server.url}")
         if settings.mode == "live":
-            say("NEWSPROOF_MODE=simulated is needed: with your keys the mode in force is live.")
+            say("Set NEWSPROOF_MODE=simulated: with your keys, the current mode is live.")
         await asyncio.get_running_loop().create_future()
 
 

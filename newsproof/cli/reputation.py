@@ -26,8 +26,8 @@ async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
         columns, [(one.source, one.language, one.stories, *_cells(one)) for one in found], right=("stories", "edited")
     )
     say_result(
-        f"Stories of the last {WINDOW.days} days, in brackets the 95 % interval; below {RATED_FROM} "
-        f"a source is {UNRATED}. docs/sources.md says what each figure counts; --json has those of all."
+        f"Stories of the last {WINDOW.days} days, with 95 % intervals in brackets. Below {RATED_FROM} stories, "
+        f"a source is {UNRATED}. docs/sources.md defines each metric; --json prints them for all sources."
     )
 
 

@@ -45,13 +45,13 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
             "source",
             "kind",
             "state",
-            "last look",
+            "last poll",
             "last news",
             "lag s",
             "new",
             "edits",
             "reputation",
-            "why, and what to do",
+            "problem, and what to do",
         ),
         [
             (
@@ -75,15 +75,15 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
 
 def _print_below(settings: Settings, rows: list[ListedSource]) -> None:
     say_result(
-        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: from publication to receipt, median. All is of the newest record in "
-        "the log; /metrics of a listener has it live."
+        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: median time from publication to receipt. All values are from the latest record in "
+        "the log; /metrics of a listener has live values."
     )
     for r in rows:
         if r.unmarked:
             say_result(
                 as_started(
-                    f"{counted(r.unmarked, 'record')} named {r.id} without the listener's mark and opened no case: "
-                    f"`newsproof dlq list --reason {UNMARKED}` shows who published what."
+                    f"{counted(r.unmarked, 'record')} named {r.id} without the listener's signature and opened no case: "
+                    f"`newsproof dlq list --reason {UNMARKED}` shows them."
                 )
             )
     if not keys_at_hand(settings):
@@ -116,7 +116,7 @@ def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
     chosen(sources_of(own_file(settings)), [name])
     state = "muted = true" if muted else "muted = false\ndefault = true"
     path = _appended(settings, f'[[source]]\nid = "{name}"\n{state}\n')
-    say_result(f"{name} is {'off' if muted else 'on'}: written to {path}.")
+    say_result(f"{name} is now {'off' if muted else 'on'}, as written to {path}.")
 
 
 def add_source(settings: Settings, url: str, *, name: str | None, language: str | None, private: bool) -> None:
@@ -131,18 +131,22 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
     )[:64]
     name = made if name is None else name
     if name in sources_of(own_file(settings)):
-        raise ConfigError(f"there is a source {name} already: `newsproof sources show {name}`, or give another --id")
+        raise ConfigError(
+            f"a source {name} already exists: see `newsproof sources show {name}`, or choose another --id"
+        )
     kind = "telegram" if parts.netloc == "t.me" else "feed"
     row = {"id": name, "kind": kind, "url": url, "language": language, "private": private or None}
     try:
         msgspec.convert({n: v for n, v in row.items() if v is not None}, Source)
     except msgspec.ValidationError as exc:
-        raise ConfigError(f"this is no source: {exc}; give its address, and --id of a-z, 0-9, dot and hyphen") from exc
+        raise ConfigError(
+            f"this is not a valid source: {exc}. Give its address, and an --id of a-z, 0-9, dot and hyphen"
+        ) from exc
     if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\"\\\s]", url):
-        raise ConfigError(f"{url!r:.100} is no address: write https://host/feed")
+        raise ConfigError(f"{url!r:.100} is not an address: write https://host/feed")
     lines = [f"{n} = {'true' if v is True else chr(34) + str(v) + chr(34)}" for n, v in row.items() if v is not None]
     path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
-    say_result(as_started(f"{name} is on: written to {path}. Try it: `newsproof sources check {name}`"))
+    say_result(as_started(f"{name} is now on, as written to {path}. To test it: `newsproof sources check {name}`"))
 
 
 def _appended(settings: Settings, rows: str) -> Path:
@@ -154,7 +158,7 @@ def _appended(settings: Settings, rows: str) -> Path:
             file.write(("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + rows)
     except OSError as exc:
         raise ConfigError(
-            f"{path} cannot be written ({exc.strerror}): make it possible, or name another one in LISTENER_SOURCES"
+            f"{path} cannot be written ({exc.strerror}): correct that, or choose another file in LISTENER_SOURCES"
         ) from exc
     return path
 

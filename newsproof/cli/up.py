@@ -95,7 +95,7 @@ async def up(settings: Settings, *, workers: int) -> None:
                     )
     except asyncio.CancelledError:
         if at.newsproof_data_dir.exists():
-            say(f"Ended. What was recorded stays in {at.newsproof_data_dir}.")
+            say(f"Stopped. The data stays in {at.newsproof_data_dir}.")
         raise
 
 
@@ -119,9 +119,9 @@ def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]
 
 
 async def _run(running: Pipeline, page: str, print_started: Callable[[], None], phases: _Phases) -> None:
-    phases(f"{', '.join(one.name for one in running.services)} start")
+    phases(f"starting {', '.join(one.name for one in running.services)}")
     await _answers(page)
-    phases("the page answers")
+    phases("the page is ready")
     phases.started()
     print_started()
     await RoomWatch(running.settings).run(say)
@@ -148,8 +148,8 @@ def _take(lock: DirectoryLock) -> None:
         except (OSError, msgspec.MsgspecError):
             raise exc from None
         raise ConfigError(
-            f"`newsproof up` already runs on {lock.directory.parent}: process {holder.pid}, since {holder.since}, its page at "
-            f"{holder.page}. Use that one, end it (kill -INT {holder.pid}), or name another data directory (--data-dir)"
+            f"`newsproof up` already runs on {lock.directory.parent}: PID {holder.pid}, since {holder.since}, page {holder.page}. "
+            f"Use that one, stop it (kill -INT {holder.pid}), or choose another data directory (--data-dir)"
         ) from exc
     # A run that was killed leaves its own, and what that names is not to be ended in our place.
     (lock.directory / _HOLDER).unlink(missing_ok=True)
@@ -172,20 +172,18 @@ async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
         wanted.append(("CLICKHOUSE_PORT", EmbeddedClickHouse.host, settings.clickhouse_port))
     for name, host, port in wanted:
         if (exc := why_not_bound(port, host)) is not None:
-            why, mend = f"{port_owner(port)} has it", "end that one"
+            why, otherwise = f"is in use by {port_owner(port)}", "stop that process"
             if exc.errno != errno.EADDRINUSE:
-                why = f"it cannot be opened ({exc.strerror})"
-                mend = "correct METRICS_HOST" if name == "METRICS_PORT" else "leave it out and the system chooses"
-            raise ConfigError(
-                f"port {port} of {host} is needed ({name}), and {why}: choose another one, or {mend}"
-            ) from exc
+                why = f"cannot be opened ({exc.strerror})"
+                otherwise = "correct METRICS_HOST" if name == "METRICS_PORT" else "unset it for any free port"
+            raise ConfigError(f"port {port} of {host} ({name}) {why}: choose another port, or {otherwise}") from exc
 
 
 def _print_started(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:
     settings = running.settings
     own = running.servers.own
     say("")
-    say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
+    say(f"Newsproof runs: {mode_in_words(settings)}. Workers: {workers}. Press Ctrl-C to stop everything.")
     if searching := search_in_words(settings):
         say(f"  Search      {searching}")
     say(f"  Page        {page}")
@@ -197,17 +195,17 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
     if settings.listen:
         say(f"  Listener    {_listener_in_words(settings)}")
     for name, value in changes.items():
-        say(f"  {name.upper()}={value} is set by `up`, because you have not set it")
+        say(f"  {name.upper()}={value} was set by `up`, because you did not set it")
     say("")
     command = command_name()
-    say("In another terminal, here:")
+    say("In another terminal, in this directory:")
     said_at = """'$(date -u +%FT%TZ)'""" if settings.mode == "live" else _OF_THE_OFFLINE_PAGES
     say(f"  {_EXAMPLE % said_at} | {command} publish -")
     say(f"  {command} signals --follow")
     say(f"  {command} cases;  {command} case ID;  {command} audit")
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')
     if "kafka" in own:
-        say(f"  {command} kafka    (the login of this Kafka, for other clients)")
+        say(f"  {command} kafka    (login for other Kafka clients)")
 
 
 def _listener_in_words(settings: Settings) -> str:
@@ -215,8 +213,8 @@ def _listener_in_words(settings: Settings) -> str:
     from newsproof.app.processes.listening import COSTS, Sources  # half a second, of which others need nothing
 
     sources = Sources(settings)
-    left_out = f", {', '.join(sources.lacking)} left out" if sources.lacking else ""
-    return as_started(f"{len(sources())} sources{left_out}: `newsproof sources` says how each does. {COSTS}")
+    left_out = f", without {', '.join(sources.lacking)}" if sources.lacking else ""
+    return as_started(f"{len(sources())} sources{left_out}: `newsproof sources` shows their state. {COSTS}")
 
 
 def _without_password(url: str) -> str:

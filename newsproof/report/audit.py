@@ -20,7 +20,7 @@ def print_audit(report: AuditReport) -> None:
     _print_second_analyses(report)
     if report.unchecked_sources:
         say_result(
-            f"The sources of {report.unchecked_sources} cases were not checked: the listener's key is not here. Run the audit on "
+            f"The sources of {report.unchecked_sources} cases were not checked, because the listener's key is missing. Run the audit on "
             "the listener's data directory, or set LISTENER_KEY."
         )
     if report.clean:
@@ -35,24 +35,24 @@ def print_audit(report: AuditReport) -> None:
     if report.unproven_sources:
         say_result(
             as_started(
-                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, and the listener's mark on it is not "
-                "valid by the key that is here. Either LISTENER_KEY was changed (write the old key behind the new one, with a "
-                "comma), or somebody wrote to the journal: do not act on signals of these sources."
+                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, but their signature is not valid "
+                "with this key. Either LISTENER_KEY was changed (add the old key after the new one, separated by a "
+                "comma), or somebody else wrote to the journal: do not act on signals from these sources."
             )
         )
     if overstated:
         _print_faulty(overstated, f"Overstated signals ({len(overstated)} of {report.overstated_signals})")
         say_result(
             as_started(
-                "NOT CLEAN: the pipeline published more than its search found out. Do not act on these signals, and report it "
-                "as a defect with the output of `newsproof case` for one of them."
+                "NOT CLEAN: the pipeline published more than its search found. Do not act on these signals, and report a "
+                "bug with the output of `newsproof case` for one of them."
             )
         )
     if forged:
         _print_faulty(forged, f"Forged or altered signals ({len(forged)} of {report.forged_signals})")
         say_result(
-            "NOT CLEAN: somebody other than publish wrote to the signals topic. Do not act on these records, tell whoever "
-            "subscribes, take away every right to write there but the publisher's, and change the passwords that had it."
+            "NOT CLEAN: somebody other than the publisher wrote to the signals topic. Do not act on these records, and warn your "
+            "subscribers. Then revoke all other write access to the topic, and change the passwords that had it."
         )
 
 

@@ -96,26 +96,24 @@ def print_what_came(
         cursor = cursors.get(name, SourceCursor(source=name))
         how = shortened(f"{cursor.state}: {cursor.why}" if cursor.why else cursor.state, 56)
         rows.append((name, kind, items[name], told[name] - items[name], cursor.counts.get("repeat", 0), how))
-    columns = ("source", "kind", "items", "edits", "shown again", "how it did")
-    table(columns, rows, title="What came in", right=columns[2:5])
-    say_result(
-        "shown again: items known already in an answer that had changed, counted at each look; they opened no case."
-    )
+    columns = ("source", "kind", "items", "edits", "shown again", "state")
+    table(columns, rows, title="Items received", right=columns[2:5])
+    say_result("shown again: known items in a changed response, counted at each poll. They opened no case.")
     newest = {one.signal_id: one for one in sorted(signals, key=lambda one: one.revision)}
-    verdicts = Counter("withdrawn" if one.stage == "retracted" else one.verdict for one in newest.values())
+    verdicts = Counter("retracted" if one.stage == "retracted" else one.verdict for one in newest.values())
     ended = Counter(one.reason for one in cases.values() if one.reason)
     rows_of = [(f"a signal: {verdict}", count) for verdict, count in verdicts.most_common()]
     rows_of += [(f"no signal: {_ENDS.get(reason, reason)}", count) for reason, count in ended.most_common()]
-    table(("became", "cases"), rows_of, title="What became of it", right=("cases",))
+    table(("result", "cases"), rows_of, title="Results", right=("cases",))
     say_result(
-        f"{summary.items} items of {summary.sources} sources of {summary.kinds} kinds, and {summary.edits} edits, opened "
-        f"{summary.cases} cases of {summary.stories} stories. Lost: {summary.lost}; second cases: {summary.second_cases}."
+        f"{summary.items} items from {summary.sources} sources of {summary.kinds} kinds, and {summary.edits} edits, opened "
+        f"{summary.cases} cases in {summary.stories} stories. Lost: {summary.lost}; second cases: {summary.second_cases}."
     )
 
 
 _ENDS = {
-    "duplicate": "word for word what another source had told",
-    "same_story": "another telling of what a case had told before",
+    "duplicate": "identical to an earlier report",
+    "same_story": "later report of a story",
     "spam": "advertising or a scam",
     "empty": "nothing to judge",
 }

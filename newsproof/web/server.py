@@ -118,10 +118,13 @@ def opened(settings: Settings) -> socket.socket:
         found.bind(at)
         found.listen(_OPEN_CONNECTIONS)
     except OSError as exc:
-        why = f"{port_owner(port)} has it" if exc.errno == errno.EADDRINUSE else str(exc.strerror)
+        if exc.errno == errno.EADDRINUSE:
+            why = f"port {port} of {host} is in use by {port_owner(port)}"
+        else:
+            why = f"port {port} of {host} cannot be opened ({exc.strerror})"
         raise ConfigError(
-            f"WEB_PORT={port} cannot be opened on WEB_HOST={host}: {why}; choose another one (--port, or WEB_PORT; 0: a free "
-            "one)"
+            f"{why}: choose another port with --port (or WEB_PORT), or use --port 0 for any free port"
+            + ("" if exc.errno == errno.EADDRINUSE else "; also check WEB_HOST")
         ) from exc
     found.setblocking(False)
     return found

@@ -36,7 +36,7 @@ def token_of(settings: Settings) -> str:
         return settings.web_token.get_secret_value()
     if settings.web_host not in LOOPBACK:
         raise ConfigError(
-            f"WEB_HOST={settings.web_host} opens the web service to the network, and WEB_TOKEN is not set: set it to a "
+            f"WEB_HOST={settings.web_host} opens the web service to the network, but WEB_TOKEN is not set: set it to a "
             "secret of at least 16 characters (such as `openssl rand -hex 24` prints), or leave WEB_HOST at 127.0.0.1"
         )
     file = settings.newsproof_data_dir / FILE
@@ -44,7 +44,7 @@ def token_of(settings: Settings) -> str:
         token = made_secret(file)
     except (OSError, ValueError) as exc:
         raise ConfigError(
-            f"the page's token cannot be kept in {file} ({exc}): make it readable and writable, or set WEB_TOKEN"
+            f"the page's token cannot be saved in {file} ({exc}): make it readable and writable, or set WEB_TOKEN"
         ) from exc
     know(token)
     return token
@@ -59,7 +59,7 @@ def opened_with(address: str, settings: Settings, token: str, *, terminal: bool)
     if settings.web_token is not None:
         return address
     if not terminal:
-        return f"{address}  (log in with what {settings.newsproof_data_dir / FILE} holds)"
+        return f"{address}  (log in with the token in {settings.newsproof_data_dir / FILE})"
     return f"{address}?{urlencode({'token': token})}"
 
 

@@ -221,10 +221,10 @@ def loopback_socket(port: int) -> socket.socket:
     except OSError as exc:
         listener.close()
         taken = exc.errno == errno.EADDRINUSE
-        why = f", which {port_owner(port)} has: end that one," if taken else f" ({exc.strerror}):"
+        why = f", which is in use by {port_owner(port)}: stop that process," if taken else f" ({exc.strerror}):"
         raise ConfigError(
-            f"ClickHouse cannot listen on port {port} of 127.0.0.1{why} choose another port (CLICKHOUSE_PORT), or leave it "
-            "out and the system chooses"
+            f"ClickHouse cannot listen on port {port} of 127.0.0.1{why} choose another port (CLICKHOUSE_PORT), or unset "
+            "it for any free port"
         ) from exc
     return listener
 

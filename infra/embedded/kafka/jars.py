@@ -78,7 +78,9 @@ def ensure_jars(
     with _exclusive(folder / "fetch.lock"):
         missing = [pin for pin in wanted if not paths[pin].exists()]
         if missing:
-            progress(f"Fetching Apache Kafka, once: {len(missing)} jars of {len(wanted)} (45 MB in all) …")
+            progress(
+                f"Downloading Apache Kafka (first start only): {len(missing)} of {len(wanted)} jars, 45 MB in all …"
+            )
             _fetch(missing, folder, given_up or threading.Event())
         _check(paths, folder / "checked.json")
     return tuple(paths.values())
@@ -98,7 +100,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path, given_up: threading.Event
 
         def fetch(pin: PinnedJar) -> None:
             if given_up.is_set():
-                raise ConfigError("interrupted while Apache Kafka was fetched: start again, and the rest is fetched")
+                raise ConfigError("interrupted while downloading Apache Kafka: start again to download the rest")
             fetched = Path(context.create_dependency(pin.coordinates).artifact.resolve())
             _refuse_other_content(pin, fetched, hashlib.sha256(fetched.read_bytes()).hexdigest())
             # Moved into place only when complete and checked, so that an interruption leaves no partial file.
@@ -113,7 +115,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path, given_up: threading.Event
                 raise
             except Exception as exc:
                 raise ConfigError(
-                    f"Could not fetch {pin.coordinates} for the embedded Kafka: {exc}. Check the network "
+                    f"Could not download {pin.coordinates} for the embedded Kafka: {exc}. Check the network "
                     "(or write your mirror into [repositories] of ~/.config/jgo.conf) and start again, or "
                     "set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs elsewhere."
                 ) from exc
@@ -142,8 +144,8 @@ def _refuse_other_content(pin: PinnedJar, path: Path, actual: str) -> None:
     if actual != pin.sha256:
         raise ConfigError(
             f"{path} is not the {pin.coordinates} that this project pins: its SHA-256 is {actual}, "
-            f"pinned is {pin.sha256} ({PINS.name}). Nothing was started. Delete that file and start again "
-            "to fetch it anew; if it comes back different, do not trust where your jars come from."
+            f"the pinned one is {pin.sha256} ({PINS.name}). Nothing was started. Delete that file and start "
+            "again to download it. If it differs again, do not trust the repository that your jars come from."
         )
 
 

@@ -47,7 +47,7 @@ def find_java() -> Java:
         if java is not None and java.major >= OLDEST_MAJOR:
             return java
     raise ConfigError(
-        f"No Java >= {OLDEST_MAJOR} works here; tried {', '.join(map(str, candidates))}. Install one "
+        f"No working Java >= {OLDEST_MAJOR} was found; tried {', '.join(map(str, candidates))}. Install one "
         "(Debian: apt install default-jre-headless), or set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs elsewhere."
     )
 

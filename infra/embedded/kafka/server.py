@@ -113,7 +113,7 @@ class EmbeddedKafka:
             RuntimeError: it is already running.
         """
         if self.running:
-            raise RuntimeError(f"This Kafka runs already, at {self.bootstrap}.")
+            raise RuntimeError(f"This Kafka is already running at {self.bootstrap}.")
         self._lock.acquire()
         given_up = threading.Event()
         try:
@@ -182,12 +182,12 @@ class EmbeddedKafka:
         elif (exc := why_not_bound(self._port)) is not None:
             if exc.errno != errno.EADDRINUSE:
                 raise ConfigError(
-                    f"Kafka cannot listen on port {self._port} of 127.0.0.1 ({exc.strerror}). Choose another port, or none to "
-                    "let the system choose."
+                    f"Kafka cannot listen on port {self._port} of 127.0.0.1 ({exc.strerror}). Choose another port, or none "
+                    "for any free port."
                 ) from exc
             raise ConfigError(
-                f"Port {self._port} of 127.0.0.1 is in use by {port_owner(self._port)}, so Kafka cannot listen there. End "
-                "that one, choose another port, or none to let the system choose."
+                f"Port {self._port} of 127.0.0.1 is in use by {port_owner(self._port)}, so Kafka cannot listen there. Stop "
+                "that process, choose another port, or none for any free port."
             ) from exc
         self._password = _kept_password(self.data_dir / PASSWORD_FILE)
         text = (PROPERTIES + self._more_properties).format(
@@ -215,8 +215,8 @@ class EmbeddedKafka:
         try:
             if await tool.wait(timeout_s=_READY_TIMEOUT_S) != 0:
                 raise ConfigError(
-                    f"Kafka could not format {self.data_dir}: {tool.log_tail()}\nIs the directory writable, "
-                    "and not full? If it holds nothing that you need, empty it and start again."
+                    f"Kafka could not format {self.data_dir}: {tool.log_tail()}\nCheck that the directory is "
+                    "writable and its disk is not full. If it holds nothing that you need, empty it and start again."
                 )
         finally:
             tool.kill()

@@ -103,7 +103,7 @@ class HealthServer:
             self._server = _Server((host, port), pages)
         except OSError as exc:
             raise ConfigError(
-                f"METRICS_PORT={port} cannot be opened on METRICS_HOST={host} ({exc.strerror}): choose another one"
+                f"METRICS_PORT={port} cannot be opened on METRICS_HOST={host} ({exc.strerror}): choose another port"
             ) from exc
         threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
         self._beating = asyncio.create_task(self.pulse.beat(), name="pulse")
@@ -188,8 +188,8 @@ def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: 
         write_target(settings.newsproof_data_dir, name, kind=kind, address=f"127.0.0.1:{health.port}", path=path)
     except OSError as exc:
         raise ConfigError(
-            f"{settings.newsproof_data_dir} takes no file ({exc.strerror}), and the page finds the metrics by one: make it "
-            "writable, or leave METRICS_PORT out"
+            f"{settings.newsproof_data_dir} is not writable ({exc.strerror}), and the page finds the metrics through a file there: make it "
+            "writable, or unset METRICS_PORT"
         ) from exc
 
 

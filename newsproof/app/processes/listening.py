@@ -25,10 +25,10 @@ from streams.listening.listener import Health, Listener, Options
 
 log = structlog.get_logger(__name__)
 COSTS = (
-    "The same event from ten sources is ten cases, each with its triage; those that add nothing to a confirmed or likely signal end there, the others pay their own analysis. "
-    "`newsproof sources mute ID` turns a source off, and the budget limits what is spent."
+    "Ten reports of one event are ten cases, and each pays for its triage. A case that adds nothing to a confirmed or likely signal ends there; the others pay for their own analysis. "
+    "`newsproof sources mute ID` turns a source off, and the budget limits the cost."
 )
-"""What whoever starts a listener is told."""
+"""Printed at the start of a listener."""
 
 
 class Sources:
@@ -81,8 +81,8 @@ def listener_of(settings: Settings, sources: Sources, fetcher: Fetcher, backfill
     kept = timedelta(days=settings.dedup_days)
     if backfill is not None and not timedelta(0) < backfill <= kept:
         raise ConfigError(
-            f"--backfill goes back {settings.dedup_days} days at most (DEDUP_DAYS), for news before that would open second cases: "
-            "write such as 24h or 3d"
+            f"--backfill covers at most {settings.dedup_days} days (DEDUP_DAYS), because older news would open second cases: "
+            "write, for example, 24h or 3d"
         )
     options = Options(
         max_age_s=settings.listener_max_age_seconds,
@@ -102,7 +102,7 @@ def span_of(written: str | None) -> timedelta | None:
     if written is None:
         return None
     if (found := re.fullmatch(r"([1-9]\d{0,4})([mhd])", written)) is None:
-        raise ConfigError(f"--backfill {written!r:.20} is no span: write 90m, 24h or 3d")
+        raise ConfigError(f"--backfill {written!r:.20} is not a time span: write 90m, 24h or 3d")
     return int(found[1]) * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[found[2]]
 
 
@@ -164,7 +164,7 @@ class Webhooks:
         secret = settings.listener_webhook_secret
         if self._at[1] is not None and secret is None:
             raise ConfigError(
-                "LISTENER_WEBHOOK_PORT is set and LISTENER_WEBHOOK_SECRET is not: set it, or unset the port"
+                "LISTENER_WEBHOOK_PORT is set, but LISTENER_WEBHOOK_SECRET is not: set it, or unset the port"
             )
         keys = {} if secret is None else keys_of_hooks(secret.get_secret_value())
         self._server = HookServer(application(keys, self._accept))
@@ -185,7 +185,7 @@ class Webhooks:
             port = await self._server.start(host, port)
         except OSError as exc:
             raise ConfigError(
-                f"LISTENER_WEBHOOK_PORT={port} cannot be opened on LISTENER_WEBHOOK_HOST={host} ({exc.strerror}): choose another one"
+                f"LISTENER_WEBHOOK_PORT={port} cannot be opened on LISTENER_WEBHOOK_HOST={host} ({exc.strerror}): choose another port"
             ) from exc
         log.info("webhooks are taken", host=host, port=port)
 

@@ -83,7 +83,7 @@ class Service:
             wait = backoff.after_run_of(loop.time() - started)
             self.restarts += 1
             room = for_want_of_room(self.child.log_file.parent)
-            say(f"{self.name} ended with status {status}{room} ({last[:200]}); starting it again in {wait:g} s")
+            say(f"{self.name} ended with status {status}{room} ({last[:200]}); restarting it in {wait:g} s")
             await asyncio.sleep(wait)
             self.start(take_over=True)
 
@@ -152,7 +152,7 @@ async def pipeline(
     async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
         listener_key(at)  # made before any worker looks for it
-        phase("topics and tables are there")
+        phase("topics and tables are ready")
         services = _services(at, workers, page, research=research or page is not None, sources=sources)
         others = [one for one in services if one.name != "sink"]
         try:
@@ -161,9 +161,9 @@ async def pipeline(
                 service.start(take_over=found.embedded_kafka)
             yield Pipeline(at, found, services, say)
         finally:
-            phase(f"ending {', '.join(one.name for one in others)}")
+            phase(f"stopping {', '.join(one.name for one in others)}")
             await asyncio.gather(*(one.stop() for one in others))
-            phase("ending sink")
+            phase("stopping sink")
             await asyncio.gather(*(one.stop() for one in services if one not in others))
 
 

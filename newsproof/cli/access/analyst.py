@@ -22,13 +22,13 @@ async def reached_at(invocation: Invocation) -> dict[str, str]:
         url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
         if url is None:
             raise ConfigError(
-                "no embedded ClickHouse runs: start one with `newsproof up`; CLICKHOUSE_PORT gives it a port that stays"
+                "no embedded ClickHouse is running: start one with `newsproof up`. Set CLICKHOUSE_PORT for a fixed port"
             )
         settings = settings.model_copy(update={"clickhouse_url": url})
     address = analyst_address(settings, embedded=embedded)
     if address is None:
         raise ConfigError(
-            "CLICKHOUSE_ANALYST_PASSWORD is not set: set it to that of the analysts' user at CLICKHOUSE_URL "
+            "CLICKHOUSE_ANALYST_PASSWORD is not set: set it to the password of the analyst user at CLICKHOUSE_URL "
             "(infra/docker/clickhouse has the user's rights)"
         )
     url = f"{'https' if address.secure else 'http'}://{address.host}:{address.port}/"

@@ -29,7 +29,7 @@ async def login_of(invocation: Invocation) -> tuple[dict[str, str], dict[str, st
     directory = settings.newsproof_data_dir
     bootstrap = await running_kafka(directory / "kafka")
     if bootstrap is None:
-        raise ConfigError(f"no embedded Kafka runs in {directory}: start one with `newsproof up`")
+        raise ConfigError(f"no embedded Kafka is running in {directory}: start one with `newsproof up`")
     address = KafkaAddress.embedded(bootstrap, password_file(directory / "kafka"))
     found = {
         "bootstrap": address.bootstrap,
@@ -47,7 +47,7 @@ def _ways(address: KafkaAddress, topic: str, directory: Path) -> dict[str, str]:
     common = f"security.protocol={protocol}\nsasl.mechanism={mechanism}"
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
-        "bots": f"# what uses newsproof's publish() and subscribe() needs no password, only, away from here:\n"
+        "bots": f"# publish() and subscribe() of newsproof need no password. In another directory, set:\n"
         f"export NEWSPROOF_DATA_DIR={quote(str(directory))}",
         "confluent_kafka": f'{{"bootstrap.servers": "{address.bootstrap}", "security.protocol": "{protocol}",\n'
         f' "sasl.mechanism": "{mechanism}", "sasl.username": "{user}", "sasl.password": open({file!r}).read()}}',

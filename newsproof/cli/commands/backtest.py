@@ -14,14 +14,14 @@ from newsproof.cli.commands.compare import compare, gate, power
 from newsproof.cli.commands.profit import pnl, study
 from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
 Every = Annotated[
     bool,
-    typer.Option("--ask-every-step", help="Also steps before the changed prompt, which would say what is recorded."),
+    typer.Option("--ask-every-step", help="Re-run unaffected steps, too."),
 ]
 
 backtest = typer.Typer(
-    help="Decide recorded cases again, with a changed prompt; docs/backtest.md.", no_args_is_help=True
+    help="Replay recorded cases with a changed prompt or model. See docs/backtest.md.", no_args_is_help=True
 )
 
 
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
         backtest.command()(command)
 
 
-PAID_IS_KEPT = "the cases that ended and every answer that was paid for are kept; the same command goes on"
+PAID_IS_KEPT = "finished cases and paid responses are kept; to resume, repeat the command"
 
 
 @backtest.command("run")
@@ -49,64 +49,73 @@ def run_cases(
     prompt: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=VERSION (synthesize=v4) or NAME=FILE.md; may be repeated. Without: A/A.", metavar="NAME=…"
+            help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md. Repeatable. Default: none, an A/A run.",
+            metavar="NAME=…",
         ),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini); may be repeated.", metavar="TASK=…"),
+        typer.Option(
+            help="Model to test: TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini). Repeatable.", metavar="TASK=…"
+        ),
     ] = None,
     candidate: Annotated[
         list[str] | None,
         typer.Option(
-            help="A run of its own: FILE.md, NAME=VERSION, TASK=PROVIDER:MODEL, or several with commas; may be repeated.",
+            help="Candidate with its own run: FILE.md, NAME=VERSION, TASK=PROVIDER:MODEL, or several separated by "
+            "commas. Repeatable.",
             metavar="CANDIDATE",
         ),
     ] = None,
     trial: Annotated[
-        str | None, typer.Option(help="Name of the trial of all candidates; an interrupted one goes on under its name.")
+        str | None,
+        typer.Option(help="Name of the trial that groups the candidates. The same name resumes an interrupted trial."),
     ] = None,
-    since: Annotated[str | None, typer.Option("--from", help="Cases received from then on, UTC.")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Cases received before then, UTC.")] = None,
-    sample: Annotated[int, typer.Option(min=0, help="So many cases, always the same ones; 0: all.")] = 0,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="How often each case is replayed.")] = 1,
+    since: Annotated[
+        str | None, typer.Option("--from", help="Only cases received at or after this time (UTC).")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Only cases received before this time (UTC).")] = None,
+    sample: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of replays per case.")] = 1,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, help="USD; the run stops before a call that might exceed it.")
+        float | None, typer.Option(min=0, help="Maximum cost in USD. The run stops before a call that could exceed it.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked and what it costs; ask nothing.")
+        bool, typer.Option("--dry-run", help="Print the calls and their cost without making any.")
     ] = False,
     on_miss: Annotated[
         MissPolicy,
         typer.Option(
-            help="A question that was never asked then: report the case, leave it out, or ask the world of today."
+            help="For a lookup that is not in the log: report the case (fail), leave it out (skip), or look it up "
+            "today (live)."
         ),
     ] = MissPolicy.fail,
     run_id: Annotated[
-        str | None, typer.Option(help="Name of the run; an interrupted one goes on under its name.")
+        str | None, typer.Option(help="Name of the run. The same name resumes an interrupted run.")
     ] = None,
     seal_from: Annotated[
         str | None,
         typer.Option(
-            help="Seal cases received from then on, UTC, for a test period: every run leaves them out.", metavar="DATE"
+            help="Reserve cases received from this time on (UTC) for a final test. All runs leave them out.",
+            metavar="DATE",
         ),
     ] = None,
     open_seal: Annotated[
-        bool, typer.Option("--open-seal", help="Take sealed cases too; the ledger of trials counts it.")
+        bool, typer.Option("--open-seal", help="Include sealed cases. The ledger of trials records it.")
     ] = False,
     sample_log: Annotated[
-        bool, typer.Option("--sample-log", help="Cases of the log that ships with the project, not of the journal.")
+        bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
     ] = False,
     primary: Annotated[
         str | None,
         typer.Option(
-            help="Declare the metric that compare is to test by itself, such as profit@4h; else it is profit."
+            help="Primary metric, which `backtest compare` tests on its own, such as profit@4h. Default: profit."
         ),
     ] = None,
     ask_every_step: Every = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay cases of the journal: known replies are reused, changed model calls are made, nothing is searched anew."""
+    """Replay recorded cases: reuse recorded responses, call models only for changed requests, repeat no search."""
     from datetime import UTC, datetime
 
     from newsproof.app.version import code_version
@@ -152,20 +161,24 @@ def run_cases(
 @backtest.command()
 def verify(
     ctx: typer.Context,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="The log that ships with the project; needs no server.")
-    ] = False,
-    file: Annotated[Path | None, typer.Option(help="A log file of `record-sample`; needs no server.")] = None,
-    cases: Annotated[int, typer.Option(min=0, help="So many cases, drawn by their ids; 0: all.")] = 0,
+    sample: Annotated[bool, typer.Option("--sample", help="Replay the bundled sample log. Needs no server.")] = False,
+    file: Annotated[
+        Path | None, typer.Option(help="Replay a log file written by `record-sample`. Needs no server.")
+    ] = None,
+    cases: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
     processes: Annotated[
-        int, typer.Option(min=1, max=64, help="How many share the cases; the result is the same. Each takes a core.")
+        int, typer.Option(min=1, max=64, help="Number of processes, one core each. The result does not depend on it.")
     ] = 1,
     research: Annotated[
-        bool, typer.Option("--research", help="The journal of chats and investigations, not that of the news.")
+        bool,
+        typer.Option("--research", help="Replay the journal of chats and investigations instead of the news journal."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay the log with nothing changed: every signal must come out byte for byte, without a call. Else exit status 1."""
+    """Replay the log unchanged and check that every signal is identical, byte for byte, without a call.
+
+    Exit status 1 if any signal differs.
+    """
     from newsproof.evaluation.backtest.run.show import show_verified, verified
 
     work = verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
@@ -181,7 +194,7 @@ def verify(
 
 @backtest.command("list")
 def list_runs(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the runs, the newest first."""
+    """List runs, newest first."""
     from newsproof.evaluation.backtest.run.show import show_list
 
     run(show_list(of(ctx), as_json=as_json))
@@ -190,10 +203,10 @@ def list_runs(ctx: typer.Context, as_json: AsJson = False) -> None:
 @backtest.command()
 def show(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run id, as `backtest list` shows it.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run id from `backtest list`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show one run: its change, what became of its cases, and those that did not come to an end."""
+    """Show a run: its change, its results and its unfinished cases."""
     from newsproof.evaluation.backtest.run.show import show_one
 
     run(show_one(of(ctx), run_id, as_json=as_json))
@@ -202,10 +215,13 @@ def show(
 @backtest.command()
 def watch(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A shadow run, while it runs or afterwards.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a shadow run, running or finished.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say how a shadow run stands beside live, as often as you like: its metric, with an interval that holds at every look."""
+    """Compare a shadow run with live so far.
+
+    The interval of its metric stays valid however often you look.
+    """
     from newsproof.evaluation.watch.show import show_watched
 
     run(show_watched(of(ctx), run_id, as_json=as_json))
@@ -214,12 +230,12 @@ def watch(
 @backtest.command("record-sample")
 def record_sample(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write, such as log.jsonl.gz.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as log.jsonl.gz.")],
     log: Annotated[
-        bool, typer.Option("--this-log", help="The log as it is, instead of a fresh run of the sample.")
+        bool, typer.Option("--this-log", help="Save the current log instead of running the sample.")
     ] = False,
 ) -> None:
-    """Run the 42 sample items with the scripted model on servers of their own, and keep their log as a file."""
+    """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
     from newsproof.evaluation.backtest.record import record
 
     run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")

@@ -9,39 +9,41 @@ import typer
 from newsproof.app.invocation import READS_ONLY, of, run, say_result
 from newsproof.evaluation.compare.formats import ReportFormat
 
-A = Annotated[str, typer.Argument(help="Run id to compare with, or `live`.", show_default=False)]
-B = Annotated[str, typer.Argument(help="Run id to judge, or `live`.", show_default=False)]
+A = Annotated[str, typer.Argument(help="Baseline: a run id or `live`.", show_default=False)]
+B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_default=False)]
 Primary = Annotated[
     str | None,
     typer.Option(
-        help="The metric that is tested by itself: profit (each signal's own horizon), profit@4h, hit_rate@1h, brier@24h … "
-        "Without: what run B declared, else profit."
+        help="Primary metric, tested on its own: profit (each signal's own horizon), profit@4h, hit_rate@1h, "
+        "brier@24h … Default: the one that run B declared, else profit."
     ),
 ]
 Cap = Annotated[
     float | None,
-    typer.Option(min=0.0001, max=10.0, help="Most that one case may gain or lose, as a share. Without: PROFIT_CAP."),
+    typer.Option(min=0.0001, max=10.0, help="Maximum gain or loss of one case, as a share. Default: PROFIT_CAP."),
 ]
 Cost = Annotated[
-    float, typer.Option(min=0, max=1_000, help="What a trade costs, in and out together, in basis points.")
+    float, typer.Option(min=0, max=1_000, help="Cost of one trade, entry and exit together, in basis points.")
 ]
 Latency = Annotated[
     float,
     typer.Option(
-        min=0, help="Seconds from when news was knowable to the entry, where no live signal says how long it took."
+        min=0,
+        help="Seconds from the time the news was knowable to the entry, for cases without the latency of a live "
+        "signal.",
     ),
 ]
 Format = Annotated[
-    ReportFormat, typer.Option(help="json is one object; html one file; junit has a test case a metric and rule.")
+    ReportFormat, typer.Option(help="json: one object. html: one file. junit: one test case per metric and rule.")
 ]
-Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Random signs of a test.")]
+Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Number of random sign flips per test.")]
 AllowCodeChange = Annotated[
     bool,
     typer.Option(
-        "--allow-code-change", help="Compare with `live` although other code recorded it; the verdict says so."
+        "--allow-code-change", help="Compare with `live` even if other code recorded it. The verdict says so."
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the signs; the same one gives the same figures.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
 def compare(
@@ -51,10 +53,10 @@ def compare(
     format: Format = ReportFormat.table,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(help='Exit with 100 when this holds, such as "brier>+0.01"; may be given several times.'),
+        typer.Option(help='Exit with status 100 if this holds, such as "brier>+0.01". Repeatable.'),
     ] = None,
     differences: Annotated[
-        int, typer.Option(min=0, max=1_000, help="How many of the largest to show with texts.")
+        int, typer.Option(min=0, max=1_000, help="Number of largest differences to show with their texts.")
     ] = 10,
     primary: Primary = None,
     cap: Cap = None,
@@ -64,7 +66,7 @@ def compare(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Say whether run B judges differently from run A, and how sure that is; docs/verdict.md."""
+    """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
     from newsproof.evaluation.compare.rules import parse_rule
     from newsproof.evaluation.compare.running import read_comparison, show, status_of
 
@@ -84,7 +86,9 @@ def gate(
     b: B,
     margin: Annotated[
         float | None,
-        typer.Option(min=0, help="Pass only if a loss of more than this is excluded; without: unless B is worse."),
+        typer.Option(
+            min=0, help="Pass only if the data rules out a loss larger than this. Default: pass unless B is worse."
+        ),
     ] = None,
     format: Format = ReportFormat.table,
     primary: Primary = None,
@@ -95,7 +99,10 @@ def gate(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Exit with 100 when run B loses the primary metric against run A, with 1 when that cannot be seen, else with 0."""
+    """Compare run B with run A on the primary metric, and set the exit status for a CI job.
+
+    Exit status 100 if B loses, 1 if the data cannot tell, else 0.
+    """
     from newsproof.evaluation.compare.running import gate_status, read_comparison, show
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
@@ -117,10 +124,10 @@ def power(
     b: B,
     difference: Annotated[
         list[str] | None,
-        typer.Option(help="METRIC=DIFFERENCE to be seen, such as profit=0.002; may be given several times."),
+        typer.Option(help="METRIC=DIFFERENCE to detect, such as profit=0.002. Repeatable."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on the last line of standard output.")
+        bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")
     ] = False,
     primary: Primary = None,
     cap: Cap = None,
@@ -129,7 +136,7 @@ def power(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Say what differences between two runs a sample like this can show, and how many days one would need."""
+    """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
     from newsproof.evaluation.compare.power import parse_differences, power_of, show_power
     from newsproof.evaluation.compare.running import read_comparison
 

@@ -10,7 +10,7 @@ import typer
 from newsproof.app.invocation import json_line, of, say_result, table
 from schemas.errors import ConfigError
 
-schemas = typer.Typer(help="The public contracts as JSON Schema.", no_args_is_help=True)
+schemas = typer.Typer(help="Export the public contracts as JSON Schema.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -22,10 +22,10 @@ def register(app: typer.Typer) -> None:
 
 def config(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, one setting a line.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/settings.md instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one setting per line.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/settings.md.")] = False,
 ) -> None:
-    """Show every setting, its value and where that comes from; secrets are masked."""
+    """Show every setting, its value and its origin. Secrets are masked."""
     from newsproof.cli.configuration import settings_page, views
 
     if markdown:
@@ -42,10 +42,10 @@ def config(
 
 
 def prompts(
-    name: Annotated[str | None, typer.Argument(help="Print this prompt's text; NAME or NAME@VERSION.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, one prompt a line.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Prompt to print, as NAME or NAME@VERSION.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one prompt per line.")] = False,
 ) -> None:
-    """List every version of every prompt with its tier and hash; new cases pin the newest of each."""
+    """List every version of every prompt with its tier and hash. New cases use the newest version of each."""
     from agents.prompts import all_prompts, load_prompts
 
     if name is not None:
@@ -78,7 +78,7 @@ def prompts(
 @schemas.command()
 def export(
     directory: Annotated[
-        Path | None, typer.Argument(help="Where to write a file for each; without it, one document is printed.")
+        Path | None, typer.Argument(help="Output directory, one file per schema. Default: print one document.")
     ] = None,
 ) -> None:
     """Write the JSON Schema of news, signals, the configuration snapshot and every event."""

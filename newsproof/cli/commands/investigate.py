@@ -1,4 +1,4 @@
-"""``newsproof investigate``: have a subject looked into, follow it, and print its brief."""
+"""``newsproof investigate``: researches a subject, follows the investigation and prints its brief."""
 
 from __future__ import annotations
 
@@ -19,26 +19,33 @@ def investigate(
     subject: Annotated[
         str | None,
         typer.Argument(
-            help='What to look into, such as "Monitor DeepSeek\'s latest developments".', show_default=False
+            help='Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False
         ),
     ] = None,
     as_of: Annotated[
         str | None,
         typer.Option(
-            help="Use nothing later: a day or a time (UTC). Default: now; offline: the corpus's last day.",
+            help="Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's "
+            "last day.",
             metavar="WHEN",
         ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, max=5, help="At most so many rounds of searches.")] = None,
-    searches: Annotated[int | None, typer.Option(min=1, max=50, help="At most so many searches.")] = None,
-    follow: Annotated[
-        str | None, typer.Option(help="Follow an investigation that runs, or show one that has ended.", metavar="ID")
+    rounds: Annotated[
+        int | None, typer.Option(min=1, max=5, help="Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of the brief.")] = False,
+    searches: Annotated[
+        int | None, typer.Option(min=1, max=50, help="Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.")
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="Follow a running investigation, or show a finished one.", metavar="ID")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on the last line instead of the brief.")
+    ] = False,
 ) -> None:
-    """Have a subject looked into: searches in rounds, each claim judged by quotes, a brief with references.
+    """Research a subject: search in rounds, verify each claim by quotes, and write a brief with references.
 
-    Uses the pipeline that runs on the data directory, else one of its own for the time.
+    Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
     """
     from newsproof.cli.investigate import Wanted
     from newsproof.cli.investigate import investigate as look_into

@@ -17,22 +17,29 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Judged cases, one JSON object a line.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line of output.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The totals as a Markdown table.")] = False,
+    file: Annotated[Path, typer.Argument(help="Judged cases, one JSON object per line.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the totals as a Markdown table.")] = False,
     model: Annotated[
         bool,
         typer.Option(
-            "--model", help="The graph from its search on, by the configured models; a scripted server without a key."
+            "--model",
+            help="Run the steps from the search on with the configured models. Without a key: the scripted model "
+            "server.",
         ),
     ] = False,
     oracle: Annotated[
         Path | None,
-        typer.Option(help="Stances of a careful reader in place of the critic's, one case a line."),
+        typer.Option(help="Use a careful reader's stances from this file instead of the critic's, one case per line."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a judged field is wrong.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a judged field is wrong.")] = False,
 ) -> None:
-    """Judge cases by the rules of evidence, beside plain counting; docs/verification.md. Without model or network."""
+    """Test the evidence rules on judged cases, and compare them with plain source counting.
+
+    Uses no model and no network, except with --model. See docs/verification.md.
+    """
     from newsproof.evaluation.eval.report import show_evaluation
 
     raise typer.Exit(

@@ -13,7 +13,7 @@ from schemas.printable import counted
 group = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="What people found to be true or false, and how judgements stand against it.",
+    help="Import and report what people found to be true or false.",
 )
 
 
@@ -28,20 +28,24 @@ def import_(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="CSV whose first line names case, truth, source (and perhaps note, when), or one JSON object of these "
-            "a line. truth: true, false, partly or unknown."
+            help="CSV file with the columns case, truth, source (optional: note, when), or a file with one such "
+            "JSON object per line. truth is true, false, partly or unknown."
         ),
     ] = None,
-    source: Annotated[str, typer.Option(help="Who says so, where the file does not.")] = "",
+    source: Annotated[str, typer.Option(help="Source of the labels, if the file does not name it.")] = "",
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out what no case is called, instead of refusing the file.")
+        bool, typer.Option("--skip-unknown", help="Skip labels of unknown cases instead of rejecting the file.")
     ] = False,
-    sample: Annotated[bool, typer.Option("--sample", help="The labels that ship for the 42 sample events.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Import the bundled labels of the 42 sample events.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
-    """Fill `labels`. All that a source said in an earlier import is replaced; a file with a wrong line changes nothing.
+    """Import labels into the table `labels`.
 
-    A case is called by its id, an unambiguous prefix of it, or the news's external id, as for `newsproof case`.
+    Replaces all earlier labels of the same source. A file with a wrong line changes nothing.
+
+    A case is named by its id, a unique prefix of the id, or the external id of its news, as in `newsproof case`.
     """
     from newsproof.cli.data.labels import import_labels, print_import
     from newsproof.evaluation.labels.file import read_labels, sample_labels
@@ -57,9 +61,9 @@ def import_(
 @group.command("list")
 def list_(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, one source a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one source per line.")] = False,
 ) -> None:
-    """List who labelled cases, and how."""
+    """List the sources of labels, with counts."""
     from newsproof.cli.data.labels import list_sources, print_sources
 
     found = run(list_sources(of(ctx)))
@@ -73,9 +77,9 @@ def list_(
 @group.command()
 def remove(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(help="As `labels list` prints it.")],
+    source: Annotated[str, typer.Argument(help="Source name from `labels list`.")],
 ) -> None:
-    """Delete all that one source said, in every import."""
+    """Delete all labels of one source."""
     from newsproof.cli.data.labels import remove as removed
 
     say_result(f"{counted(run(removed(of(ctx), source)), 'label')} of {source} deleted.")
@@ -84,10 +88,10 @@ def remove(
 @group.command()
 def report(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="[RUN]", help="A backtest's run id, or `live`.")] = "live",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    run_id: Annotated[str, typer.Argument(metavar="[RUN]", help="Run id of a backtest, or `live`.")] = "live",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say how often a run confirmed what was false or refuted what was true, and how good its confidence was."""
+    """Report how often a run confirmed false claims or refuted true ones, and how accurate its confidence was."""
     from newsproof.cli.data.labels import print_report
     from newsproof.cli.data.labels import report as reported
 

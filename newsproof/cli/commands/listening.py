@@ -10,15 +10,13 @@ from newsproof.app import exits
 from newsproof.app.invocation import of, run
 from newsproof.cli.listing import ListGroup
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 Only = Annotated[
-    list[str] | None, typer.Option("--source", metavar="ID", help="This source alone, also one that is off.")
+    list[str] | None, typer.Option("--source", metavar="ID", help="Only this source, even if it is off. Repeatable.")
 ]
-Which = Annotated[str, typer.Argument(metavar="ID", help="A source's id as `sources` lists it.")]
+Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
 
-sources = typer.Typer(
-    cls=ListGroup, help="Sources of news: what is on, how each does, and your own. Without a command: `list`."
-)
+sources = typer.Typer(cls=ListGroup, help="List, check, add and mute news sources. Without a command: `list`.")
 
 
 def register(app: typer.Typer) -> None:
@@ -29,29 +27,30 @@ def register(app: typer.Typer) -> None:
 
 def listen(
     ctx: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="One look at each source, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Poll each source once, then exit.")] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="One look, of which nothing is kept: print what a first look would publish."),
+        typer.Option("--dry-run", help="Poll once, print what a first poll would publish, and keep nothing."),
     ] = False,
-    check: Annotated[bool, typer.Option("--check", help="One look: say of each source whether it answers.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Poll once and report whether each source responds.")] = False,
     backfill: Annotated[
         str | None,
         typer.Option(
             metavar="SPAN",
-            help="Also what came out within 90m, 24h or 3d; judged as of then, for no bot.",
+            help="Also publish items from the last 90m, 24h or 3d. Judge each item as of its publication time. "
+            "Never sent to bots.",
             show_default=False,
         ),
     ] = None,
     source: Only = None,
     as_json: AsJson = False,
 ) -> None:
-    """Listen to the sources that are on, and publish what is new, until Ctrl-C.
+    """Poll the sources that are on and publish new items, until Ctrl-C.
 
-    One process listens at a time; another one stands by. What is remembered of items is in the log, so each becomes news once,
-    however often this ends. Re-tellings of a story pay a triage each: look at `sources`, and mute what you do not need.
+    One process polls at a time; a second one stands by. The log remembers items, so each becomes news only once, however often
+    the listener restarts. Every report of a story pays for its own triage: run `newsproof sources` and mute what you do not need.
 
-    Exit status 1 when a source did not answer (--once, --dry-run, --check).
+    Exit status 1 if a source did not respond (--once, --dry-run, --check).
     """
     from newsproof.app.processes.listening import span_of
     from newsproof.cli import listening
@@ -68,7 +67,7 @@ def listen(
 
 @sources.command("list")
 def list_sources(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List all sources: on or off, and how each does by the newest word of a listener."""
+    """List all sources, whether they are on, and the state that the listener last reported."""
     from newsproof.cli.sources import show_sources
 
     run(show_sources(of(ctx), as_json=as_json), late_logs=True)
@@ -77,10 +76,12 @@ def list_sources(ctx: typer.Context, as_json: AsJson = False) -> None:
 @sources.command()
 def check(
     ctx: typer.Context,
-    id: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="These, also ones that are off.")] = None,
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]…", help="Check only these sources, even if they are off.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at each source that is on once: does it answer, with how many items, how new?"""
+    """Poll each source that is on once. Show whether it responds, how many items it has and how new they are."""
     from newsproof.cli.listening import peeked
 
     well = run(peeked(of(ctx), tuple(id or ()), show_items=False, backfill=None, as_json=as_json))
@@ -89,7 +90,7 @@ def check(
 
 @sources.command()
 def show(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
-    """Show one source: its row, and all that is known of how it does."""
+    """Show one source: its definition and its state."""
     from newsproof.cli.sources import show_source
 
     run(show_source(of(ctx), id, as_json=as_json), late_logs=True)
@@ -97,9 +98,9 @@ def show(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
 
 @sources.command()
 def reputation(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Say how often each source was first, copied, was borne out and had to be taken back: in stories of the last 90 days.
+    """Show how often each source reported first, copied others, was corroborated and was retracted, in the last 90 days.
 
-    Folded anew from the log. `list` and `show` tell what a listener wrote there within the last day.
+    Computed from the stories in the log. `list` and `show` print what a listener computed within the last day.
     """
     from newsproof.cli.reputation import show_reputation
 
@@ -110,9 +111,11 @@ def reputation(ctx: typer.Context, as_json: AsJson = False) -> None:
 def mute(
     ctx: typer.Context,
     id: Which,
-    off: Annotated[bool, typer.Option("--off", help="Listen to it again, or to one that is off by default.")] = False,
+    off: Annotated[
+        bool, typer.Option("--off", help="Unmute the source, or turn on one that is off by default.")
+    ] = False,
 ) -> None:
-    """Turn a source off. A listener that runs hears of it within seconds."""
+    """Turn a source off. A running listener applies it within seconds."""
     from newsproof.cli.sources import mute_source
 
     mute_source(of(ctx).settings(), id, muted=not off)
@@ -122,13 +125,13 @@ def mute(
 def add(
     ctx: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="Address of an RSS or Atom feed, or of t.me/s/CHANNEL.")],
-    id: Annotated[
-        str | None, typer.Option(help="Its id, which is the source of its news; else made of the address.")
+    id: Annotated[str | None, typer.Option(help="Source id of its news. Default: derived from the address.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="zh or en. Default: detected from the script of each text.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="zh or en; else told by the script of each text.")] = None,
-    private: Annotated[bool, typer.Option("--private", help="The address may be one of your own network.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Allow an address in your own network.")] = False,
 ) -> None:
-    """Add a feed to the file of your own sources: four lines of TOML, which you may edit."""
+    """Add a feed to your own sources file, as four lines of TOML that you can edit."""
     from newsproof.cli.sources import add_source
 
     add_source(of(ctx).settings(), url, name=id, language=language, private=private)

@@ -8,9 +8,7 @@ import typer
 
 from newsproof.app.invocation import json_line, of, run
 
-group = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="What past cases are remembered by: a table made from the log."
-)
+group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Rebuild the memory of past cases from the log.")
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 @group.callback()
 def memory() -> None:
-    """What past cases are remembered by: a table made from the log."""
+    """Rebuild the memory of past cases from the log."""
 
 
 @group.command()
@@ -31,15 +29,17 @@ def rebuild(
         typer.Option(
             "--max-cost",
             min=0.0,
-            help="USD that may be paid for vectors of EMBEDDING_PROVIDER that no case has paid for; without it none is asked for.",
+            help="Create the missing vectors of EMBEDDING_PROVIDER, for at most this many USD. Default: create none.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
-    """Make the table `memories` again from the log, in one exchange: recall goes on, and so may workers and the sink.
+    """Rebuild the table `memories` from the log.
 
-    The rows are those that the sink makes; run again, it changes nothing. Says how many were as they were before.
-    After EMBEDDING_PROVIDER was changed, past cases have no vector of it: --max-cost has them made.
+    The new table replaces the old one in one step, so recall, workers and the sink keep running. It has the rows that the sink
+    would write, so a second run changes nothing. The report counts the rows that did not change.
+
+    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider. To create them, use --max-cost.
     """
     from decimal import Decimal
 
@@ -48,6 +48,6 @@ def rebuild(
     work = rebuild_memory(of(ctx), max_cost=None if max_cost is None else Decimal(str(max_cost)))
     report = run(
         work,
-        interrupted="recall goes on with `memories`, and vectors that were stored are kept; the same command goes on",
+        interrupted="recall keeps using `memories`, and stored vectors are kept; to resume, repeat the command",
     )
     json_line(report) if as_json else print_rebuilt(report)

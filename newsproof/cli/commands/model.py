@@ -28,13 +28,16 @@ def register(app: typer.Typer) -> None:
 
 def model_server(
     ctx: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server. 0: a free port.")] = 0,
     latency: Annotated[
-        str, typer.Option(help="none, or realistic: as hosted models take, drawn from the text.")
+        str, typer.Option(help="none, or realistic: delays like those of hosted models, derived from the text.")
     ] = "none",
-    seed: Annotated[str, typer.Option(help="Changes what is drawn.")] = "0",
+    seed: Annotated[str, typer.Option(help="Random seed of the delays.")] = "0",
 ) -> None:
-    """Run the scripted model server (no model, no key: answers by rules that read the prompt) until Ctrl-C."""
+    """Run the scripted model server until Ctrl-C.
+
+    It needs no model and no key: rules read the prompt and write the response.
+    """
     from newsproof.cli.model_server import serve
 
     run(serve(of(ctx).settings(), port=port, latency=latency, seed=seed))
@@ -43,18 +46,21 @@ def model_server(
 def acceptance(
     ctx: typer.Context,
     live: Annotated[
-        bool, typer.Option("--live", help="Ask the configured live providers, within --max-cost; else nobody is paid.")
+        bool,
+        typer.Option("--live", help="Call the configured live providers, up to --max-cost. Default: no paid calls."),
     ] = False,
     max_cost: Annotated[
-        float, typer.Option("--max-cost", min=0.0, help="USD: the budget of a --live run, which no call may exceed.")
+        float, typer.Option("--max-cost", min=0.0, help="Budget of a --live run, in USD. No call may exceed it.")
     ] = 1.0,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a --live run.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation before a --live run.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on the last line instead of tables.")
+    ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
 ) -> None:
-    """Send 16 messages of eight kinds through the pipeline; latency, calls, tokens and cost beside the targets.
+    """Send 16 messages of eight kinds through the pipeline, and compare latency, calls, tokens and cost with targets.
 
-    The scripted model server answers, whatever keys are set; with --live the configured providers do.
+    Uses the scripted model server, whatever keys are set. With --live, it uses the configured providers.
     """
     from newsproof.cli.doctor.calls import planned
     from newsproof.cli.doctor.live import refuse_silent_servers
@@ -77,28 +83,39 @@ def acceptance(
 def shadow(
     ctx: typer.Context,
     prompt: Annotated[
-        list[str], typer.Option("--prompt", help="NAME=VERSION or NAME=FILE, such as synthesize=v4; may be repeated.")
+        list[str],
+        typer.Option(
+            "--prompt", help="Candidate prompt: NAME=VERSION or NAME=FILE, such as synthesize=v4. Repeatable."
+        ),
     ],
-    budget: Annotated[float, typer.Option(min=0.0, help="USD that the run may spend, restarts included.")] = 1.0,
+    budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the run in USD, restarts included.")] = 1.0,
     run_id: Annotated[
-        str | None, typer.Option("--run-id", help="Of the run; by default made of the candidate.", show_default=False)
+        str | None,
+        typer.Option("--run-id", help="Name of the run. Default: derived from the candidate.", show_default=False),
     ] = None,
     look_up: Annotated[
-        bool, typer.Option("--look-up", help="Searches that the live case did not make are made; else they are misses.")
+        bool,
+        typer.Option(
+            "--look-up", help="Make the searches that the live case did not make. Default: count them as misses."
+        ),
     ] = False,
     metric: Annotated[
         str,
         typer.Option(
-            help="What the run is watched by, chosen now for good: profit@5m, @1h, @4h or @24h, confidence, action_rate."
+            help="Metric to watch, fixed for the whole run: profit@5m, @1h, @4h or @24h, confidence, action_rate."
         ),
     ] = "profit@24h",
     stop_when: Annotated[
         StopRule | None,
-        typer.Option(help="End when the metric is so beside live; chosen now, for good. Without: never."),
+        typer.Option(
+            help="End the run once its metric is better or worse than live's; fixed for the whole run. Default: never."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of words.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on the last line instead of text.")
+    ] = False,
 ) -> None:
-    """Run a candidate prompt beside the live one on live traffic, until SIGTERM; it publishes no signal."""
+    """Run a candidate prompt on live traffic beside the live prompt, until SIGTERM. It publishes no signals."""
     from newsproof.evaluation.shadow.main import shadow as run_shadow
     from newsproof.evaluation.watch.watching import checked_watch
 

@@ -12,12 +12,12 @@ from newsproof.app import exits
 from newsproof.app.invocation import agreed, json_line, of, run, say_result, table
 from newsproof.cli.listing import ListGroup
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 
-topics = typer.Typer(help="Create and describe the topics.", no_args_is_help=True)
+topics = typer.Typer(help="Create and describe the Kafka topics.", no_args_is_help=True)
 dlq = typer.Typer(
     cls=ListGroup,
-    help="Dead letters: records that could not be read, failed cases, and why. Without a command: `list`.",
+    help="Dead letters: records that could not be read, and failed cases. Without a command: `list`.",
 )
 
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 @topics.command()
 def create(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Create the topics that are missing, and check the partition counts of the others."""
+    """Create missing topics, and check the partition counts of the others."""
     from newsproof.cli.log.topics import create_topics
 
     run(create_topics(of(ctx), as_json=as_json))
@@ -48,9 +48,12 @@ def describe(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 def kafka(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print how confluent-kafka, kcat, Kafka's tools and bots reach the embedded Kafka. Shows the password."""
+    """Print how confluent-kafka, kcat, Kafka's own tools and bots connect to the embedded Kafka.
+
+    Prints the password, too.
+    """
     from newsproof.cli.access.kafka import login_of
 
     found, ways = run(login_of(of(ctx)))
@@ -62,16 +65,16 @@ def kafka(
         say_result(f"\n{client}:\n{lines}")
 
 
-Which = Annotated[str, typer.Argument(metavar="ID", help="A letter's id as `dlq list` shows it, such as 2:17.")]
+Which = Annotated[str, typer.Argument(metavar="ID", help="Dead letter id from `dlq list`, such as 2:17.")]
 
 
 @dlq.command("list")
 def list_letters(
     ctx: typer.Context,
-    reason: Annotated[str | None, typer.Option(help="Only letters with this reason, such as not_json.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Only dead letters with this reason, such as not_json.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the dead letters with their reasons."""
+    """List dead letters with their reasons."""
     from newsproof.cli.log.dead_letters import show_dead_letters
 
     run(show_dead_letters(of(ctx), reason=reason, as_json=as_json), late_logs=True)
@@ -82,11 +85,11 @@ def show(
     ctx: typer.Context,
     id: Which,
     value: Annotated[
-        bool, typer.Option("--value", help="The original bytes alone, to correct them in a file.")
+        bool, typer.Option("--value", help="Print only the original bytes, to correct them in a file.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one dead letter: why it is one, and the original record."""
+    """Show one dead letter: its reason and the original record."""
     from newsproof.cli.log.dead_letters import show_dead_letter
 
     run(show_dead_letter(of(ctx), id, value_alone=value, as_json=as_json), late_logs=True)
@@ -95,16 +98,18 @@ def show(
 @dlq.command()
 def requeue(
     ctx: typer.Context,
-    id: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Letters to send again.")] = None,
-    all_of_reason: Annotated[str | None, typer.Option("--reason", help="Every letter with this reason.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every letter that can be sent again.")] = False,
-    value: Annotated[
-        Path | None, typer.Option(help="Send the bytes of this file instead of the original (for one ID).")
+    id: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Dead letters to send again.")] = None,
+    all_of_reason: Annotated[
+        str | None, typer.Option("--reason", help="Send all dead letters with this reason.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also letters that were sent again before.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Send all dead letters that can be sent again.")] = False,
+    value: Annotated[
+        Path | None, typer.Option(help="Send this file's bytes instead of the original (one ID only).")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Include dead letters that were sent again before.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send dead letters to their topic again, after what was wrong is mended."""
+    """Send dead letters to their topic again, once you have fixed the cause."""
     from newsproof.app.dead_letters import Choice
     from newsproof.cli.log.dead_letters import requeue_dead_letters
 
@@ -113,7 +118,7 @@ def requeue(
 
 
 def budget(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Show the limits of the budget, what is spent and left today and this month, the denials and the alerts."""
+    """Show the budget: limits, spending today and this month, what is left, denials and alerts."""
     from newsproof.cli.log.budget import show_budget
 
     run(show_budget(of(ctx), as_json=as_json), late_logs=True)
@@ -123,14 +128,17 @@ def doctor(
     ctx: typer.Context,
     live: Annotated[
         bool,
-        typer.Option("--live", help="Make one cheap call to everything that live mode asks; the price is said first."),
+        typer.Option(
+            "--live", help="Make one cheap call to each service that live mode calls. Prints the price first."
+        ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the calls of --live.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation of --live.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is configured, reachable and missing, and what to write where. Exit status 1 when something is missing.
+    """Check what is configured, reachable and missing, and what to set where.
 
-    Without --live it sends nothing that costs or carries a key. The calls of --live are not booked in the budget.
+    Exit status 1 if anything is missing. Without --live, it makes no paid call and sends no key. The calls of --live are not
+    counted in the budget.
     """
     from newsproof.cli.doctor.calls import Plan, planned
     from newsproof.cli.doctor.doctor import diagnose
@@ -144,7 +152,7 @@ def doctor(
         plan, why = Plan(), str(exc)
     nothing_tried = live and not plan.calls
     if nothing_tried:
-        print(f"Nothing is called: {why}", file=sys.stderr)
+        print(f"No calls made: {why}", file=sys.stderr)
     live = live and bool(plan.calls) and agreed(plan.question(), yes=yes)
     healthy = run(diagnose(invocation, plan, live=live, as_json=as_json))
     raise typer.Exit(exits.OK if healthy and not nothing_tried else exits.FINDING)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from infra.market.outcomes.bar_files import PriceFile
 
 _INTERRUPTED = (
-    "what stood before still counts; `newsproof outcomes list` says whether the new import stands: if so, `newsproof outcomes compute` "
-    "completes it, and if not, import it again"
+    "earlier imports still apply. If `newsproof outcomes list` shows the new import, complete it with "
+    "`newsproof outcomes compute`; otherwise import it again"
 )
 
 group = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
-    help="What became of signals: returns after them, from imported prices.",
+    help="Returns after signals, computed from imported prices. Without a command: `list`.",
 )
 
 
@@ -32,16 +32,17 @@ def register(app: typer.Typer) -> None:
 
 @group.callback()
 def outcomes(ctx: typer.Context) -> None:
-    """What became of signals: returns after them, from imported prices. Without a command: `list`."""
+    """Returns after signals, computed from imported prices. Without a command: `list`."""
     if ctx.invoked_subcommand is None:
         list_imports(ctx)
 
 
 @group.command("list")
 def list_imports(
-    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One import a line, as JSON.")] = False
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one import per line.")] = False,
 ) -> None:
-    """List the imports that stand, oldest first: of two that have a bar of one time, the later one's counts."""
+    """List active imports, oldest first. The latest one wins for each bar."""
     from newsproof.cli.data.outcomes import listed, print_imports
 
     found = run(listed(of(ctx)))
@@ -57,60 +58,69 @@ def import_(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A file, a folder, or a pattern in quotes: CSV (comma, semicolon or tab), JSON of ccxt, or Parquet, also packed with "
-            "gzip, zstd or zip. Its header names timestamp, open, high, low, close (and perhaps volume, symbol, venue); klines "
-            "of Binance need none. Times: ISO 8601, UTC unless they say otherwise, or epoch seconds, milli-, micro- or nanoseconds."
+            help="A file, a folder or a quoted pattern: CSV (comma, semicolon or tab), ccxt JSON or Parquet, "
+            "optionally compressed with gzip, zstd or zip. Columns: timestamp, open, high, low, close "
+            "(optional: volume, symbol, venue). Binance klines need no header. Times are ISO 8601 (UTC by "
+            "default) or epoch seconds, milli-, micro- or nanoseconds."
         ),
     ] = None,
     columns: Annotated[
         str,
         typer.Option(
-            help="Which of its columns is which, where the names do not say it: timestamp=Zeit,open=Start; numbers from 1 without a header."
+            help="Column names, if they differ: timestamp=Zeit,open=Start. Without a header: column numbers from 1."
         ),
     ] = "",
-    exchange: Annotated[str | None, typer.Option(help="Instead of a file: an exchange's id in ccxt: binance.")] = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option(help="Download prices from this exchange (ccxt id, such as binance) instead of reading a file."),
+    ] = None,
     symbol: Annotated[
-        list[str] | None, typer.Option(help="The market, such as BTC/USDT; may be repeated for an exchange.")
+        list[str] | None, typer.Option(help="Market, such as BTC/USDT. Repeatable with --exchange.")
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
             "--from",
-            help="For cases knowable from this time on (ISO 8601); what another import asks for is measured, too.",
+            help="Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
+            "measured, too.",
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="For cases knowable before this time.")] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="The synthetic prices that ship for the sample.")] = False,
-    venue: Annotated[str, typer.Option(help="Of a file without that column.")] = "",
+    until: Annotated[str | None, typer.Option("--to", help="Only for cases knowable before this time.")] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Import the bundled synthetic prices of the sample.")
+    ] = False,
+    venue: Annotated[str, typer.Option(help="Venue of a file without that column.")] = "",
     map: Annotated[
         list[str] | None,
         typer.Option(
-            help="ASSET=BASE/QUOTE, such as UST=USTC/USDT, or with dates: MATIC=POL/USDT@2024-09-04 (…@FROM..UNTIL); may be repeated."
+            help="Map an asset to a market: ASSET=BASE/QUOTE, such as UST=USTC/USDT. With dates: "
+            "MATIC=POL/USDT@2024-09-04 or …@FROM..UNTIL. Repeatable."
         ),
     ] = None,
-    timeframe: Annotated[str, typer.Option(help="Length of an exchange's bars.")] = "5m",
+    timeframe: Annotated[str, typer.Option(help="Bar length for --exchange.")] = "5m",
     horizons: Annotated[
         str | None,
         typer.Option(
-            help="How long after the entry to look, beside each signal's own horizon. Without: OUTCOME_HORIZONS."
+            help="Times after the entry at which to measure the return, in addition to each signal's own horizon. "
+            "Default: OUTCOME_HORIZONS."
         ),
     ] = None,
-    entry_within: Annotated[
-        float, typer.Option(min=0, help="Seconds after which a price is too late to enter at.")
-    ] = 900.0,
+    entry_within: Annotated[float, typer.Option(min=0, help="Maximum delay of the entry price, in seconds.")] = 900.0,
     changed_by: Annotated[
         float,
-        typer.Option(min=0, help="Say how many known returns change by more than this share of the entry price."),
+        typer.Option(min=0, help="Count the known returns that change by more than this share of the entry price."),
     ] = 0.01,
-    base_url: Annotated[str | None, typer.Option(help="Another host with the exchange's protocol, https://…")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
+    base_url: Annotated[
+        str | None, typer.Option(help="Another host with the exchange's API, such as a mirror: https://…")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
-    """Keep prices as a new import, and fill `outcomes` from all that stand: the return after each signal.
+    """Import prices, and compute the return after each signal into `outcomes`.
 
-    The price at a time is the open of the first bar that opens then or later, at entry and exit alike. The entry is at the
-    first price once the news was knowable, for live news once the signal was emitted. Of several imports the newest has the
-    bar that counts. What has no price is dropped, with the reason. Nothing is imported from a file with a wrong line. What
-    changes in known outcomes is told before it does. A file that stands already, with the same options, is not imported again.
+    The price at a time is the open of the first bar at or after it, for entry and exit. The entry is the first price after the
+    news was knowable; for live news, after the signal was emitted. The latest active import wins for each bar. Signals without a
+    price are dropped, with the reason. A file with a wrong line imports nothing. Changes to known outcomes are shown before they
+    are made. A file that is already active with the same options is not imported again.
     """
     from infra.market.outcomes.markets import renaming
     from newsproof.cli.data.outcomes import (
@@ -152,38 +162,36 @@ def import_(
 def remove(
     ctx: typer.Context,
     source: Annotated[
-        str, typer.Argument(help="As `import` printed it and `price_imports.source` has it, or its number.")
+        str, typer.Argument(help="Source as `import` printed it (`price_imports.source`), or the number of an import.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="What changed, as one line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the changes as one line of JSON.")] = False,
 ) -> None:
-    """Forget the imports of one source, such as synthetic prices before the real ones: what was before them counts again."""
+    """Delete one source's imports, such as synthetic prices before real ones. Earlier imports apply again."""
     from newsproof.cli.data.outcomes import print_removed
     from newsproof.cli.data.outcomes import remove as removed
 
-    found = run(
-        removed(of(ctx), source), interrupted="the same command completes it, and harms nothing if it was complete"
-    )
+    found = run(removed(of(ctx), source), interrupted="repeat the command to complete it; a second run does no harm")
     json_line(found) if as_json else print_removed(found)
 
 
 @group.command()
 def compute(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="What changed, as one line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the changes as one line of JSON.")] = False,
 ) -> None:
-    """Fill `outcomes` again from the prices that are kept: for signals that came, and horizons that ended, since the import."""
+    """Recompute `outcomes` from stored prices, for signals and horizons that are new since the import."""
     from newsproof.cli.data.outcomes import compute_again, print_changes
 
-    found = run(compute_again(of(ctx)), interrupted="the same command completes it")
+    found = run(compute_again(of(ctx)), interrupted="repeat the command to complete it")
     json_line(found) if as_json else print_changes(found)
 
 
 @group.command()
 def synthetic(
-    out: Annotated[Path, typer.Option(help="Where to write.")],
-    seed: Annotated[int, typer.Option(help="Another seed, another walk; 7 is the file that ships.")] = 7,
+    out: Annotated[Path, typer.Option(help="Output file.")],
+    seed: Annotated[int, typer.Option(help="Random seed. 7 reproduces the bundled file.")] = 7,
 ) -> None:
-    """Write invented prices for the 42 sample events: a seeded random walk that knows nothing of the news."""
+    """Write synthetic prices for the 42 sample events: a seeded random walk, independent of the news."""
     from infra.market.outcomes.synthetic import synthetic_csv
 
     out.write_text(synthetic_csv(seed), "utf-8")

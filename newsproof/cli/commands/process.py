@@ -9,9 +9,13 @@ import typer
 from newsproof.app.invocation import of, run
 from schemas.errors import ConfigError
 
-ENDING = "Ending in order; Ctrl-C again ends at once."
+ENDING = "Stopping in order. Press Ctrl-C again to stop at once."
 TakeOver = Annotated[
-    bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
+    bool,
+    typer.Option(
+        "--take-over",
+        help="Do not wait for Kafka's session timeout. Use it only if the slot's previous worker has certainly ended.",
+    ),
 ]
 
 
@@ -26,16 +30,17 @@ def register(app: typer.Typer) -> None:
 
 def up(
     ctx: typer.Context,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port of the page; 0: a free one. Else WEB_PORT.", show_default=False),
+        typer.Option(min=0, max=65535, help="Port of the page. 0: a free port. Default: WEB_PORT.", show_default=False),
     ] = None,
-    listen: Annotated[
-        bool, typer.Option("--listen", help="Also the listener, as LISTEN=true does: real news comes in.")
-    ] = False,
+    listen: Annotated[bool, typer.Option("--listen", help="Also poll real news sources, as LISTEN=true does.")] = False,
 ) -> None:
-    """Run everything in one process tree until Ctrl-C: servers unless configured, workers, sink, page."""
+    """Run the whole pipeline in one process tree until Ctrl-C.
+
+    Starts workers, sink and page, and the embedded Kafka and ClickHouse unless others are configured.
+    """
     from newsproof.cli.up import up as run_up
 
     given: dict[str, object] = {} if port is None else {"web_port": port}
@@ -45,26 +50,28 @@ def up(
 
 def demo(
     ctx: typer.Context,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave it running after the report, until Ctrl-C.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the pipeline running after the report, until Ctrl-C.")
+    ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Real models and search (costs money) instead of offline ones.")
+        bool, typer.Option("--live", help="Use real models and search, which costs money. Default: offline.")
     ] = False,
     listen: Annotated[
         bool,
         typer.Option(
-            "--listen", help="Let the news come in by itself, from a newsroom on this machine, in about a minute."
+            "--listen", help="Read the events from a local newsroom instead of publishing them. Takes about a minute."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on the last line instead of tables.")
+    ] = False,
 ) -> None:
-    """Send 42 real news items through the whole pipeline on embedded servers, and report."""
+    """Send 42 real news items through the whole pipeline on embedded servers, and print a report."""
     from newsproof.cli.demo import demo as run_demo
     from newsproof.cli.listening_demo import listening_demo
 
     if live and listen:
-        raise ConfigError(
-            "--listen plays news of the past as of today, which only offline mode can judge: leave out --live"
-        )
+        raise ConfigError("--listen replays past news as of today, which only offline mode can judge: leave out --live")
     settings = of(ctx).settings()
     chosen = (
         listening_demo(settings, keep=keep, as_json=as_json)
@@ -78,7 +85,7 @@ def worker(
     ctx: typer.Context,
     take_over: TakeOver = False,
 ) -> None:
-    """Run one worker (and a publisher beside it) against configured servers, until SIGTERM."""
+    """Run one worker, and a publisher beside it, on configured servers until SIGTERM."""
     from newsproof.app.processes.services import run_worker
 
     settings = of(ctx).settings()
@@ -89,7 +96,7 @@ def research_worker(
     ctx: typer.Context,
     take_over: TakeOver = False,
 ) -> None:
-    """Run one worker that answers the research chat's questions, against configured servers, until SIGTERM."""
+    """Run one worker for the research chat and investigations, on configured servers until SIGTERM."""
     from newsproof.app.processes.research import run_research
 
     settings = of(ctx).settings()
@@ -97,7 +104,7 @@ def research_worker(
 
 
 def sink(ctx: typer.Context) -> None:
-    """Run the sink, which fills ClickHouse from the log, against configured servers, until SIGTERM."""
+    """Run the sink, which copies the log into ClickHouse, on configured servers until SIGTERM."""
     from newsproof.app.processes.services import run_sink
 
     settings = of(ctx).settings()

@@ -13,10 +13,10 @@ import typer
 from newsproof.app.invocation import READS_ONLY, of, run
 
 Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run id, or `live`: the recorded judgements.", show_default=False)
+    str, typer.Argument(metavar="RUN", help="Run id, or `live` for the recorded judgements.", show_default=False)
 ]
-Repeat = Annotated[int, typer.Option(min=0, help="Which repeat of a run that has several, counted from 0.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the random signs; the same one gives the same intervals.")]
+Repeat = Annotated[int, typer.Option(min=0, help="Repeat to use, counted from 0, if the run has several.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 _HOLD = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -39,34 +39,36 @@ class Dimension(StrEnum):
 def pnl(
     ctx: typer.Context,
     run_id: Run,
-    latency: Annotated[
-        float, typer.Option(min=0, help="Seconds from a signal, or its withdrawal, to the order.")
-    ] = 60.0,
+    latency: Annotated[float, typer.Option(min=0, help="Seconds from a signal or its retraction to the order.")] = 60.0,
     fee_bps: Annotated[
-        float, typer.Option(min=0, max=1_000, help="Of the value of each fill, in basis points.")
+        float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")
     ] = 10.0,
-    slippage_bps: Annotated[
-        float, typer.Option(min=0, max=1_000, help="By which each fill is worse than the price.")
-    ] = 5.0,
-    stake: Annotated[float, typer.Option(min=0.01, help="Dollars a trade.")] = 1_000.0,
-    capital: Annotated[float, typer.Option(min=0.01, help="Dollars in the account before the first trade.")] = 10_000.0,
+    slippage_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Slippage per fill, in basis points.")] = 5.0,
+    stake: Annotated[float, typer.Option(min=0.01, help="Stake per trade, in USD.")] = 1_000.0,
+    capital: Annotated[
+        float, typer.Option(min=0.01, help="Account balance before the first trade, in USD.")
+    ] = 10_000.0,
     size: Annotated[
-        Size, typer.Option(help="fixed: the stake; confidence: the stake times the confidence.")
+        Size, typer.Option(help="fixed: the stake. confidence: the stake multiplied by the confidence.")
     ] = Size.fixed,
     hold: Annotated[
-        str | None, typer.Option(help="Hold every trade so long (30m, 4h, 1d), not for its signal's own horizon.")
+        str | None,
+        typer.Option(help="Hold every trade for this time (30m, 4h, 1d). Default: each signal's own horizon."),
     ] = None,
     stop: Annotated[
-        float | None, typer.Option(min=0.0001, max=0.9999, help="End a trade at this loss, as a share: 0.05 is 5 %.")
+        float | None,
+        typer.Option(
+            min=0.0001, max=0.9999, help="Close a trade at this loss, as a share (0.05 = 5 %). Default: no stop."
+        ),
     ] = None,
     trades: Annotated[
-        Path | None, typer.Option(help="Write each signal to buy or sell, and what became of it, to this CSV file.")
+        Path | None, typer.Option(help="Write every buy and sell signal and its result to this CSV file.")
     ] = None,
     repeat: Repeat = 0,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
-    """Say what a run's signals would have earned after costs, by imported prices; docs/profit.md."""
+    """Compute what a run's signals would have earned after costs, from imported prices. See docs/profit.md."""
     from newsproof.evaluation.profit.report import show_profit
     from newsproof.evaluation.profit.trades import TradeRules
 
@@ -89,16 +91,19 @@ def study(
     ctx: typer.Context,
     run_id: Run,
     by: Annotated[
-        list[Dimension] | None, typer.Option(help="Group by this; may be repeated. Without: by each of them.")
+        list[Dimension] | None, typer.Option(help="Group by this field. Repeatable. Default: each of them in turn.")
     ] = None,
     undirected: Annotated[
-        bool, typer.Option("--undirected", help="Returns of the asset as they are, not in the direction of the claim.")
+        bool, typer.Option("--undirected", help="Use the asset's raw returns, not returns in the claim's direction.")
     ] = False,
     repeat: Repeat = 0,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="The study as one line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the study as one line of JSON.")] = False,
 ) -> None:
-    """Say how prices moved from an hour before each signal to a day after it, less what the market did; docs/profit.md."""
+    """Show price moves from one hour before to one day after each signal, minus the market's move.
+
+    See docs/profit.md.
+    """
     from newsproof.evaluation.profit.study_report import show_study
 
     chosen = [one.value for one in by or Dimension]

@@ -13,11 +13,9 @@ from newsproof.app.invocation import json_line, of, run
 
 Lang = Annotated[
     Literal["zh", "en"] | None,
-    typer.Option(
-        help="Language to read in; summaries too, where they were written in it. Default: that of LC_ALL or LANG."
-    ),
+    typer.Option(help="Display language, also of summaries that exist in it. Default: from LC_ALL or LANG."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 
 
 class CaseGroup(TyperGroup):
@@ -30,7 +28,9 @@ class CaseGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-case = typer.Typer(cls=CaseGroup, help="One case: its whole story (`case ID`), or decided again.", no_args_is_help=True)
+case = typer.Typer(
+    cls=CaseGroup, help="Show the timeline of a case (`case ID`), or replay the case.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -43,25 +43,26 @@ def register(app: typer.Typer) -> None:
 
 def signals(
     ctx: typer.Context,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further ones, for ever.")] = False,
-    asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC; may be repeated.")] = None,
-    min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Only with at least this confidence.")] = 0.0,
-    verdict: Annotated[
-        list[str] | None, typer.Option(help="Only of this verdict, such as confirmed; may be repeated.")
-    ] = None,
-    stage: Annotated[
-        list[str] | None, typer.Option(help="Only of this stage, such as retracted; may be repeated.")
-    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep running, and print new signals as they arrive.")
+    ] = False,
+    asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC. Repeatable.")] = None,
+    min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Minimum confidence, 0–1.")] = 0.0,
+    verdict: Annotated[list[str] | None, typer.Option(help="Only this verdict, such as confirmed. Repeatable.")] = None,
+    stage: Annotated[list[str] | None, typer.Option(help="Only this stage, such as retracted. Repeatable.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Only decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
+        str | None, typer.Option(help="Only signals decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the newest so many; with --follow, of those that are there already.")
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of signals, newest first. With --follow, it limits only the existing ones."
+        ),
     ] = None,
     lang: Lang = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the newest revision of every signal."""
+    """Show the latest revision of each signal."""
     from newsproof.cli.log.reading import Filter, moment_since, reader_language, show_signals
 
     wanted = Filter(
@@ -78,10 +79,10 @@ def signals(
 
 def cases(
     ctx: typer.Context,
-    status: Annotated[str | None, typer.Option(help="open, signal, dropped or failed.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only this status: open, signal, dropped or failed.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List all cases in short."""
+    """List all cases, one line each."""
     from newsproof.cli.log.reading import show_cases
 
     run(show_cases(of(ctx), status=status, as_json=as_json), late_logs=True)
@@ -90,12 +91,12 @@ def cases(
 @case.command("show")
 def show_one(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, a prefix of it, or the news item's own id (h09).")],
     as_json: AsJson = False,
-    events: Annotated[bool, typer.Option("--events", help="The raw records instead, a line of JSON each.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Print the raw records, one JSON object per line.")] = False,
     lang: Lang = None,
 ) -> None:
-    """Tell a case's whole story: every event and thought, the evidence, the confidence, every call and its cost."""
+    """Show the timeline of a case: events, reasoning, evidence, confidence, and every call with its cost."""
     from newsproof.cli.log.reading import reader_language, show_case
 
     run(show_case(of(ctx), id, events=events, as_json=as_json, language=reader_language(lang)), late_logs=True)
@@ -104,20 +105,19 @@ def show_one(
 @case.command("replay")
 def replay_one(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, a prefix of it, or the news item's own id (h09).")],
     prompt: Annotated[
-        list[str] | None, typer.Option(help="NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…")
+        list[str] | None,
+        typer.Option(help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…"),
     ] = None,
     from_step: Annotated[
-        str | None, typer.Option(help="Ask anew from this step on; what came before stays as recorded.")
+        str | None, typer.Option(help="Repeat the model calls from this step on. Earlier steps stay as recorded.")
     ] = None,
-    max_cost: Annotated[float, typer.Option(min=0, help="USD.")] = 1.0,
-    sample_log: Annotated[
-        bool, typer.Option("--sample-log", help="A case of the log that ships with the project.")
-    ] = False,
+    max_cost: Annotated[float, typer.Option(min=0, help="Maximum cost in USD.")] = 1.0,
+    sample_log: Annotated[bool, typer.Option("--sample-log", help="Replay a case of the bundled sample log.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Decide one case again, with another prompt or from a step on, and show both signals side by side."""
+    """Replay one case with another prompt, or from one step on, and show both signals side by side."""
     from newsproof.evaluation.backtest.fork import show_replay
 
     work = show_replay(
@@ -133,10 +133,10 @@ def replay_one(
 
 
 def audit(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Read the whole log and check its promises.
+    """Check the whole log for lost, duplicate and forged records.
 
-    Exit status 1 unless nothing is lost, nothing is there twice, no signal is forged or says more than was found, and
-    every case of a listed source bears the listener's mark.
+    Exit status 1 if a record is lost or duplicated, if a signal is forged or claims more than the search found, or if a case of a
+    listed source lacks the listener's signature.
     """
     from newsproof.cli.log.auditing import audited
 

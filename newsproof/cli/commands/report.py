@@ -17,18 +17,16 @@ def register(app: typer.Typer) -> None:
 
 def report(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Option("--run", help="live, or the id of a backtest.")] = "live",
+    run_id: Annotated[str, typer.Option("--run", help="Run id of a backtest, or `live`.")] = "live",
     html: Annotated[
         Path | None,
-        typer.Option(
-            "--html", help="Write the report with its charts to this file, too; nothing in it is loaded from elsewhere."
-        ),
+        typer.Option("--html", help="Also write the report with its charts to this file, which is self-contained."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="The figures as one JSON object, instead of the tables.")
+        bool, typer.Option("--json", help="Print the metrics as one JSON object instead of tables.")
     ] = False,
 ) -> None:
-    """Print cost, latency, confidence and calibration as ClickHouse has them, with small charts."""
+    """Show cost, latency, confidence and calibration from ClickHouse, with small charts."""
     from newsproof.evaluation.profit.study_page import study_section
     from newsproof.evaluation.statistics import share_interval
     from newsproof.report.command import report_on

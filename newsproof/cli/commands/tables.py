@@ -23,24 +23,25 @@ def sql(
     query: Annotated[
         str | None,
         typer.Argument(
-            help='Statements, such as "SELECT * FROM v_cost_by_step"; without: standard input, or a prompt at a terminal.'
+            help='Statements, such as "SELECT * FROM v_cost_by_step". Default: standard input, or a prompt on a '
+            "terminal."
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Read the statements from a file; -: standard input.")
+        Path | None, typer.Option("--file", "-f", help="Read statements from a file. -: standard input.")
     ] = None,
     param: Annotated[
         list[str] | None,
-        typer.Option(help="name=value for {name:Type} in a statement; bound by ClickHouse. Several times."),
+        typer.Option(help="name=value for {name:Type} in a statement, bound by ClickHouse. Repeatable."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="csv has a header line; json is one object a line.")] = Format.table,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    format: Annotated[Format, typer.Option(help="csv: with a header line. json: one object per line.")] = Format.table,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
     admin: Annotated[
-        bool, typer.Option("--admin", help="As the pipeline's own user, who may write; else as the analysts'.")
+        bool, typer.Option("--admin", help="Connect with write access. Default: read-only analyst.")
     ] = False,
-    history: Annotated[bool, typer.Option("--history", help="Print what was asked before, and end.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Print earlier statements, and exit.")] = False,
 ) -> None:
-    """Ask ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
+    """Query ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
     if history:
         from newsproof.cli.sql.history import remembered
 
@@ -69,9 +70,12 @@ def _parameters(given: list[str]) -> dict[str, str]:
 
 def analyst(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print how BI tools, clickhouse-connect and curl reach ClickHouse as the analysts' user. Shows the password."""
+    """Print how BI tools, clickhouse-connect and curl connect to ClickHouse as the analyst user.
+
+    Prints the password, too.
+    """
     from newsproof.cli.access.analyst import reached_at
 
     found = run(reached_at(of(ctx)))
@@ -86,20 +90,18 @@ def export(
     ctx: typer.Context,
     parquet: Annotated[
         Path,
-        typer.Option(help="Directory for the files, one a table; it is made if it is missing.", show_default=False),
+        typer.Option(help="Output directory, one file per table. Created if missing.", show_default=False),
     ],
     table_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--table", help="Only this table or view; may be repeated. Without it: every one.", metavar="NAME"
-        ),
+        typer.Option("--table", help="Only this table or view. Repeatable. Default: all.", metavar="NAME"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a directory that is not empty, over an earlier export.")
+        bool, typer.Option("--overwrite", help="Overwrite an earlier export in a non-empty directory.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="What was written, as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as one JSON object.")] = False,
 ) -> None:
-    """Write tables and v_* views as Parquet files, and a README.md with a line for every column."""
+    """Export tables and v_* views as Parquet files, with a README.md that describes every column."""
     from newsproof.cli.data.parquet_export import export_parquet, print_export
 
     done = run(export_parquet(of(ctx), parquet, tables=table_ or (), overwrite=overwrite))

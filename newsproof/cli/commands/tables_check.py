@@ -9,7 +9,9 @@ import typer
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, say_result, table
 
-tables = typer.Typer(help="The editable tables of who is who; agents/tables.", no_args_is_help=True)
+tables = typer.Typer(
+    help="Check the editable tables in agents/tables: entities, assets, outlets and platforms.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -24,8 +26,11 @@ def _tables() -> None:
 
 
 @tables.command()
-def check(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a fault.")] = False) -> None:
-    """Name what is there twice, what nothing can match, and what contradicts itself. Exit status 1 when there is any."""
+def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one problem per line.")] = False) -> None:
+    """Find duplicate rows, rows that can never match, and contradictions.
+
+    Exit status 1 if there are any.
+    """
     from agents.tables import load_tables, raw_tables
     from agents.tables.faults import faults_of, file_faults
 
@@ -40,7 +45,7 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="One JSON object 
         entities = [e for e in read.entities if not e.synthetic]
         accounts = sum(len(e.accounts) for e in entities)
         say_result(
-            f"no fault: {len(entities)} entities with {accounts} accounts, {len(read.assets)} assets, "
+            f"No problems: {len(entities)} entities with {accounts} accounts, {len(read.assets)} assets, "
             f"{len(read.outlets)} outlets, {len(read.platforms)} platforms"
         )
     raise typer.Exit(exits.FINDING if found else exits.OK)

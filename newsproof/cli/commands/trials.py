@@ -9,9 +9,9 @@ import typer
 from newsproof.app.invocation import READS_ONLY, of, run
 from newsproof.cli.commands.compare import AllowCodeChange, Cap, Cost, Draws, Latency, Primary, Seed, scoring
 
-Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="As `backtest trials` shows it.", show_default=False)]
-Against = Annotated[str, typer.Option(help="The baseline: a run id, or live.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
+Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="Trial name from `backtest trials`.", show_default=False)]
+Against = Annotated[str, typer.Option(help="Baseline: a run id or `live`.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
 
 
 def leaderboard(
@@ -27,7 +27,10 @@ def leaderboard(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the candidates of a trial by the primary metric beside the baseline, p corrected over them; cost and Pareto front."""
+    """Rank a trial's candidates by the primary metric against the baseline.
+
+    Shows p-values corrected for the number of candidates, the cost, and the Pareto front.
+    """
     from newsproof.evaluation.trials.show import show_leaderboard
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
@@ -40,13 +43,13 @@ def walk_forward(
     trial: Trial,
     against: Against = "live",
     metric: Annotated[
-        str, typer.Option(help="What is chosen by and scored: profit@5m, @1h, @4h or @24h.")
+        str, typer.Option(help="Metric for choosing and scoring: profit@5m, @1h, @4h or @24h.")
     ] = "profit@24h",
     seed: Seed = 0,
     allow_code_change: AllowCodeChange = False,
     as_json: AsJson = False,
 ) -> None:
-    """Choose at each block of days the candidate that was best on the days before, and say what that would have brought."""
+    """For each block of days, choose the candidate that was best on earlier days, and report the total result."""
     from newsproof.evaluation.trials.show import show_walk_forward
     from newsproof.evaluation.watch.differences import parse_metric
 
@@ -56,7 +59,7 @@ def walk_forward(
 
 
 def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the ledger: which run looked at which cases with which candidate, and whether that may be claimed on."""
+    """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
     from newsproof.evaluation.backtest.run.show_trials import show_trials
 
     run(show_trials(of(ctx), as_json=as_json))

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from newsproof.app.open_log import LogAccess
     from newsproof.app.watches import WatchBook, WatchView
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one watch a line.")]
-Which = Annotated[str, typer.Argument(metavar="ID", help="A watch's id, or how it begins; `watches` lists them.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one watch per line.")]
+Which = Annotated[str, typer.Argument(metavar="ID", help="Watch id or a prefix of it, from `watches list`.")]
 
-watches = typer.Typer(
-    cls=ListGroup, help="Watches: subjects that are looked into again and again. Without a command: `list`."
-)
+watches = typer.Typer(cls=ListGroup, help="List, pause, resume and end watches. Without a command: `list`.")
 
 
 def register(app: typer.Typer) -> None:
@@ -29,17 +27,19 @@ def register(app: typer.Typer) -> None:
 
 def watch(
     ctx: typer.Context,
-    subject: Annotated[str, typer.Argument(help="What to look into, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
-    every: Annotated[str | None, typer.Option(help="By the clock: 45m, 6h, 1d; at least 30m.", metavar="TIME")] = None,
+    subject: Annotated[str, typer.Argument(help="Subject to research, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
+    every: Annotated[
+        str | None, typer.Option(help="Interval, such as 45m, 6h or 1d. At least 30m.", metavar="TIME")
+    ] = None,
     on_news: Annotated[
-        bool, typer.Option("--on-news", help="When news come in that concern the subject, at most every 30 minutes.")
+        bool, typer.Option("--on-news", help="Run when news on the subject arrives, at most every 30 minutes.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Have a subject looked into now, and again and again: by the clock, or when news on it come in.
+    """Research a subject now and repeatedly: at an interval, or when news on it arrives.
 
-    What is new and can be tested is published as news of its own (source watch:SUBJECT) and verified as all news are.
-    A watch fires at most WATCH_DAILY_LIMIT times a day (UTC). The investigations are worked on while `newsproof up` runs.
+    New, testable results are published as news (source watch:SUBJECT) and verified like all news. A watch runs at most
+    WATCH_DAILY_LIMIT times per UTC day, and only while `newsproof up` runs.
     """
     from newsproof.app.watches import watch_of
     from schemas.errors import ConfigError, ContractError
@@ -53,14 +53,14 @@ def watch(
 
 @watches.command("list")
 def list_watches(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the watches: how they stand, when they fired last and are due next, and what came of the last time."""
+    """List watches with their state, last run, next run and last result."""
     found = run(_with_book(of(ctx), lambda book: book.views()))
     if as_json:
         for one in found:
             json_line(one)
         return
     if not found:
-        say_result('Nothing is watched. `newsproof watch "DeepSeek" --every 6h` sets a watch.')
+        say_result('No watches. `newsproof watch "DeepSeek" --every 6h` creates one.')
         return
     columns = ("id", "subject", "state", "comes again", "fired", "last fired", "next due", "last result")
     table(columns, [_row(one) for one in found], right=("fired",))
@@ -71,19 +71,19 @@ def list_watches(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @watches.command()
 def pause(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
-    """Let a watch not fire until it is resumed."""
+    """Pause a watch until you resume it."""
     _change(ctx, id, "pause", as_json=as_json)
 
 
 @watches.command()
 def resume(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
-    """Let a paused watch fire again, at its next time. What it missed is not made up for."""
+    """Resume a paused watch from its next scheduled time. Missed runs are not repeated."""
     _change(ctx, id, "resume", as_json=as_json)
 
 
 @watches.command()
 def end(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
-    """End a watch for good. An investigation that runs goes on to its end."""
+    """End a watch permanently. A running investigation still finishes."""
     _change(ctx, id, "end", as_json=as_json)
 
 
@@ -102,7 +102,7 @@ async def _with_book(invocation: Invocation, work: Any) -> Any:
         at = log.settings
         await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
         if log.own:
-            say_on_stderr("No Kafka was running: watches fire while `newsproof up` runs.")
+            say_on_stderr("Kafka was not running. Watches run only while `newsproof up` runs.")
         book: WatchBook = WatchBook(log.address, log.topics, daily_limit=at.watch_daily_limit)
         return await work(book)
 

@@ -17,11 +17,15 @@ def register(app: typer.Typer) -> None:
 def web(
     ctx: typer.Context,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port; 0: a free one. Else WEB_PORT.", show_default=False)
+        int | None,
+        typer.Option(min=0, max=65535, help="Port of the page. 0: a free port. Default: WEB_PORT.", show_default=False),
     ] = None,
     listening: Annotated[int | None, typer.Option(hidden=True, help="Descriptor of the socket to serve.")] = None,
 ) -> None:
-    """Serve the page and the HTTP API until Ctrl-C, beside `up`, over configured servers, or over what a run left."""
+    """Serve the page and the HTTP API until Ctrl-C.
+
+    Runs beside `up`, on configured servers, or on the data of an earlier run.
+    """
     invocation = of(ctx)
     settings = invocation.settings(**({} if port is None else {"web_port": port}))
     run(_web(invocation, port, listening), service=settings)

@@ -58,23 +58,23 @@ def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
     """Refuse what names no single case, and two labels of one source for one case under different names."""
     wrong = [f"line {one.line}: {one.case!r:.60} may be {', '.join(ids)}" for one, ids in found.ambiguous]
     if not skip_unknown:
-        wrong += [f"line {one.line}: no case is called {one.case!r:.60}" for one in found.unknown]
+        wrong += [f"line {one.line}: no case has the name {one.case!r:.60}" for one in found.unknown]
     first: dict[tuple[str, str], int] = {}
     for label, case_id in found.cases:
         line = first.setdefault((label.source, case_id), label.line)
         if line != label.line:
-            wrong.append(f"line {label.line}: {label.source} labels the case of line {line} again")
+            wrong.append(f"line {label.line}: {label.source} labels the same case as line {line}")
     if not wrong:
         if not found.cases:
             raise ConfigError(
-                f"{file.name}: none of its {len(found.unknown)} names is a case's, nothing was imported; {_NAMES}"
+                f"{file.name}: no case has any of its {len(found.unknown)} names, so nothing was imported; {_NAMES}"
             )
         return
     listed = "".join(f"\n  {one}" for one in wrong[:_MAX_LISTED])
     more = f"\n  … and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
-    leave = ", or leave the others out with --skip-unknown" if found.unknown and not skip_unknown else ""
+    leave = ", or skip the others with --skip-unknown" if found.unknown and not skip_unknown else ""
     raise ConfigError(
-        f"{file.name}: nothing was imported, {len(wrong)} lines name no single case; {_NAMES}{leave}{listed}{more}"
+        f"{file.name}: nothing was imported, because {len(wrong)} lines do not name exactly one case; {_NAMES}{leave}{listed}{more}"
     )
 
 
@@ -93,7 +93,7 @@ async def remove(invocation: Invocation, source: str) -> int:
     async with database(invocation, admin=True) as client:
         known = [one.source for one in await sources(client)]
         if source not in known:
-            raise ConfigError(f"no labels are from {source!r}: there are {', '.join(known) or 'none at all'}")
+            raise ConfigError(f"no labels are from {source!r}: the sources are {', '.join(known) or 'none'}")
         return await forget(client, source)
 
 
@@ -107,26 +107,26 @@ async def report(invocation: Invocation, run: str) -> LabelReport:
         rows, judgements = await read_judgements(client, run)
         name = await run_name(client, run)
     if not judgements:
-        raise ConfigError(f"run {run!r} has no signals: `newsproof backtest list` names the runs, or say `live`")
+        raise ConfigError(f"run {run!r} has no signals: choose a run of `newsproof backtest list`, or `live`")
     if not rows:
-        raise ConfigError(f"no case of run {run!r} has a label: import some, `newsproof labels import FILE`")
+        raise ConfigError(f"no case of run {run!r} has a label: import some with `newsproof labels import FILE`")
     return report_of(run, rows, judgements=judgements, name=name)
 
 
 def print_import(done: LabelImport) -> None:
     for source, labels in done.labels.items():
-        before = f", in place of {done.replaced[source]}" if source in done.replaced else ""
-        say_result(f"{counted(labels, 'label')} of {source} from {done.file}{before}")
+        before = f", replacing {done.replaced[source]}" if source in done.replaced else ""
+        say_result(f"{counted(labels, 'label')} from {source} ({done.file}){before}")
     if done.unknown:
         listed = ", ".join(done.unknown[:_MAX_LISTED])
-        say_result(f"{len(done.unknown)} left out, no case has that name: {listed}")
+        say_result(f"{len(done.unknown)} skipped, because no case has this name: {listed}")
     if done.ignored:
-        say_result(f"Fields without a meaning here: {', '.join(done.ignored)}")
+        say_result(f"Ignored fields: {', '.join(done.ignored)}")
 
 
 def print_sources(found: list[LabelSource]) -> None:
     if not found:
-        say_result(as_started("There are no labels: import some, `newsproof labels import FILE`."))
+        say_result(as_started("There are no labels. Import some with `newsproof labels import FILE`."))
         return
     columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
     rows = [msgspec.structs.astuple(one) for one in found]
@@ -136,13 +136,13 @@ def print_sources(found: list[LabelSource]) -> None:
 def print_report(found: LabelReport) -> None:
     truths = [truth for truth in TRUTHS if found.by_truth[truth]]
     say_result(
-        f"Labels held against {found.name}: {found.labelled} of {found.judgements} judgements are of labelled cases."
+        f"Labels compared with {found.name}: {found.labelled} of {found.judgements} judgements are of labelled cases."
     )
     rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in found.verdicts.items()]
     table(("verdict", *truths), rows, title="By verdict and label", right=truths)
     shares = (
-        ("confirmed that was false", found.confirmed_that_was_false),
-        ("refuted that was true", found.refuted_that_was_true),
+        ("confirmed, but false", found.confirmed_that_was_false),
+        ("refuted, but true", found.refuted_that_was_true),
     )
     columns = ("error", "judgements", "of", "stories", "days", "share", "95 % interval")
     table(columns, [(name, *_share_cells(one)) for name, one in shares], right=columns[1:])
@@ -152,7 +152,9 @@ def print_report(found: LabelReport) -> None:
         *("mean confidence", "were true", "95 % interval"),
     )
     table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
-    say_result("Confidence is about truth. Whether the price moved the way of the order is another question: outcomes.")
+    say_result(
+        "Confidence is about truth. Whether the price moved in the direction of the order is a different question: see outcomes."
+    )
 
 
 def _share_cells(one: Share) -> tuple[object, ...]:

@@ -133,16 +133,16 @@ async def rebuild(
 
 def print_rebuilt(done: Rebuilt) -> None:
     say_result(
-        f"{counted(done.memories, 'memory')} made of {counted(done.records, 'record')} in {done.seconds:g} s: {done.same:,} as they were, "
-        f"{done.changed:,} otherwise, {done.added:,} that were missing; {done.removed:,} removed that the log does not hold."
+        f"{counted(done.memories, 'memory')} built from {counted(done.records, 'record')} in {done.seconds:g} s: {done.same:,} unchanged, "
+        f"{done.changed:,} changed, {done.added:,} added, {done.removed:,} removed because the log does not have them."
     )
     if (paid := done.vectors) is not None:
         cost = "unknown" if paid.cost_usd is None else f"${paid.cost_usd:.4f}"
         say_result(
-            f"{counted(paid.made, 'vector')} of {paid.model} made for {cost}; {counted(paid.missing, 'case')} without one yet.{paid.why}"
+            f"{counted(paid.made, 'vector')} of {paid.model} created for {cost}; {counted(paid.missing, 'case')} still without one.{paid.why}"
         )
     if done.unreadable:
-        say_result(f"{counted(done.unreadable, 'record')} could not be read; `dlq list` shows them.")
+        say_result(f"{counted(done.unreadable, 'record')} could not be read: see `newsproof dlq list`.")
 
 
 class _Rows:

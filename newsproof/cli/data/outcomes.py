@@ -268,7 +268,7 @@ def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:
         if one.source.startswith(SYNTHETIC) != invented and (both := sorted(mine & set(one.markets))):
             raise ConfigError(
                 f"{one.source} has {'prices' if invented else 'invented prices'} of {', '.join(both[:5])}, which would mix with those of "
-                f"{prices.source}: forget them first, newsproof outcomes remove {one.source}"
+                f"{prices.source}: remove them first with `newsproof outcomes remove {one.source}`"
             )
 
 
@@ -337,7 +337,7 @@ async def remove(invocation: Invocation, named: str, *, changed_by: float = CHAN
         left = [one for one in before if one not in gone]
         if not gone:
             listed = ", ".join(f"{one.version} {one.source}" for one in before) or "none"
-            raise ConfigError(f"no import is called {named!r:.80}: name one of those that stand ({listed})")
+            raise ConfigError(f"there is no import {named!r:.80}: choose an active one ({listed})")
         computed = await compute(client, left, await judged_cases(client), now_ms=_now_ms())
         moved = await changes(client, computed, share=changed_by)
         # In this order whatever interrupts it is made good by doing it again.
@@ -402,15 +402,15 @@ def _now_ms() -> int:
 
 def print_preview(found: Preview) -> None:
     """Say what an import brings and what it changes, before it counts."""
-    say_result(f"{counted(found.bars, 'bar')} of {', '.join(found.markets) or 'no market'} from {found.source}")
+    say_result(f"{counted(found.bars, 'bar')} for {', '.join(found.markets) or 'no market'} from {found.source}")
     for one in (one for one in found.overlaps if one.beyond):
         say_result(
-            f"{one.market}: {counted(one.bars, 'bar')} at the times of import {one.version} ({one.source}), {one.beyond:,} of them differ by "
-            f"more than {found.changed_by:.2%}; half by {one.median:.4%} or less, at most {one.largest:.2%}"
+            f"{one.market}: {counted(one.bars, 'bar')} overlap with import {one.version} ({one.source}); {one.beyond:,} of them differ by "
+            f"more than {found.changed_by:.2%}; median {one.median:.4%}, maximum {one.largest:.2%}"
         )
     if alike := [one for one in found.overlaps if not one.beyond]:
         say_result(
-            f"{counted(sum(one.bars for one in alike), 'bar')} at the times of earlier imports ({len(alike)} markets and imports) differ "
+            f"{counted(sum(one.bars for one in alike), 'bar')} overlap with earlier imports ({len(alike)} markets and imports) and differ "
             f"by {max(one.largest for one in alike):.4%} at most"
         )
     _say_changes(found.changes, found.changed_by, "This import changes")
@@ -418,26 +418,28 @@ def print_preview(found: Preview) -> None:
 
 def _say_changes(of: Changes, share: float, begin: str) -> None:
     say_result(
-        f"{begin}: {of.new:,} new outcomes; of {of.known:,} known ones {of.gone:,} go, {of.moved:,} are measured at other prices, "
-        f"{of.beyond:,} by more than {share:.2%} of the entry price"
+        f"{begin}: {of.new:,} new outcomes; of {of.known:,} known ones, {of.gone:,} are removed and {of.moved:,} get other prices, "
+        f"{of.beyond:,} of them by more than {share:.2%} of the entry price"
     )
     for source, outcomes in sorted(of.gone_before_bars.items()):
-        say_result(f"{source} loses {counted(outcomes, 'outcome')} imported before prices were kept: import it again")
+        say_result(
+            f"{source} loses {counted(outcomes, 'outcome')} from a version that did not store prices: import it again"
+        )
 
 
 def print_import(report: ImportReport) -> None:
     """Say what all imports come to, after one more."""
-    state = "had these bars already: no other was made of them" if report.already else "counts from now on"
+    state = "already has these bars, so nothing was imported" if report.already else "is now active"
     say_result(f"Import {report.version} ({report.source}) {state}")
     rows = [
         (h.horizon, h.signals, h.outcomes, *(h.dropped.get(r, 0) for r in _REASONS), f"{h.dropped_share:.1%}")
         for h in report.horizons
     ]
     columns = ("horizon", "signals", "outcomes", *_REASONS, "dropped")
-    table(columns, rows, title="Outcomes of all imports that stand", right=columns[1:])
+    table(columns, rows, title="Outcomes of all active imports", right=columns[1:])
     if report.not_mapped:
         named = ", ".join(f"{asset} ({signals})" for asset, signals in report.not_mapped.items())
-        say_result(f"No market for the signals on: {named}. Renamed? Say --map ASSET=BASE/QUOTE.")
+        say_result(f"No market for the signals on: {named}. If an asset was renamed, use --map ASSET=BASE/QUOTE.")
     ways = sorted({how for by in report.coverage.values() for how in by}, key=lambda how: (how != "counted", how))
     if ways:
         covered = [(horizon, *(by.get(how, 0) for how in ways)) for horizon, by in report.coverage.items()]
@@ -445,13 +447,13 @@ def print_import(report: ImportReport) -> None:
 
 
 def print_imports(found: Sequence[StandingImport]) -> None:
-    """Print the imports that stand as a table."""
+    """Print the active imports as a table."""
     if not found:
-        say_result(as_started("No prices are imported: `newsproof outcomes import` reads them."))
+        say_result(as_started("No prices imported. Import some with `newsproof outcomes import`."))
         return
     columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
     shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)
-    table(columns, map(msgspec.structs.astuple, shown), title="Imports that stand", right=("import", "bars"))
+    table(columns, map(msgspec.structs.astuple, shown), title="Active imports", right=("import", "bars"))
 
 
 def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
@@ -461,11 +463,11 @@ def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
 def print_removed(found: Removed) -> None:
     """Say what a removal changed, and what stands now."""
     versions = ", ".join(str(version) for version in found.versions)
-    say_result(f"Import {versions} ({', '.join(found.sources)}) counts no longer: {counted(found.bars, 'bar')} removed")
-    _say_changes(found.changes, found.changed_by, "This changed")
-    say_result(f"What stands, oldest first: {', '.join(found.standing) or 'nothing'}")
+    say_result(f"Import {versions} ({', '.join(found.sources)}) was removed: {counted(found.bars, 'bar')}")
+    _say_changes(found.changes, found.changed_by, "The removal changes")
+    say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")
 
 
 def print_changes(found: Changes, *, changed_by: float = CHANGED_BY) -> None:
     """Say what computing again changed."""
-    _say_changes(found, changed_by, "Computing again changed")
+    _say_changes(found, changed_by, "The recomputation changes")

@@ -79,9 +79,9 @@ def _print(checks: Iterable[Check], *, as_json: bool, live: bool) -> None:
     missing = [c.name for c in checks if c.state == "missing"]
     notes = sum(c.state == "note" for c in checks)
     say_result(
-        f"To mend: {', '.join(missing)}."
+        f"To fix: {', '.join(missing)}."
         if missing
-        else f"{'Every call was answered' if live else 'Nothing is missing that can be seen without a call'}; {notes} note(s)."
+        else f"{'All calls succeeded' if live else 'Nothing is missing, as far as this can be checked without a call'}. Notes: {notes}."
     )
 
 
@@ -99,10 +99,10 @@ def _disk(settings: Settings) -> Check:
             name="data directory",
             state="missing",
             found=f"{directory} is not writable",
-            do="set NEWSPROOF_DATA_DIR to a directory that you may write to",
+            do="set NEWSPROOF_DATA_DIR to a directory that you can write to",
         )
     if free < FREE_BYTES:
-        return Check(name="data directory", state="note", found=found, do="make room: the log is kept for ever")
+        return Check(name="data directory", state="note", found=found, do="free some space: the log is kept forever")
     return Check(name="data directory", state="ok", found=found)
 
 
@@ -117,29 +117,37 @@ async def _kafka(settings: Settings) -> Check:
         address = await running_kafka(settings.newsproof_data_dir / "kafka")
         if address is None:
             return _embedded_java()
-        return Check(name="Kafka", state="ok", found=f"embedded, runs at {address}")
+        return Check(name="Kafka", state="ok", found=f"embedded, running at {address}")
     try:
         async with asyncio.timeout(15), address_of(settings).admin() as admin:
             topics = set(await admin.list_topics())
     except (NewsproofError, TimeoutError) as exc:
-        return Check(name="Kafka", state="missing", found=str(exc) or "no answer within 15 s", do=_START_KAFKA)
+        return Check(name="Kafka", state="missing", found=str(exc) or "no response within 15 s", do=_START_KAFKA)
     at = f"reachable at {settings.kafka_bootstrap_servers}"
     if topics_of(settings).cases not in topics:
-        return Check(name="Kafka", state="note", found=f"{at}, without topics", do="newsproof topics create")
+        return Check(
+            name="Kafka", state="note", found=f"{at}, but its topics are missing", do="newsproof topics create"
+        )
     return Check(name="Kafka", state="ok", found=at)
 
 
 def engine_fence(version: int) -> Check:
     """Check the sandbox of the embedded ClickHouse. ``version``: the kernel's Landlock ABI version, 0 without it."""
-    name = "engine's fence"
+    name = "ClickHouse sandbox"
     if version < FILES_SINCE:
-        found = "none: this kernel has no Landlock, so a hole in the engine could read and write whatever you may"
-        do = "Linux 5.13 or later (with landlock among CONFIG_LSM), or a ClickHouse server of another user: CLICKHOUSE_URL"
+        found = (
+            "none: this kernel has no Landlock, so a vulnerability in ClickHouse could read and write all your files"
+        )
+        do = (
+            "Linux 5.13 or later (with landlock among CONFIG_LSM), or CLICKHOUSE_URL of a server that another user runs"
+        )
         return Check(name=name, state="note", found=found, do=do)
     if version < NETWORK_SINCE:
-        found = f"Landlock {version}: the embedded ClickHouse keeps to its own folders, but may open connections"
-        return Check(name=name, state="note", found=found, do="Linux 6.7 or later closes that too")
-    found = f"Landlock {version}: the embedded ClickHouse keeps to its own folders and opens no TCP connection"
+        found = f"Landlock {version}: the embedded ClickHouse can only access its own folders, but can open connections"
+        return Check(name=name, state="note", found=found, do="use Linux 6.7 or later to block connections, too")
+    found = (
+        f"Landlock {version}: the embedded ClickHouse can only access its own folders and cannot open TCP connections"
+    )
     return Check(name=name, state="ok", found=found)
 
 
@@ -152,16 +160,18 @@ def _embedded_java() -> Check:
     try:
         java = find_java()
     except ConfigError as exc:
-        return Check(name="Kafka", state="missing", found="embedded, but no Java works", do=str(exc))
+        return Check(name="Kafka", state="missing", found="embedded, but no working Java was found", do=str(exc))
     found = f"embedded, not running (Java {java.major} at {java.path})"
-    return Check(name="Kafka", state="ok", found=found, do="nothing: commands start it")
+    return Check(name="Kafka", state="ok", found=found, do="nothing: commands start it when needed")
 
 
 async def _clickhouse(settings: Settings) -> Check:
     if not settings.clickhouse_url:
         url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
-        found = f"embedded, runs at {url}" if url else "embedded, not running"
-        return Check(name="ClickHouse", state="ok", found=found, do="" if url else "nothing: commands start it")
+        found = f"embedded, running at {url}" if url else "embedded, not running"
+        return Check(
+            name="ClickHouse", state="ok", found=found, do="" if url else "nothing: commands start it when needed"
+        )
     try:
         async with asyncio.timeout(15), clickhouse_of(settings) as client:
             version = (await client.query("SELECT version()")).rows[0][0]
@@ -169,8 +179,8 @@ async def _clickhouse(settings: Settings) -> Check:
         return Check(
             name="ClickHouse",
             state="missing",
-            found=str(exc) or "no answer within 15 s",
-            do="start it, correct CLICKHOUSE_URL, or unset it to use the embedded engine",
+            found=str(exc) or "no response within 15 s",
+            do="start it, correct CLICKHOUSE_URL, or unset it to use the embedded ClickHouse",
         )
     return Check(name="ClickHouse", state="ok", found=f"version {version}")
 
@@ -182,7 +192,7 @@ def _providers(settings: Settings) -> list[Check]:
             name="mode",
             state="note",
             found=mode_in_words(settings),
-            do="for real signals set GEMINI_API_KEY, in the environment or in .env; TAVILY_API_KEY adds a search of news",
+            do="for real signals, set GEMINI_API_KEY in the environment or in .env; TAVILY_API_KEY adds a news search",
         )
     try:
         refuse_unusable(settings)
@@ -190,7 +200,7 @@ def _providers(settings: Settings) -> list[Check]:
         checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
     else:
         ignored = ignored_options(settings)
-        do = "leave it out of MODEL_OPTIONS, or name another model in MODEL_TASKS"
+        do = "remove it from MODEL_OPTIONS, or choose another model in MODEL_TASKS"
         checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
     checks += _model_providers(settings)
     checks += [*_search_providers(settings), *_pages(settings), *_search_roles(), *_left_off(settings)]
@@ -199,8 +209,8 @@ def _providers(settings: Settings) -> list[Check]:
             Check(
                 name="deep path",
                 state="note",
-                found="DEEP_ANALYSIS_TOOLS_ENABLED is false: workers give every case the single pass",
-                do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share that you want (`up` does both)",
+                found="DEEP_ANALYSIS_TOOLS_ENABLED is false: workers use the single-pass analysis for every case",
+                do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share of cases (`up` sets both)",
             )
         )
     return checks
@@ -212,8 +222,8 @@ def _listened(settings: Settings) -> list[Check]:
 
     on = chosen(sources_of(own_file(settings)))
     lacking = [(one, do) for one in on if (do := missing(one, settings.listener_contact, keys_of(settings)))]
-    found = f"{len(on) - len(lacking)} sources are on; whether each answers: `newsproof sources check`"
-    left_out = [Check(name=f"source {one.id}", state="note", found="left out", do=do) for one, do in lacking]
+    found = f"{len(on) - len(lacking)} sources are on; `newsproof sources check` polls each of them"
+    left_out = [Check(name=f"source {one.id}", state="note", found="skipped", do=do) for one, do in lacking]
     if not settings.listen:  # `newsproof listen` may run all the same, for whoever turned a source with a key on
         return [check for check, (one, _) in zip(left_out, lacking, strict=True) if one.key]
     return [Check(name="listener", state="ok", found=found), *left_out]
@@ -227,11 +237,11 @@ def _listener_key(settings: Settings) -> Check:
     try:
         keys = keys_at_hand(settings)
     except ConfigError as exc:
-        return Check(name=name, state="missing", found="it cannot be read", do=str(exc))
+        return Check(name=name, state="missing", found="unreadable", do=str(exc))
     if keys:
-        return Check(name=name, state="ok", found="here: marks on the listener's news can be checked")
+        return Check(name=name, state="ok", found="available: signatures of the listener's news can be checked")
     if settings.kafka_bootstrap_servers is None:
-        return Check(name=name, state="ok", found="none yet: `newsproof up` makes it")
+        return Check(name=name, state="ok", found="none yet: `newsproof up` generates it")
     return Check(name=name, state="note", found=NO_KEY, do=NO_KEY_DO)
 
 
@@ -243,20 +253,22 @@ def _left_off(settings: Settings) -> list[Check]:
         (
             not (settings.model_light_fallback or settings.model_heavy_fallback),
             "fallback models",
-            "MODEL_LIGHT_FALLBACK and MODEL_HEAVY_FALLBACK: who is asked while a provider does not answer",
+            "MODEL_LIGHT_FALLBACK and MODEL_HEAVY_FALLBACK: models to call while a provider is unavailable",
         ),
         (
             settings.embedding_provider == "offline",
             "vectors of memory",
-            "EMBEDDING_PROVIDER: past cases are found by meaning and across languages, not by words alone; each recall is paid for",
+            "EMBEDDING_PROVIDER: finds past cases by meaning and across languages instead of by words alone; each recall is a paid call",
         ),
         (
             not (settings.tool_price_enabled and settings.tool_macro_enabled and settings.tool_onchain_enabled),
-            "market figures",
-            "TOOL_PRICE_ENABLED, TOOL_MACRO_ENABLED, TOOL_ONCHAIN_ENABLED=true: figures to hold claims against; free",
+            "market data",
+            "TOOL_PRICE_ENABLED, TOOL_MACRO_ENABLED, TOOL_ONCHAIN_ENABLED=true: free data to check claims against",
         ),
     )
-    return [Check(name=name, state="note", found="not set up, or in part", do=do) for lacks, name, do in off if lacks]
+    return [
+        Check(name=name, state="note", found="not or only partly configured", do=do) for lacks, name, do in off if lacks
+    ]
 
 
 def _model_providers(settings: Settings) -> list[Check]:
@@ -274,13 +286,13 @@ def _model_providers(settings: Settings) -> list[Check]:
             continue
         keyless = name in endpoints and endpoints[name].key is None
         state: State = "ok" if provider.missing is None else "note"
-        found = "no key" if provider.missing else "needs no key at its address" if keyless else "key is set"
-        do = f"{provider.missing}, where MODEL_* names {name}:… models" if provider.missing else ""
+        found = "no key" if provider.missing else "no key needed at this address" if keyless else "key is set"
+        do = f"{provider.missing}, if MODEL_* settings name {name}:… models" if provider.missing else ""
         checks.append(Check(name=f"models ({name})", state=state, found=found, do=do))
     return checks
 
 
-_WHY_A_KEY = "TAVILY_API_KEY adds news of any age, official pages, and searches side by side"
+_WHY_A_KEY = "TAVILY_API_KEY adds news of any age, official pages and parallel searches"
 
 
 def _search_providers(settings: Settings) -> list[Check]:
@@ -293,20 +305,20 @@ def _search_providers(settings: Settings) -> list[Check]:
         name, missing = f"search ({provider.name}, {provider.about})", provider.missing(settings)
         if missing is not None:
             state: State = "note"
-            found = "listed, but left out" if provider.name in named else "not set up"
+            found = "listed, but skipped" if provider.name in named else "not configured"
             checks.append(Check(name=name, state=state, found=found, do=missing))
         elif provider.name not in named:
-            do = f"add {provider.name} to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"
-            checks.append(Check(name=name, state="ok", found="set up, not listed", do=do))
+            do = f"add {provider.name} to DEEP_ANALYSIS_SEARCH_PROVIDER to use it"
+            checks.append(Check(name=name, state="ok", found="configured, not listed", do=do))
         else:
-            asked = "asked" if settings.mode == "live" else "set up"
+            asked = "in use" if settings.mode == "live" else "configured"
             if by_default and provider.name == KEYLESS and settings.mode == "live":
                 texts = (
                     "the best pages are opened"
                     if opens_pages(settings)
-                    else "judged by titles: TOOL_SCRAPE_ENABLED=false"
+                    else "only titles are judged: TOOL_SCRAPE_ENABLED=false"
                 )
-                found = f"asked because no search key is set; {texts}"
+                found = f"in use because no search key is set; {texts}"
                 checks.append(Check(name=name, state="note", found=found, do=_WHY_A_KEY))
             else:
                 checks.append(Check(name=name, state="ok", found=asked))
@@ -326,8 +338,8 @@ def _pages(settings: Settings) -> list[Check]:
             return []
     except ConfigError:
         return []  # no provider can be asked: that is a line of its own
-    found = "not opened: an official page without a date confirms nothing alone"
-    return [Check(name="pages", state="note", found=found, do="set TOOL_SCRAPE_ENABLED=true (`up` does)")]
+    found = "not opened: an official page without a date cannot confirm a claim alone"
+    return [Check(name="pages", state="note", found=found, do="set TOOL_SCRAPE_ENABLED=true (`up` sets it)")]
 
 
 def _search_roles() -> list[Check]:
@@ -335,6 +347,6 @@ def _search_roles() -> list[Check]:
     from agents.planning.providers import unreached_roles
     from agents.tables import load_tables
 
-    do = 'nothing, or give it an event in agents/tables/search_roles.json, such as "event:governance": ["%s"]'
+    do = 'nothing, or add an event in agents/tables/search_roles.json, such as "event:governance": ["%s"]'
     roles = unreached_roles(load_tables(demo=False))
-    return [Check(name=f"search role {r}", state="note", found="no event reaches it", do=do % r) for r in roles]
+    return [Check(name=f"search role {r}", state="note", found="no event uses it", do=do % r) for r in roles]

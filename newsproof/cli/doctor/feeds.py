@@ -23,15 +23,15 @@ async def feeds(settings: Settings) -> list[Check]:
     try:
         address = await running_kafka_of(ClientSettings.of(settings))
         if address is None:
-            return [Check(name=name, state="note", found="not known: Kafka is not running", do=_LISTEN)]
+            return [Check(name=name, state="note", found="unknown: Kafka is not running", do=_LISTEN)]
         search = feed_search(settings, lambda: address)
         held = await search.read_to_the_ends()
     except NewsproofError as exc:
-        return [Check(name=name, state="note", found=str(exc), do="newsproof doctor, when that is mended")]
+        return [Check(name=name, state="note", found=str(exc), do="correct that, then run newsproof doctor again")]
     finally:
         if search is not None:
             await search.close()
     if not held:
-        found = "none came in from a listed source during the last 7 days, so a search there fails"
+        found = "no items from listed sources in the last 7 days, so this search fails"
         return [Check(name=name, state="note", found=found, do=_LISTEN)]
-    return [Check(name=name, state="ok", found=f"{held:,} of the last 7 days")]
+    return [Check(name=name, state="ok", found=f"{held:,} from the last 7 days")]

@@ -74,7 +74,7 @@ async def _try(call: Call, heard: list[Overheard]) -> Tried:
     quota = quota_left(here[-1].headers) if here else ()
     lost = call.worst_usd != 0 and isinstance(error, NewsproofError) and may_have_cost(error)
     cost = answer.cost_usd if answer is not None else None if lost else Decimal(0)
-    paid = "nothing paid" if error is not None and cost == 0 else _usd(cost)
+    paid = "not charged" if error is not None and cost == 0 else _usd(cost)
     found += f", {took_s:.2f} s, {paid}" + "".join(f"; {one}" for one in quota)
     return Tried(
         name=call.name,
@@ -93,29 +93,29 @@ async def _try(call: Call, heard: list[Overheard]) -> Tried:
 
 def _failed(error: NewsproofError | Failure, here: list[Overheard]) -> tuple[State, str, str]:
     page = any("html" in one.headers.get("content-type", "") for one in here)
-    found = f"FAILED ({getattr(error, 'kind', 'not_configured')})" + (", an HTML page answered" if page else "")
+    found = f"FAILED ({getattr(error, 'kind', 'not_configured')})" + (", the response is an HTML page" if page else "")
     return "missing", found, error.message if isinstance(error, Failure) else str(error)
 
 
 def _said(call: Call, answer: Answer | Embedded | None, told: str | None) -> tuple[State, str, str]:
     if isinstance(answer, Embedded):
-        return "ok", f"answered by {call.model}: a vector of {len(answer.vector)} numbers", ""
+        return "ok", f"{call.model} returned a vector of {len(answer.vector)} numbers", ""
     reply = answer.reply if answer is not None else None
     if isinstance(reply, ModelReply):
         if told is None or is_same_model(call.model, told):
-            return "ok", f"answered by {told or call.model}", ""
-        do = f"look whether that is the model that you want: {call.model} was asked for"
-        return "note", f"answered by {told}, which is another name", do
+            return "ok", f"{told or call.model} responded", ""
+        do = f"check that this is the model you want: {call.model} was requested"
+        return "note", f"{told} responded, which is a different name", do
     if isinstance(reply, SearchReply):
-        return "ok" if reply.results else "note", f"answered: {len(reply.results)} result(s) for {reply.query!r}", ""
+        return "ok" if reply.results else "note", f"returned {len(reply.results)} result(s) for {reply.query!r}", ""
     if isinstance(reply, PageReply):
-        return "ok", f"answered: {len(reply.page.text)} characters of text", ""
+        return "ok", f"returned {len(reply.page.text)} characters of text", ""
     assert isinstance(reply, MarketReply)
     if not reply.values:
-        do = f"{'; '.join(reply.unknown)}; correct its address or its key, or switch its tool off"
-        return "missing", "answered with no figure", do
-    lacking = f"; not {'; '.join(reply.unknown)}" if reply.unknown else ""
-    return "note" if lacking else "ok", f"answered: {len(reply.values)} figure(s){lacking}", ""
+        do = f"{'; '.join(reply.unknown)}; correct its address or its key, or turn its tool off"
+        return "missing", "returned no data", do
+    lacking = f"; missing: {'; '.join(reply.unknown)}" if reply.unknown else ""
+    return "note" if lacking else "ok", f"returned {len(reply.values)} value(s){lacking}", ""
 
 
 def _usd(cost: Decimal | None) -> str:
@@ -128,8 +128,8 @@ def _spent(made: Iterable[Tried]) -> list[Check]:
         return []
     known = sum((row.cost_usd for row in rows if row.cost_usd is not None), Decimal(0))
     unknown = sum(row.cost_usd is None for row in rows)
-    beside = f"; {unknown} of unknown cost, at most what was said before" if unknown else ""
-    found = f"{len(rows)} call(s), {known.normalize():f} USD, not in the budget's books{beside}"
+    beside = f"; {unknown} of unknown cost, at most the price printed before" if unknown else ""
+    found = f"{len(rows)} call(s), {known.normalize():f} USD, not counted in the budget{beside}"
     return [Check(name="cost of this check", state="ok", found=found)]
 
 
@@ -171,8 +171,8 @@ def _clock(heard: Iterable[Overheard]) -> list[Check]:
     if abs(most) <= MAX_SKEW_S:
         return [Check(name="clock", state="ok", found=f"within {MAX_SKEW_S:g} s of {len(found)} server(s)")]
     which = "ahead of" if most > 0 else "behind"
-    do = "set this machine's clock (timedatectl set-ntp true): cases are dated by it, and searches ask until then"
-    return [Check(name="clock", state="note", found=f"{abs(most):.0f} s {which} that of {host}", do=do)]
+    do = "set this machine's clock (timedatectl set-ntp true): it dates cases and limits searches"
+    return [Check(name="clock", state="note", found=f"{abs(most):.0f} s {which} the clock of {host}", do=do)]
 
 
 # Lists of models
@@ -211,7 +211,9 @@ async def refuse_silent_servers(plan: Plan) -> None:
 
 def _no_list(name: str, exc: NewsproofError) -> Check:
     if isinstance(exc, PermanentError) and exc.status in _NO_LIST:
-        return Check(name=name, state="note", found=f"it gives no list ({exc.status}), so names are not looked up")
+        return Check(
+            name=name, state="note", found=f"it has no model list ({exc.status}), so the names were not checked"
+        )
     kind = exc.kind if isinstance(exc, PermanentError | TransientError) else "invalid_output"
     return Check(name=name, state="missing", found=f"no list ({kind})", do=redacted(str(exc)))
 
@@ -222,32 +224,33 @@ def _listed(name: str, one: ModelList, model: str, found: tuple[ListedModel, ...
     if entry is None and one.provider == "llamacpp" and len(found) == 1:
         entry = found[0]  # llama-server with one model does not look at the name
     if entry is None and answered:
-        return Check(name=name, state="note", found=f"{model} is not among its {len(found)}, and answered all the same")
+        return Check(name=name, state="note", found=f"{model} is not among its {len(found)} models, but it responded")
     if entry is None:
         return Check(
-            name=name, state="missing", found=f"{model} is not among its {len(found)}", do=_instead(model, by_name)
+            name=name,
+            state="missing",
+            found=f"{model} is not among its {len(found)} models",
+            do=_instead(model, by_name),
         )
     state, words, do = _holds(one, entry)
-    return Check(name=name, state=state, found=f"{model} is among its {len(found)}{words}", do=do)
+    return Check(name=name, state=state, found=f"{model} is among its {len(found)} models{words}", do=do)
 
 
 def _instead(model: str, names: Iterable[str]) -> str:
     family = re.split(r"[-.:/\d]", model)[0]
     near = sorted(name for name in names if family and family in name)[:12] or sorted(names)[:12]
-    return (
-        f"name another one in MODEL_LIGHT, MODEL_HEAVY or MODEL_TASKS, such as {', '.join(near) or 'one that you load'}"
-    )
+    return f"choose another one in MODEL_LIGHT, MODEL_HEAVY or MODEL_TASKS, such as {', '.join(near) or 'one that you load'}"
 
 
 def _holds(one: ModelList, entry: ListedModel) -> tuple[State, str, str]:
     if entry.context is None:
-        return "ok", ", its context is not told", ""
+        return "ok", ", context size unknown", ""
     words = f", {entry.context:,} tokens of context"
     if entry.context >= LONGEST_CONTEXT:
         return "ok", words, ""
     do = {"ollama": "OLLAMA_CONTEXT_LENGTH={} ollama serve", "llamacpp": "llama-server -c {}"}.get(one.provider)
     if entry.context < USUAL_CONTEXT:
-        text = (do or "name a model with {} tokens or more").format(2 * USUAL_CONTEXT)
-        return "missing", f"{words}: too few for ordinary prompts and their answers", text
-    text = (do or "name a model with {} tokens or more").format(LONGEST_CONTEXT)
-    return "note", f"{words}: too few for the longest news", f"{text}, where such news comes"
+        text = (do or "choose a model with {} tokens or more").format(2 * USUAL_CONTEXT)
+        return "missing", f"{words}: too few for ordinary prompts and their responses", text
+    text = (do or "choose a model with {} tokens or more").format(LONGEST_CONTEXT)
+    return "note", f"{words}: too few for the longest news", f"{text}, if you receive such news"

@@ -31,25 +31,25 @@ class Place(msgspec.Struct, frozen=True):
 
 
 GLASSNODE = Place(
-    "Glassnode", "exchange flows", "glassnode_base_url", "glassnode_api_key", "net flows, asked before Coin Metrics"
+    "Glassnode", "exchange flows", "glassnode_base_url", "glassnode_api_key", "net flows, preferred to Coin Metrics"
 )
 COIN_METRICS = Place(
     "Coin Metrics", "exchange flows, activity", "coinmetrics_base_url", "coinmetrics_api_key", "commercial use"
 )
-FRED_API = Place("FRED API", "the economy", "fred_api_base_url", "fred_api_key", "figures as first published")
+FRED_API = Place("FRED API", "the economy", "fred_api_base_url", "fred_api_key", "data as first published")
 FRED = msgspec.structs.replace(FRED_API, name="FRED", address="fred_base_url")
 PLACES = (
     Place("Coinbase", "prices and bars", "coinbase_base_url"),
-    Place("Binance", "the same where Coinbase has no market", "binance_base_url"),
+    Place("Binance", "the same, if Coinbase has no market", "binance_base_url"),
     Place(
-        *("CoinGecko", "prices where no exchange has one", "coingecko_base_url", "coingecko_api_key"),
+        *("CoinGecko", "prices that no exchange has", "coingecko_base_url", "coingecko_api_key"),
         "a higher rate limit",
     ),
     FRED,
     FRED_API,
     Place("alternative.me", "fear and greed", "fear_greed_base_url"),
-    Place("blockchain.info", "activity of Bitcoin", "blockchain_info_base_url"),
-    Place("DefiLlama", "value locked on chains", "defillama_base_url"),
+    Place("blockchain.info", "Bitcoin activity", "blockchain_info_base_url"),
+    Place("DefiLlama", "value locked per chain", "defillama_base_url"),
     Place("DefiLlama stablecoins", "stablecoins", "defillama_stablecoins_base_url"),
     COIN_METRICS,
     Place(
@@ -62,12 +62,12 @@ PLACES = (
 async def chat_sources(settings: Settings) -> list[Check]:
     """Return one check per source of live mode; in other modes the one check that names what replaces them."""
     if settings.mode != "live":
-        found = f"invented figures, labelled {settings.mode}: no source outside is asked"
-        return [Check(name="chat data", state="note", found=found, do="live mode reads real ones; none needs a key")]
+        found = f"synthetic data, labelled {settings.mode}: no outside source is called"
+        return [Check(name="chat data", state="note", found=found, do="live mode uses real data; no key is needed")]
     try:
         await _made(settings)
     except ConfigError as exc:
-        return [Check(name="chat data", state="missing", found="an address or a key cannot be one", do=str(exc))]
+        return [Check(name="chat data", state="missing", found="an address or a key is invalid", do=str(exc))]
     return list(await asyncio.gather(*(_check(place, settings) for place in PLACES if not _replaced(place, settings))))
 
 
@@ -87,23 +87,25 @@ async def _check(place: Place, settings: Settings) -> Check:
     name = f"chat data ({place.name}, {place.about})"
     has_key = bool(place.key and getattr(settings, place.key))
     if place is GLASSNODE and not has_key:
-        return Check(name=name, state="ok", found="not asked without a key", do=_optional(place))
+        return Check(name=name, state="ok", found="not called without a key", do=_optional(place))
     if place is COIN_METRICS and not settings.coinmetrics_enabled:
         return Check(
-            name=name, state="note", found="switched off", do="set COINMETRICS_ENABLED=true (non-commercial use)"
+            name=name, state="note", found="turned off", do="set COINMETRICS_ENABLED=true (non-commercial use)"
         )
-    key = "" if not place.key else ", key is set (not tried here)" if has_key else ", no key needed"
+    key = "" if not place.key else ", key is set (not tested here)" if has_key else ", no key needed"
     try:
         status = await _status(place, getattr(settings, place.address))
     except NewsproofError as exc:
-        do = f"check the network, or correct {place.address.upper()}; the chat goes on without it and says so"
+        do = f"check the network, or correct {place.address.upper()}; the chat continues without it and says so"
         return Check(name=name, state="note", found=f"{str(exc).partition(';')[0]}{key}", do=do)
     if status >= 500 or status == _REFUSES_THE_PLACE:
-        why = "it does not serve this network" if status == _REFUSES_THE_PLACE else "it is down for now"
+        why = "it does not serve this network" if status == _REFUSES_THE_PLACE else "it is down"
         return Check(
-            name=name, state="note", found=f"answers with {status}{key}", do=f"nothing: {why}, answers will say so"
+            name=name, state="note", found=f"returns status {status}{key}", do=f"nothing: {why}, and the chat says so"
         )
-    return Check(name=name, state="ok", found=f"answers{key}", do=_optional(place) if place.key and not has_key else "")
+    return Check(
+        name=name, state="ok", found=f"reachable{key}", do=_optional(place) if place.key and not has_key else ""
+    )
 
 
 async def _status(place: Place, address: str) -> int:

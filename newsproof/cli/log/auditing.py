@@ -20,5 +20,5 @@ async def audited(invocation: Invocation) -> AuditReport:
     try:
         keep_audit(log.settings.newsproof_data_dir, report, utc_now())
     except OSError as exc:
-        say_on_stderr(f"not kept for the page and the alerts, which know of an earlier audit alone: {exc}")
+        say_on_stderr(f"the result could not be saved, so the page and the alerts still show an earlier audit: {exc}")
     return report

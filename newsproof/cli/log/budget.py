@@ -13,7 +13,7 @@ from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState, DayBook, GroupBook, Money, MonthBook
 from streams.journal.clock import utc_now
 
-NO_LIMITS = "No limits are in the budget topic yet: a worker writes them when it starts (`newsproof up`)."
+NO_LIMITS = "The budget topic has no limits yet: a worker writes them when it starts (`newsproof up`)."
 
 
 async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
@@ -114,37 +114,37 @@ def _print(document: dict[str, Any]) -> None:
             f"{pot['unsettled_usd']:.4f}",
             f"{pot['left_usd']:.4f}",
         )
-        for name, pot in (("all calls", month["general"]), ("reserve of triage", month["triage_reserve"]))
+        for name, pot in (("all calls", month["general"]), ("triage reserve", month["triage_reserve"]))
     ]
     columns = ("USD", "limit", "settled", "unsettled", "left")
     table(columns, rows, title=f"{month['month']} (UTC)", right=columns[1:])
     say_result(
         f"Today, {today['day']}: {today['units_granted']} of {document['limits'].daily_units} tool calls, "
-        f"{today['calls_granted']} paid calls, {today['settled_usd']:.4f} USD settled, {today['unsettled_usd']:.4f} not yet."
+        f"{today['calls_granted']} paid calls, {today['settled_usd']:.4f} USD settled, {today['unsettled_usd']:.4f} USD unsettled."
     )
     doubtful, forced, asked = today["units_doubtful"], today["units_forced"], today["units_investigation"]
     say_result(
-        f"Of the tool calls {doubtful['granted']} went to rumoured or planned claims, which may have "
-        f"{doubtful['limit']}, and {forced['granted']} to hacks, depegs and liquidations, for which {forced['kept']} are kept; "
-        f"{asked['granted']} to investigations, which may have {asked['limit']}."
+        f"Tool calls by use: {doubtful['granted']} for rumoured or planned claims (at most {doubtful['limit']}), "
+        f"{forced['granted']} for hacks, depegs and liquidations ({forced['kept']} reserved), "
+        f"{asked['granted']} for investigations (at most {asked['limit']})."
     )
     _print_sources(today["sources"])
     if document["limits"].allow_unpriced:
-        say_result("Calls of unknown price are granted and count as 0 (ALLOW_UNPRICED).")
+        say_result("Calls of unknown price are allowed and count as 0 USD (ALLOW_UNPRICED).")
     for at, reasons in document["denied_by_day"].items():
         say_result(f"Denied on {at}: " + ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items())))
     for alert in document["alerts"]:
         say_result(f"Alert, {alert['day']}: {alert['text']}")
     if document["news_waits_because"]:
-        say_result(f"News waits: {document['news_waits_because']}")
+        say_result(f"News is waiting: {document['news_waits_because']}")
     if document["unreadable_records"]:
         say_result(as_started(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`."))
 
 
 def _print_sources(sources: dict[str, dict[str, Any]]) -> None:
     for name, of in sources.items():
-        who = "Sources that nobody listed" if name == UNLISTED else f"The sources of {name}"
+        who = "Unlisted sources" if name == UNLISTED else f"Sources of {name}"
         say_result(
-            f"{who}: {of['units_granted']} of their {of['units_limit']} tool calls, {of['granted_usd']:.4f} of their "
-            f"{of['limit_usd']:.4f} USD, and {of['triage_usd']:.4f} USD for triage."
+            f"{who}: {of['units_granted']} of {of['units_limit']} tool calls, {of['granted_usd']:.4f} of "
+            f"{of['limit_usd']:.4f} USD; triage: {of['triage_usd']:.4f} USD."
         )

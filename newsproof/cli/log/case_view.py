@@ -78,7 +78,7 @@ def print_story(
     if document.passed_by:
         passed = [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by]
         title = Told(
-            "Records passed by (late or doubled answers; they changed nothing)",
+            "Ignored records (late or duplicate responses that changed nothing)",
             "略过的记录（迟到或重复的回答，没有改变什么）",
         )
         _table(("offset", "appended", "event", "cause"), passed, title, language)

@@ -64,7 +64,7 @@ async def _kafka(invocation: Invocation, settings: ClientSettings) -> AsyncItera
     every = invocation.settings()
     async with servers(every, clickhouse=False) as found:
         if found.own:  # else another command was just starting one
-            say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
+            say_on_stderr("No Kafka was running. The news stays in the log until `newsproof up` processes it.")
         yield KafkaAddress.of(found.applied_to(every), found.kafka or "")
 
 
@@ -86,8 +86,8 @@ async def _send(
             number += 1
             if number == 1 and not raw and line.strip() in _OPENINGS:
                 raise ConfigError(
-                    "this is one JSON document over several lines: write one object a line, such as by `jq -c .` "
-                    "(of an array: `jq -c '.[]'`)"
+                    "this is one JSON document over several lines: write one object per line, for example with `jq -c .` "
+                    "(for an array: `jq -c '.[]'`)"
                 )
             if not line.strip() and not raw:
                 continue
@@ -117,11 +117,11 @@ def _open(file: str) -> int:
     if file == "-":
         return sys.stdin.fileno()
     if Path(file).is_dir():
-        raise ConfigError(f"{file} is a directory: name a file, or - for standard input")
+        raise ConfigError(f"{file} is a directory: give a file, or - for standard input")
     try:
         return os.open(Path(file), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as exc:
-        raise ConfigError(f"{file} cannot be read ({exc.strerror}): name a file, or - for standard input") from exc
+        raise ConfigError(f"{file} cannot be read ({exc.strerror}): give a file, or - for standard input") from exc
 
 
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:
@@ -154,7 +154,7 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
     while chunk := await queue.get():
         if isinstance(chunk, OSError):
             raise ConfigError(
-                f"the input cannot be read on ({chunk.strerror}): mend that, and publish again, for what is there counts once"
+                f"the input cannot be read on ({chunk.strerror}): correct that and publish again; items that were already sent count only once"
             ) from chunk
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:

@@ -45,7 +45,7 @@ def moment_since(written: str | None, *, now: datetime) -> datetime | None:
             return now - timedelta(**{_UNITS[written[-1]]: int(written[:-1])})
         at = datetime.fromisoformat(written)
     except (ValueError, OverflowError) as exc:
-        raise ConfigError(f"--since {written!r:.40} is no time: write 30m, 2h, 3d, or 2026-01-31T14:00:00Z") from exc
+        raise ConfigError(f"--since {written!r:.40} is not a time: write 30m, 2h, 3d, or 2026-01-31T14:00:00Z") from exc
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at
 
 
@@ -83,7 +83,7 @@ async def show_signals(
     async with log_to_read(invocation) as log:
         if follow:
             if log.own:
-                say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
+                say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
             return await _follow(log, wanted, as_json=as_json, language=language)
         newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
         shown = [signal for signal in newest.values() if wanted.fits(signal)]

@@ -30,7 +30,7 @@ async def create_topics(invocation: Invocation, *, as_json: bool) -> None:
     elif created:
         table(("created", "partitions"), created.items(), right=("partitions",))
     else:
-        say_result("All topics are there already.")
+        say_result("All topics already exist.")
 
 
 async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:

@@ -73,7 +73,9 @@ async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str],
     except PermanentError as exc:
         said = engine_words(exc)
         if not admin and ("(ACCESS_DENIED)" in said or "(READONLY)" in said):
-            raise PermanentError(f"{said} (this ran as the analysts' user; `newsproof sql --admin` may write)") from exc
+            raise PermanentError(
+                f"{said} (this ran as the read-only analyst; use `newsproof sql --admin` to write)"
+            ) from exc
         raise PermanentError(
             f'ClickHouse refuses the statement: {said} (the tables: newsproof sql "SHOW TABLES")', kind=exc.kind
         ) from exc
@@ -90,7 +92,7 @@ def script_of(query: str | None, file: Path | None) -> str | None:
         ConfigError: both are given, or the file cannot be read.
     """
     if query is not None and file is not None:
-        raise ConfigError("a statement and --file: give one of them")
+        raise ConfigError("give either a statement or --file")
     if query is not None:
         return query
     if file is None or str(file) == "-":
@@ -119,7 +121,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
         stack = AsyncExitStack()
         client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))
         try:
-            say_result("Statements end with a semicolon; the tables: SHOW TABLES; – exit or Ctrl-D leaves.")
+            say_result("End each statement with a semicolon. SHOW TABLES; lists the tables. Leave with exit or Ctrl-D.")
             while (statements := _read_statements()) is not None:
                 for statement in statements:
                     remember(directory, statement)

@@ -161,7 +161,7 @@ async def test_a_start_that_fails_shows_the_end_of_the_log(tmp_path: Path) -> No
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "cluster-id").write_text("A")  # Says that it is formatted, and is not.
-    with pytest.raises(ConfigError, match=r"(?s)ended with status .*meta\.properties"):
+    with pytest.raises(ConfigError, match=r"(?s)exited with status .*meta\.properties"):
         await EmbeddedKafka(broken).start()
 
 
@@ -207,7 +207,7 @@ def test_a_jar_that_cannot_be_fetched_says_what_to_do(tmp_path: Path, monkeypatc
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     pins = [PinnedJar("org.example:absent:1", "0" * 64)]
-    with pytest.raises(ConfigError, match=r"Could not fetch org\.example:absent:1 .*Check the network"):
+    with pytest.raises(ConfigError, match=r"Could not download org\.example:absent:1 .*Check the network"):
         ensure_jars(tmp_path / "cache", pins)
     assert not list((tmp_path / "cache").rglob("*.jar"))
 

@@ -49,8 +49,8 @@ def test_four_lines_add_a_feed_and_rows_of_a_known_id_change_it(tmp_path: Path) 
         ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'https://x'\ntimezone = 'Mars'", "timezone"),
         ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'https://x'\nstrip = ['(']", "is wrong"),
         ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'https://x'\nevery = 3", "every"),
-        ("source = 3", "no list of sources"),
-        ("[[", "no list of sources"),
+        ("source = 3", "is not a list of sources"),
+        ("[[", "is not a list of sources"),
     ],
 )
 def test_a_row_that_is_wrong_is_named_with_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:

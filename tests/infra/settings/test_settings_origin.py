@@ -87,7 +87,7 @@ def test_an_address_that_no_secret_goes_to_may_stand_in_any_file(elsewhere: Path
 def test_no_address_is_taken_from_a_file_that_anybody_may_write(elsewhere: Path) -> None:
     elsewhere.write_text(line("tavily_base_url") + "TAVILY_API_KEY=of-this-file\n")
     elsewhere.chmod(0o666)
-    with pytest.raises(ConfigError, match="may be written by anybody"):
+    with pytest.raises(ConfigError, match="is writable by everybody"):
         load_settings()
 
 
@@ -114,7 +114,7 @@ def test_a_file_is_read_as_it_is_written_without_the_environment_in_it(
 
 def test_a_file_cannot_name_what_is_sent_as_the_password_of_the_embedded_kafka(elsewhere: Path) -> None:
     elsewhere.write_text(f"KAFKA_EMBEDDED_PASSWORD_FILE={elsewhere}\nKAFKA_BOOTSTRAP_SERVERS=127.0.0.1:9\n")
-    with pytest.raises(ConfigError, match="KAFKA_EMBEDDED_PASSWORD_FILE is not taken from"):
+    with pytest.raises(ConfigError, match="KAFKA_EMBEDDED_PASSWORD_FILE is not read from"):
         load_settings()
 
 

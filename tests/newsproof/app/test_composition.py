@@ -80,7 +80,7 @@ def test_one_key_of_a_model_is_enough_and_what_takes_the_place_of_a_search_key_i
     assert composition.search_in_words(at).startswith("gdelt because no search key is set")
     assert composition.search_in_words(settings(**KEYS)) == "tavily"
     both = composition.search_in_words(settings(gemini_api_key="k", listen=True))
-    assert both.startswith("feeds (what listeners bring in), gdelt because no search key is set")
+    assert both.startswith("feeds (items from the listener), gdelt because no search key is set")
     assert composition.search_in_words(settings()) == ""
 
 

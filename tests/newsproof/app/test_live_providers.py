@@ -91,13 +91,13 @@ def test_a_tool_without_a_source_in_its_mode_is_refused_by_name(mode: str, refus
 def test_doctor_says_of_each_provider_whether_it_is_asked_and_what_it_lacks() -> None:
     checks = _search_providers(settings(**TAVILY, deep_analysis_search_provider="tavily,bocha"))
     assert [(c.name.split(",")[0], c.state, c.found, c.do) for c in checks] == [
-        ("search (ragflow", "note", "not set up", "set RAGFLOW_ENDPOINT, RAGFLOW_API_KEY, RAGFLOW_DATASET_ID"),
-        ("search (bocha", "note", "listed, but left out", "set BOCHA_API_KEY (https://open.bochaai.com)"),
-        ("search (tavily", "ok", "asked", ""),
-        ("search (searxng", "note", "not set up", "set SEARXNG_URL, the address of an instance of your own"),
-        ("search (feeds", "ok", "set up, not listed", "add feeds to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
-        ("search (gdelt", "ok", "set up, not listed", "add gdelt to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
-        ("search (arxiv", "ok", "set up, not listed", "add arxiv to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
+        ("search (ragflow", "note", "not configured", "set RAGFLOW_ENDPOINT, RAGFLOW_API_KEY, RAGFLOW_DATASET_ID"),
+        ("search (bocha", "note", "listed, but skipped", "set BOCHA_API_KEY (https://open.bochaai.com)"),
+        ("search (tavily", "ok", "in use", ""),
+        ("search (searxng", "note", "not configured", "set SEARXNG_URL, the address of an instance of your own"),
+        ("search (feeds", "ok", "configured, not listed", "add feeds to DEEP_ANALYSIS_SEARCH_PROVIDER to use it"),
+        ("search (gdelt", "ok", "configured, not listed", "add gdelt to DEEP_ANALYSIS_SEARCH_PROVIDER to use it"),
+        ("search (arxiv", "ok", "configured, not listed", "add arxiv to DEEP_ANALYSIS_SEARCH_PROVIDER to use it"),
     ]
     off = _search_providers(settings(**BOCHA, bocha_enabled=False))
     assert off[1].do == "set BOCHA_ENABLED=true"
@@ -158,10 +158,10 @@ def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
         )
 
     alone = gdelt()
-    assert (alone.state, alone.found) == ("note", "asked because no search key is set; the best pages are opened")
+    assert (alone.state, alone.found) == ("note", "in use because no search key is set; the best pages are opened")
     assert "TAVILY_API_KEY" in alone.do
-    assert "judged by titles: TOOL_SCRAPE_ENABLED=false" in gdelt(tool_scrape_enabled=False).found
-    assert gdelt(**TAVILY).found == "set up, not listed"
+    assert "only titles are judged: TOOL_SCRAPE_ENABLED=false" in gdelt(tool_scrape_enabled=False).found
+    assert gdelt(**TAVILY).found == "configured, not listed"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_doctor_says_where_official_pages_stay_without_a_date(values: dict[str, 
 
 def test_doctor_names_the_role_that_no_event_reaches() -> None:
     (check,) = _search_roles()
-    assert (check.name, check.state, check.found) == ("search role desk_notes", "note", "no event reaches it")
+    assert (check.name, check.state, check.found) == ("search role desk_notes", "note", "no event uses it")
     assert "search_roles.json" in check.do
 
 

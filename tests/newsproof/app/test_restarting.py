@@ -71,9 +71,9 @@ async def test_a_clickhouse_that_hangs_is_killed_and_comes_back_with_what_it_had
         await client.insert("kept.t", ["n"], [(1,), (2,)])
         frozen = engine.pid
         os.kill(frozen, signal.SIGSTOP)
-        said = await heard("did not answer")
-        assert said == "the embedded ClickHouse did not answer for 1.5 s and was killed; starting it again in 0 s"
-        await heard("runs again")
+        said = await heard("did not respond")
+        assert said == "the embedded ClickHouse did not respond for 1.5 s and was killed; restarting it in 0 s"
+        await heard("is running again")
         assert (await client.query("SELECT sum(n) FROM kept.t")).rows == [(3,)]
     assert server.restarts == 1
     with pytest.raises(ProcessLookupError):
@@ -89,8 +89,8 @@ async def test_a_kafka_that_hangs_is_killed_and_comes_back(tmp_path: Path) -> No
     async with kept(server) as heard:
         frozen = broker.pid
         os.kill(frozen, signal.SIGSTOP)
-        await heard("the embedded Kafka did not answer for 1.5 s and was killed")
-        await heard("runs again")
+        await heard("the embedded Kafka did not respond for 1.5 s and was killed")
+        await heard("is running again")
         assert broker.pid != frozen and await broker.responds()
 
 

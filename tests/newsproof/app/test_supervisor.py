@@ -152,7 +152,7 @@ async def test_embedded_servers_that_die_under_a_running_pipeline_come_back_wher
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
     assert {k.name: k.restarts for k in running.servers.kept} == {"Kafka": 1, "ClickHouse": 1}
-    assert sum("runs again after" in line for line in said) == 2
+    assert sum("is running again after" in line for line in said) == 2
     assert processes_in(tmp_path) == []
 
 

@@ -93,10 +93,8 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
         and "1/30" in text
         and "money 2, units 1, units_doubtful 1" in text
     )
-    assert (
-        "The sources of desk: 1 of their 1 tool calls, 0.5000 of their 3.0000 USD, and 0.0000 USD for triage." in text
-    )
-    assert "0 went to rumoured or planned claims, which may have 0, and 1 to hacks" in text
+    assert "Sources of desk: 1 of 1 tool calls, 0.5000 of 3.0000 USD; triage: 0.0000 USD." in text
+    assert "0 for rumoured or planned claims (at most 0), 1 for hacks" in text
 
 
 @pytest.mark.slow

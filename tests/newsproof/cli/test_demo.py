@@ -179,8 +179,8 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "after", "options"),
     [
-        (signal.SIGINT, "Every gated case", []),
-        (signal.SIGINT, "Servers run", []),
+        (signal.SIGINT, "All gated cases", []),
+        (signal.SIGINT, "Kafka and ClickHouse started", []),
         (signal.SIGTERM, "cases opened", []),
         pytest.param(signal.SIGINT, "cases opened", ["--listen"], marks=pytest.mark.long),
     ],
@@ -212,7 +212,7 @@ def test_a_second_demo_beside_a_running_one_is_refused_and_a_killed_one_leaves_n
         text=True,
     )
     assert running.stderr is not None
-    while "Servers run" not in running.stderr.readline():
+    while "Kafka and ClickHouse started" not in running.stderr.readline():
         assert running.poll() is None
     second = newsproof("demo", cwd=tmp_path)
     assert second.returncode == exits.USAGE and "already runs" in second.stderr

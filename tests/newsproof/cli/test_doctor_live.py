@@ -105,7 +105,7 @@ async def test_every_configured_provider_is_called_once_and_says_what_answered_a
     }
     assert (calls["call (search, tavily)"]["cost_usd"], calls["call (search, tavily)"]["found"][:9]) == (
         "0.008",
-        "answered:",
+        "returned ",
     )
     assert calls["call (openai:gpt-5-mini)"]["model"] == "gpt-5-mini-2025-08-07"
     assert all(Decimal(row["cost_usd"]) <= Decimal(row["worst_usd"]) for row in calls.values() if row["cost_usd"])
@@ -137,7 +137,7 @@ async def test_without_live_nothing_with_a_key_is_sent_and_what_was_not_tried_is
     assert set(untried.values()) == {("configured, not tried", "newsproof doctor --live")}
     assert (status, done.returncode) == (exits.OK, exits.OK)
     last = done.stdout.splitlines()[-1]
-    assert last.startswith("Nothing is missing that can be seen without a call")
+    assert last.startswith("Nothing is missing, as far as this can be checked without a call")
 
 
 async def test_without_a_terminal_it_asks_nobody_and_calls_nobody(tmp_path: Path) -> None:
@@ -186,21 +186,25 @@ async def test_a_model_that_the_provider_does_not_list_is_named_with_others_that
 async def test_a_model_that_answers_is_not_missing_because_the_list_has_another_name_for_it() -> None:
     rows = await of_gemini(answered(LIGHT), answered(HEAVY), models(LIGHT))
     row = rows[f"models of gemini: {HEAVY}"]
-    assert row.state == "note" and "answered all the same" in row.found
+    assert row.state == "note" and "but it responded" in row.found
 
 
 async def test_another_models_name_is_said() -> None:
     rows = await of_gemini(answered("gemini-2.5-flash"), answered(f"{HEAVY}-001"), models(LIGHT, HEAVY))
     other = call(rows, f"gemini:{LIGHT}")
     assert (other.state, other.model, other.answered) == ("note", "gemini-2.5-flash", True)
-    assert "another name" in other.found and LIGHT in other.do
+    assert "a different name" in other.found and LIGHT in other.do
     assert call(rows, f"gemini:{HEAVY}").state == "ok"
 
 
 @pytest.mark.parametrize(
     ("behaviour", "found", "do"),
     [
-        (Say(b"<html>hi</html>", headers={"content-type": "text/html"}), "an HTML page answered", "GEMINI_BASE_URL"),
+        (
+            Say(b"<html>hi</html>", headers={"content-type": "text/html"}),
+            "the response is an HTML page",
+            "GEMINI_BASE_URL",
+        ),
         (gemini.WRONG_KEY, "FAILED (auth)", "GEMINI_API_KEY"),
         (gemini.error(503, "UNAVAILABLE"), "FAILED (unavailable)", "unavailable"),
         (gemini.NO_CANDIDATE, "FAILED (invalid_output)", "candidate"),
@@ -340,7 +344,7 @@ async def test_at_a_terminal_it_asks_first_and_no_means_no(tmp_path: Path) -> No
         os.close(ours)
         os.close(theirs)
         assert server.requests == []
-    assert "USD: go on? [y/N]" in done.stderr
+    assert "USD. Continue? [y/N]" in done.stderr
     assert done.stdout.count("configured, not tried") == 2 and done.returncode == exits.OK
 
 

@@ -18,10 +18,10 @@ def found(**values: object) -> dict[str, tuple[str, str, str]]:
 def test_every_gateway_is_named_with_its_key_or_why_it_needs_none() -> None:
     told = found(openai_gateways=GATEWAYS, openai_key={"tuzi": "sk-k"}, gemini_api_key="g")
     assert told["models (gemini)"] == told["models (tuzi)"] == ("ok", "key is set", "")
-    assert told["models (vllm)"] == ("ok", "needs no key at its address", "")
+    assert told["models (vllm)"] == ("ok", "no key needed at this address", "")
     assert told["models (openai)"][0] == "note"
     missing = found(openai_gateways=GATEWAYS)["models (tuzi)"]
-    assert missing == ("note", "no key", "set OPENAI_KEY_TUZI, where MODEL_* names tuzi:… models")
+    assert missing == ("note", "no key", "set OPENAI_KEY_TUZI, if MODEL_* settings name tuzi:… models")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ async def test_every_source_is_asked_for_its_head_alone_and_no_key_goes_along() 
     assert {request.method for request in asked} == {"HEAD"} and {request.body for request in asked} == {b""}
     assert not any("key-of" in str(request) for request in asked)
     assert {check.state for check in found.values()} == {"ok"}
-    assert {check.found for check in found.values()} == {"answers", "answers, key is set (not tried here)"}
+    assert {check.found for check in found.values()} == {"reachable", "reachable, key is set (not tested here)"}
 
 
 async def test_without_keys_it_says_which_ones_there_are_and_what_each_gives() -> None:
@@ -54,21 +54,21 @@ async def test_without_keys_it_says_which_ones_there_are_and_what_each_gives() -
     assert {check.state for check in found.values()} == {"ok"}
     assert {name: check.do for name, check in found.items() if check.do} == {
         "CoinGecko": "optional: COINGECKO_API_KEY, for a higher rate limit",
-        "FRED": "optional: FRED_API_KEY, for figures as first published",
+        "FRED": "optional: FRED_API_KEY, for data as first published",
         "Coin Metrics": "optional: COINMETRICS_API_KEY, for commercial use",
         "Blockchair": "optional: BLOCKCHAIR_API_KEY, for more than 1,440 requests a day",
-        "Glassnode": "optional: GLASSNODE_API_KEY, for net flows, asked before Coin Metrics",
+        "Glassnode": "optional: GLASSNODE_API_KEY, for net flows, preferred to Coin Metrics",
     }
-    assert found["CoinGecko"].found == "answers, no key needed"
-    assert found["Glassnode"].found == "not asked without a key"
+    assert found["CoinGecko"].found == "reachable, no key needed"
+    assert found["Glassnode"].found == "not called without a key"
 
 
 @pytest.mark.parametrize(
     ("behaviour", "says"),
     [
         (HangUp(), "no connection to Binance"),
-        (Say(status=503), "answers with 503"),
-        (Say(status=451), "answers with 451"),
+        (Say(status=503), "returns status 503"),
+        (Say(status=451), "returns status 451"),
     ],
 )
 async def test_a_source_that_does_not_serve_is_a_note_for_the_chat_goes_on_without_it(
@@ -84,7 +84,7 @@ async def test_coin_metrics_that_is_switched_off_is_not_asked() -> None:
     async with FakeServer(Say()) as server:
         found = await told(live(coinmetrics_base_url=server.url, coinmetrics_enabled=False))
         assert server.requests == []
-    assert (found["Coin Metrics"].state, found["Coin Metrics"].found) == ("note", "switched off")
+    assert (found["Coin Metrics"].state, found["Coin Metrics"].found) == ("note", "turned off")
 
 
 @pytest.mark.parametrize(

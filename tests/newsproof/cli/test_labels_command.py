@@ -94,7 +94,7 @@ async def test_removing_a_source_leaves_the_others_and_an_unknown_one_is_refused
     await imported(tmp_path, "a,unknown,ann,")
     assert await remove(Invocation(), "ann") == 1  # and its first import does not come back
     assert await counting(tables) == [("bob", "case-a", "false", "")]
-    with pytest.raises(ConfigError, match="no labels are from 'ann': there are bob"):
+    with pytest.raises(ConfigError, match="no labels are from 'ann': the sources are bob"):
         await remove(Invocation(), "ann")
 
 
@@ -106,12 +106,12 @@ async def test_names_of_no_case_or_of_several_are_refused_before_anything_is_sto
     said = str(caught.value)
     assert "nothing was imported, 3 lines name no single case" in said and "--skip-unknown" in said
     assert "line 3: 'case' may be case-a, case-b, case-c, case-d" in said
-    assert "line 4: no case is called 'z'" in said
-    assert "line 5: ann labels the case of line 2 again" in said
+    assert "line 4: no case has the name 'z'" in said
+    assert "line 5: ann labels the same case as line 2" in said
     assert await counting(tables) == []
     done = await imported(tmp_path, "a,true,ann,", "z,true,ann,", skip_unknown=True)
     assert (done.labels, done.unknown) == ({"ann": 1}, ("z",))
-    with pytest.raises(ConfigError, match="none of its 1 names is a case's"):
+    with pytest.raises(ConfigError, match="no case has any of its 1 names"):
         await imported(tmp_path, "z,true,ann,", skip_unknown=True)
     with pytest.raises(ConfigError, match="42 lines name no single case"):
         await import_labels(Invocation(), sample_labels(), skip_unknown=False)
@@ -141,10 +141,10 @@ async def test_two_who_disagree_settle_nothing_and_who_does_not_know_says_nothin
     assert (found.refuted_that_was_true.count, found.all.brier, found.acted.judgements) == (1, pytest.approx(0.81), 1)
     print_report(found)
     said = capsys.readouterr().out
-    assert "Labels held against offline judgements (run id live): 3 of 4 judgements are of labelled cases" in said
-    assert "confirmed that was false" in said
+    assert "Labels compared with offline judgements (run id live): 3 of 4 judgements are of labelled cases" in said
+    assert "confirmed, but false" in said
     print_import(await imported(tmp_path, "a,true,ann,"))
-    assert "1 label of ann from l.csv, in place of 3" in capsys.readouterr().out
+    assert "1 label from ann (l.csv), replacing 3" in capsys.readouterr().out
 
 
 async def test_a_run_without_signals_and_one_without_labels_are_told_apart(tables: ClickHouse, tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     assert (looked["gone"]["state"], looked["gone"]["why"]) == ("backing_off", "it answers with status 404")
     assert "correct `url` in sources.toml" in looked["gone"]["do"]
     status, output = newsproof("listen", "--dry-run", "--source", "mine")
-    assert status == exits.OK and "1 of 2 items would be published by a first look" in output
-    assert "those that add nothing to a confirmed or likely signal end there" in output
+    assert status == exits.OK and "1 of 2 items would be published by a first poll" in output
+    assert "A case that adds nothing to a confirmed or likely signal ends there" in output
     assert [
         one["external_id"]
         for one in documents(newsproof("listen", "--dry-run", "--source", "mine", "--json", "--backfill", "3h")[1])
@@ -102,11 +102,11 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     [
         (("sources", "show", "nowhere"), "there is no source nowhere"),
         (("sources", "mute", "nowhere"), "there is no source nowhere"),
-        (("sources", "add", "https://example.com/feed", "--id", "decrypt"), "there is a source decrypt already"),
-        (("sources", "add", "example.com"), "is no address"),
-        (("sources", "add", "ftp://example.com/x"), "is no address"),
-        (("sources", "add", "https://example.com/feed", "--id", "A B"), "this is no source"),
-        (("listen", "--backfill", "soon", "--once"), "is no span: write 90m, 24h or 3d"),
+        (("sources", "add", "https://example.com/feed", "--id", "decrypt"), "a source decrypt already exists"),
+        (("sources", "add", "example.com"), "is not an address"),
+        (("sources", "add", "ftp://example.com/x"), "is not an address"),
+        (("sources", "add", "https://example.com/feed", "--id", "A B"), "this is not a valid source"),
+        (("listen", "--backfill", "soon", "--once"), "is not a time span: write 90m, 24h or 3d"),
         (("listen", "--check", "--source", "nowhere"), "there is no source nowhere"),
     ],
 )
@@ -126,9 +126,9 @@ def test_the_list_is_read_anew_when_the_file_changes_and_a_wrong_change_keeps_th
     assert [one.every_s for one in sources()] == [5]
     file.unlink()
     assert [one.every_s for one in sources()] == [5]
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="but this file does not exist"):
         Sources(load_settings(_env_file=None, listener_sources=file))
-    with pytest.raises(ConfigError, match="is no span"):
+    with pytest.raises(ConfigError, match="is not a time span"):
         span_of("24 h")
 
 

@@ -154,7 +154,7 @@ async def test_the_imports_that_stand_are_listed_and_one_command_changes_them_at
     monkeypatch.setattr(outcomes, "database", found)
     monkeypatch.setenv("NEWSPROOF_DATA_DIR", str(tmp_path))
     outcomes.print_imports(await outcomes.listed(Invocation()))
-    assert "No prices are imported" in capsys.readouterr().out
+    assert "No prices imported" in capsys.readouterr().out
     mapped = CaseSelection(renamed=(renaming("UST=USTC/USDT"),), horizons_s=(300,))
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), mapped)
     (one,) = await outcomes.listed(Invocation())
@@ -208,7 +208,7 @@ async def test_an_import_is_removed_by_its_number_too_and_one_that_is_not_there_
 ) -> None:
     for times in (1, 2):
         await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT", times)), CaseSelection())
-    with pytest.raises(ConfigError, match=r"no import is called '7': .* \(1 csv:p.csv, 2 csv:p.csv\)"):
+    with pytest.raises(ConfigError, match=r"there is no import '7': .* \(1 csv:p.csv, 2 csv:p.csv\)"):
         await outcomes.remove(Invocation(), "7")
     assert (await outcomes.remove(Invocation(), "1")).versions == (1,)
     assert len(await kept(tables)) == 4
@@ -440,13 +440,18 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
         outcomes.Removed(versions=(4, 5), sources=("csv:p.csv",), bars=7, changed_by=0.01, changes=changed, standing=())
     )
     printed = " ".join(capsys.readouterr().out.split())
-    assert "7 bars of BTC/USDT from csv:p.csv" in printed
-    assert "1,200 bars at the times of import 4 (csv:q.csv), 7 of them differ by more than 1.00%" in printed
-    assert "40 bars at the times of earlier imports (1 markets and imports) differ by 0.3000% at most" in printed
-    assert "3 new outcomes; of 9 known ones 1 go, 2 are measured at other prices, 1 by more than 1.00%" in printed
-    assert "csv:old.csv loses 1 outcome imported" in printed and "import it again" in printed
+    assert "7 bars for BTC/USDT from csv:p.csv" in printed
+    assert (
+        "1,200 bars overlap with import 4 (csv:q.csv); 7 of them differ by more than 1.00%; median 0.0100%, maximum 50.00%"
+        in printed
+    )
+    assert "40 bars overlap with earlier imports (1 markets and imports) and differ by 0.3000% at most" in printed
+    assert (
+        "3 new outcomes; of 9 known ones, 1 are removed and 2 get other prices, 1 of them by more than 1.00%" in printed
+    )
+    assert "csv:old.csv loses 1 outcome from a version" in printed and "import it again" in printed
     assert "25.0%" in printed and "crypto (2)" in printed
-    assert "Import 4, 5 (csv:p.csv) counts no longer" in printed and "oldest first: nothing" in printed
+    assert "Import 4, 5 (csv:p.csv) was removed" in printed and "oldest first: none" in printed
 
 
 async def test_every_statement_of_the_page_is_answered_and_every_question_has_one(clickhouse: ClickHouse) -> None:

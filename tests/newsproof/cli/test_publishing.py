@@ -32,7 +32,7 @@ def test_a_plain_line_becomes_news_of_now() -> None:
 
 
 async def test_a_directory_and_a_read_that_fails_end_in_a_sentence_and_never_wait(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a directory: name a file"):
+    with pytest.raises(ConfigError, match="is a directory: give a file"):
         publishing._open(str(tmp_path))
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:
@@ -131,7 +131,7 @@ async def test_a_listed_source_cannot_be_named_neither_one_that_ships_nor_one_of
     )
     assert (done.returncode, done.stdout) == (
         exits.FINDING,
-        "published 1, refused 2 (1 without published_at: taken as published now)\n",
+        "published 1, refused 2 (1 without published_at: treated as published now)\n",
     )
     assert "'solana-status' is a listed source" in done.stderr and "'own' is a listed source" in done.stderr
     assert "choose another source id" in done.stderr and len(await values(address, topics)) == 1

@@ -97,7 +97,7 @@ def test_several_statements_come_from_a_file_or_standard_input(place: Path) -> N
     assert "statement 2 of 3" in broken.stderr
     mistyped = sql(place, "SELECT * FROM note").stderr
     assert mistyped.startswith("ClickHouse refuses the statement: Unknown table") and "Maybe you meant" in mistyped
-    assert "give one of them" in sql(place, "SELECT 1", "-f", "two.sql").stderr
+    assert "give either a statement or --file" in sql(place, "SELECT 1", "-f", "two.sql").stderr
     assert "no-such.sql cannot be read" in sql(place, "-f", "no-such.sql").stderr
 
 

@@ -38,7 +38,7 @@ from tests.newsproof.command import newsproof, processes_in
 
 CHECKOUT = Path(__file__).parents[3]
 FROZEN: dict[str, str] = json.loads((CHECKOUT / "tests" / "data" / "frozen_surfaces.json").read_text("utf-8"))["start"]
-ME = f"process {os.getpid()} ({psutil.Process().name()})"
+ME = f"PID {os.getpid()} ({psutil.Process().name()})"
 MB = 1024 * 1024
 
 
@@ -163,7 +163,7 @@ def test_a_refused_up_leaves_no_directory_behind_that_it_made() -> None:
             with pytest.raises(ConfigError):
                 asyncio.run(up.up(at("new/data", **refused_by), workers=1))
             assert not Path("new").exists(), refused_by
-        with pytest.raises(ConfigError, match="MB are needed to start"):
+        with pytest.raises(ConfigError, match="but starting needs"):
             asyncio.run(up.up(at("new/data", newsproof_min_free_mb=10**9), workers=1))
         assert not Path("new").exists()
         Path("there").mkdir()

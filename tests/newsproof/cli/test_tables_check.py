@@ -30,7 +30,7 @@ def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_the_shipped_tables_pass(tmp_path: Path) -> None:
     done = newsproof("tables", "check", cwd=tmp_path)
     assert done.returncode == exits.OK, done.stdout
-    assert done.stdout.startswith("no fault: ")
+    assert done.stdout.startswith("No problems: ")
 
 
 def test_a_fault_ends_with_1_and_is_named_with_file_row_and_what_to_do(edited: Path) -> None:

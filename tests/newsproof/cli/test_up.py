@@ -39,11 +39,11 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         assert line, "it ended instead of running"
         told += line
     phases = re.findall(r"^ +[0-9.]+ s (.*)$", told, re.M)
-    assert sorted(phases[:2]) == ["ClickHouse answers", "Kafka answers"]
+    assert sorted(phases[:2]) == ["ClickHouse is ready", "Kafka is ready"]
     assert phases[2:] == [
-        "topics and tables are there",
-        "worker-0, research, web, sink start",
-        "the page answers",
+        "topics and tables are ready",
+        "starting worker-0, research, web, sink",
+        "the page is ready",
     ]
     yield up
     up.kill()
@@ -62,7 +62,9 @@ def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_i
     told = re.findall(r"  Page +(.*)", said)[0]
     data = tmp_path / ".data"
     token = (data / "web-token").read_text().strip()
-    assert token not in said and told.endswith("  (log in with what .data/web-token holds)"), "a pipe may lead to a log"
+    assert token not in said and told.endswith("  (log in with the token in .data/web-token)"), (
+        "a pipe may lead to a log"
+    )
     with httpx.Client(**asked_with(told, data), timeout=60, trust_env=False) as client:
         assert client.get("/").headers["content-type"].startswith("text/html")
         question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
@@ -125,7 +127,7 @@ def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(t
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = newsproof("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
     assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
-    assert f"cannot be opened on WEB_HOST=127.0.0.1: process {os.getpid()} (" in done.stderr
+    assert f"of 127.0.0.1 is in use by PID {os.getpid()} (" in done.stderr
     assert "Starting" not in done.stderr
 
 
@@ -176,17 +178,17 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
 def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp_path: Path) -> None:
     second = newsproof("up", cwd=tmp_path)
     assert second.returncode == exits.USAGE
-    assert f"already runs on .data: process {running.pid}, since " in second.stderr
+    assert f"already runs on .data: PID {running.pid}, since " in second.stderr
     logs = tmp_path / ".data" / "logs"
     while not all(f"{name} starts" in (logs / file).read_text() for name, file in LOGS.items()):
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode == exits.INTERRUPTED
-    ending = err[err.index("Ending in order; Ctrl-C again ends at once.") :].splitlines()[1:]
+    ending = err[err.index("Stopping in order. Press Ctrl-C again to stop at once.") :].splitlines()[1:]
     assert [line.strip() for line in ending] == [
-        *("ending worker-0, research, web", "ending sink", "ending ClickHouse", "ending Kafka"),
-        "Ended. What was recorded stays in .data.",
+        *("stopping worker-0, research, web", "stopping sink", "stopping ClickHouse", "stopping Kafka"),
+        "Stopped. The data stays in .data.",
     ]
     assert "Traceback" not in err and processes_in(tmp_path) == []
     for name, file in LOGS.items():
@@ -195,8 +197,8 @@ def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp
 
 def test_ctrl_c_while_it_starts_ends_what_began_and_a_second_one_all_at_once(tmp_path: Path) -> None:
     for after, presses, last in (
-        ("Starting in", 1, "Ended. What was recorded stays in .data.\n"),
-        ("Kafka answers", 2, "Ended at once.\n"),
+        ("Starting in", 1, "Stopped. The data stays in .data.\n"),
+        ("Kafka is ready", 2, "Stopped at once.\n"),
     ):
         up = subprocess.Popen(
             [*COMMAND, "up", "--port", "0"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
@@ -205,7 +207,7 @@ def test_ctrl_c_while_it_starts_ends_what_began_and_a_second_one_all_at_once(tmp
         while after not in (line := up.stderr.readline()):
             assert line, "it ended"
         up.send_signal(signal.SIGINT)
-        while "Ending in order" not in (line := up.stderr.readline()):
+        while "Stopping in order" not in (line := up.stderr.readline()):
             assert line, "it ended without a word"
         if presses == 2:
             up.send_signal(signal.SIGINT)

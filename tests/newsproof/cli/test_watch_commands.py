@@ -28,7 +28,7 @@ def test_a_watch_is_set_listed_and_ended(
             raise done.exception
         return done.stdout
 
-    assert "Nothing is watched" in said("watches")
+    assert "No watches." in said("watches")
     with pytest.raises(ConfigError, match="too often"):
         said("watch", "DeepSeek", "--every", "5m")
     watch: dict[str, Any] = json.loads(said("watch", "关注DeepSeek的最新进展", "--every", "90m", "--json"))

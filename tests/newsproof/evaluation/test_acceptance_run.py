@@ -189,7 +189,7 @@ class Unmarked(ScriptedServer):
     [
         ({}, exits.USAGE, "set GEMINI_API_KEY, or MODEL_LIGHT"),
         ({"GEMINI_API_KEY": "k", "TAVILY_API_KEY": "two words"}, exits.USAGE, "TAVILY_API_KEY"),
-        ({"GEMINI_API_KEY": "k"}, exits.USAGE, "at most 0.5 USD, and there is no terminal to ask at: add --yes"),
+        ({"GEMINI_API_KEY": "k"}, exits.USAGE, "at most 0.5 USD, and no terminal is open to confirm it: add --yes"),
         ({"MODEL_LIGHT": "ollama:q", "MODEL_HEAVY": "ollama:q"}, exits.USAGE, "ollama serve"),
     ],
 )

@@ -45,7 +45,7 @@ async def web(world: World, directory: Path, **more: str) -> AsyncIterator[tuple
             line = (await process.stdout.readline()).decode()
         assert line.startswith("Newsproof's page: http://127.0.0.1:"), line
         told = line.split(": ", 1)[1]
-        assert "token=" not in told and told.endswith("  (log in with what .data/web-token holds)\n"), (
+        assert "token=" not in told and told.endswith("  (log in with the token in .data/web-token)\n"), (
             "what is no terminal may be kept as a log"
         )
         async with httpx.AsyncClient(**asked_with(told, directory / ".data"), timeout=60, trust_env=False) as http:

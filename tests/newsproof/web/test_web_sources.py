@@ -41,5 +41,5 @@ async def test_the_list_is_what_the_log_says_with_what_to_do_and_is_read_on(
         assert [row["id"] for row in csv.DictReader(io.StringIO(answered.text))] == ["gone"]
         (tmp_path / "sources.toml").write_text("[[")
         wrong = await http.get("/api/v1/sources")
-        assert wrong.status_code == 409 and "is no list of sources" in wrong.json()["do"]
+        assert wrong.status_code == 409 and "is not a list of sources" in wrong.json()["do"]
     await fetcher.close()

@@ -97,7 +97,7 @@ def test_only_a_terminal_is_told_the_kept_token_and_nobody_one_that_was_set(tmp_
     here = "http://127.0.0.1:8700/"
     assert opened_with(here, kept_in(tmp_path), "kept", terminal=True) == f"{here}?token=kept"
     elsewhere = opened_with(here, kept_in(tmp_path), "kept", terminal=False)
-    assert elsewhere == f"{here}  (log in with what {tmp_path / 'web-token'} holds)"
+    assert elsewhere == f"{here}  (log in with the token in {tmp_path / 'web-token'})"
     for terminal in (True, False):
         assert opened_with(here, kept_in(tmp_path, web_token=TOKEN), TOKEN, terminal=terminal) == here
 

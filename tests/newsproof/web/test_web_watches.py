@@ -21,7 +21,7 @@ async def test_a_watch_is_set_listed_paused_resumed_and_ended_and_what_cannot_be
         watch = made.json()
         assert (watch["state"], watch["every_s"], watch["source"]) == ("active", 21_600, "watch:deepseek")
         again = await http.post(WATCHES, json={"subject": "DeepSeek", "on_news": True})
-        assert (again.status_code, "is watched already" in again.json()["error"]) == (409, True)
+        assert (again.status_code, "is already watched" in again.json()["error"]) == (409, True)
         for command, status, state in (
             ("pause", 200, "paused"),
             ("pause", 409, None),

@@ -228,10 +228,10 @@ async def test_doctor_says_what_there_is_to_search(world: World, tmp_path: Path)
         **{name.lower(): value for name, value in world.address.as_environment().items()},
     )  # fmt: skip
     (empty,) = await feeds(at)
-    assert (empty.state, empty.do) == ("note", "newsproof up --listen") and "a search there fails" in empty.found
+    assert (empty.state, empty.do) == ("note", "newsproof up --listen") and "so this search fails" in empty.found
     await world.publish(DESK, BLOCK, news())
     (check,) = await feeds(at)
-    assert (check.state, check.found) == ("ok", "2 of the last 7 days")
+    assert (check.state, check.found) == ("ok", "2 from the last 7 days")
     (away,) = await feeds(at.model_copy(update={"kafka_bootstrap_servers": None}))
-    assert (away.state, away.found) == ("note", "not known: Kafka is not running")
+    assert (away.state, away.found) == ("note", "unknown: Kafka is not running")
     assert await feeds(at.model_copy(update={"newsproof_mode": "offline"})) == []

@@ -92,7 +92,7 @@ def test_a_watch_fires_no_more_often_than_it_may_on_a_day_and_goes_on_the_next()
         await asyncio.sleep(23 * 3600)
         assert await there.fired("clock") == 3
         seen = view_of(there.watcher.state.watches["clock"], virtual_now(), 3, None)
-        assert "has fired 3 times today" in seen.note and seen.next_due_at is not None and seen.next_due_at.hour == 0
+        assert "has run 3 times today" in seen.note and seen.next_due_at is not None and seen.next_due_at.hour == 0
         await asyncio.sleep(3600 + 60)
         assert await there.fired("clock") == 4
 
