@@ -345,23 +345,15 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
     from streams.intake.text_index import TextIndex
 
     address, topics = address_of(settings), topics_of(settings)
+    folds = worker_options(settings).fold_directory(topics)
     texts = TextIndex(
-        address,
-        topics,
-        window_days=settings.dedup_days,
-        by_owner=settings.story_window_hours > 0,
-        directory=worker_options(settings).fold_directory(topics),
-        searches=searches,
-    )
+        address, topics, window_days=settings.dedup_days, by_owner=settings.story_window_hours > 0, directory=folds, searches=searches
+    )  # fmt: skip
     claims = ClaimIndex(
         address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
     )
-    stories = StoryIndex(
-        texts,
-        lambda: sources_of(own_file(settings)),
-        partitions=settings.topic_partitions,
-        window_hours=settings.story_window_hours,
-    )
+    listed, hours = (lambda: sources_of(own_file(settings))), settings.story_window_hours
+    stories = StoryIndex(texts, listed, partitions=settings.topic_partitions, window_hours=hours)
     return ports_of(settings, clickhouse, texts, claims, stories), texts
 
 
