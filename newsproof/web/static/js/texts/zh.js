@@ -61,7 +61,7 @@ export default {
   "mode.offline": "离线模式",
   "mode.simulated": "模拟模式",
   "mode.live": "实时",
-  "mode.hint": "仅供试用和测试：这里的结论未经真实互联网核实。",
+  "mode.hint": "仅供试用和测试：结论未经真实互联网核实。",
   "system.ok": "Kafka、ClickHouse 正常",
   "system.away": "有组件不可用",
   "away.kafka": "Kafka 无响应：当前内容可能已过时，恢复前不会更新。",
