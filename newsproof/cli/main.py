@@ -17,8 +17,8 @@ app = typer.Typer(
     name="newsproof",
     help="Turn raw crypto news into search-verified trading signals, on Kafka.",
     epilog="--data-dir, --env-file and --debug work before and after the command. Exit status: 0 success · 1 a "
-    "check found a problem · 2 wrong usage or settings · 3 a server is unreachable · 130 interrupted. "
-    "Settings: `newsproof config`.",
+    "check failed · 2 wrong usage or settings · 3 server unreachable · 130 interrupted. Settings: "
+    "`newsproof config`.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -146,7 +146,7 @@ def test_up_on_a_small_disk_starts_nothing(tmp_path: Path) -> None:
     try:
         done = newsproof("up", "--data-dir", str(place), cwd=tmp_path)
         assert (done.returncode, processes_in(place)) == (exits.USAGE, [])
-        assert "has 64 MB left, and 512 MB are needed" in done.stderr and "Starting" not in done.stderr
+        assert "has 64 MB free, but starting needs 512 MB" in done.stderr and "Starting" not in done.stderr
         with pytest.raises(OSError, match="No space left"):
             (place / "filled").write_bytes(bytes(65 * MB))
         done = newsproof("publish", "-", "--data-dir", str(place), cwd=tmp_path, env={"NEWSPROOF_MIN_FREE_MB": "0"})
