@@ -184,7 +184,7 @@ class Appender:
         # What ``send`` does before this for every record, a look at the topic's metadata and at the record's size, was
         # measured at half of its time.
         return await producer._message_accumulator.add_message(  # type: ignore[no-any-return]
-            tp, key, value, producer._request_timeout_ms / 1000, headers=headers or ()
+            tp, key, value, producer._request_timeout_ms / 1000, headers=headers or []
         )
 
     async def _send_again(self, *record: Any) -> tuple[int, int]:
