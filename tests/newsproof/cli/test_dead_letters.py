@@ -113,7 +113,7 @@ async def test_all_sends_what_came_from_news_and_nothing_into_the_journal(
     queue: Queue, address: KafkaAddress, made_topics: Topics
 ) -> None:
     done = queue.run("requeue", "--all", "--json")
-    assert len(json.loads(done.stdout)["requeued"]) == 2 and "1 letters do not come from" in done.stderr
+    assert len(json.loads(done.stdout)["requeued"]) == 2 and "1 dead letters do not come from" in done.stderr
     assert len(await news(address, made_topics)) == 2
     assert not any(first < end for first, end in (await offsets_of(address, made_topics.cases)).values())
     refused = queue.run("requeue", queue.listed()["bad_event"]["id"])

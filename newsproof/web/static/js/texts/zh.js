@@ -922,7 +922,7 @@ export default {
   "term.low_relevance": "相关性低",
   "term.unknown": "未知",
   "term.price": "价格",
-  "term.fear_greed": "恐惧贪婪指数",
+  "term.fear_greed": "恐惧与贪婪",
   "term.onchain": "链上",
   "term.indicators": "指标",
   "term.case_triaged": "初判",
