@@ -26,7 +26,7 @@ def test_one_client_leaves_places_to_others_and_gives_back_what_it_has_once() ->
     with pytest.raises(Refused, match="from this address"):
         places.take("a")
     places.take("b")
-    with pytest.raises(Refused, match="open here"):
+    with pytest.raises(Refused, match="open on this server"):
         places.take("c")
     first()
     first()
