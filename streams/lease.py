@@ -280,7 +280,7 @@ async def first_of(*waits: Any) -> None:
     """Return when one of them is done, and the others are cancelled and over.
 
     Raises:
-        Exception: of one that failed.
+        BaseException: of one that failed; what is no ``Exception``, such as the end of the process, too.
     """
     tasks = [asyncio.ensure_future(w) for w in waits]
     try:
@@ -290,5 +290,5 @@ async def first_of(*waits: Any) -> None:
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
     for error in ended:
-        if isinstance(error, Exception):
+        if isinstance(error, BaseException) and not isinstance(error, asyncio.CancelledError):
             raise error

@@ -203,6 +203,19 @@ async def test_an_error_of_our_own_in_the_thread_of_the_member_ends_the_process(
     assert not holder.works
 
 
+async def test_what_ends_the_work_and_is_no_exception_ends_the_process_and_frees_the_lease(world: World) -> None:
+    class KilledError(BaseException):
+        pass
+
+    async def killed() -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        async with asyncio.timeout(WITHIN_S):
+            await Candidate(world).lease.lead(killed, asyncio.Event())
+    assert await members_of(world.address, world.topics.group("publisher-lease")) == []
+
+
 async def test_a_holder_whose_event_loop_hangs_leaves_the_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Candidate(world).running() as holder:
         await world.until(lambda: holder.works)

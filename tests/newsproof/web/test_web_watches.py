@@ -32,6 +32,6 @@ async def test_a_watch_is_set_listed_paused_resumed_and_ended_and_what_cannot_be
             said = await http.post(f"{WATCHES}/{watch['id']}/{command}")
             assert (said.status_code, said.json().get("state")) == (status, state), said.text
         nobody = await http.post(f"{WATCHES}/{'0' * 8}-0000-0000-0000-{'0' * 12}/pause")
-        assert (nobody.status_code, nobody.json()["do"]) == (404, "GET /api/v1/watches lists them")
+        assert (nobody.status_code, nobody.json()["do"]) == (404, "see GET /api/v1/watches for all watches")
         (listed,) = (await http.get(WATCHES)).json()["items"]
         assert (listed["id"], listed["state"], listed["last_result"]) == (watch["id"], "ended", None)

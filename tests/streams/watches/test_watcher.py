@@ -143,7 +143,7 @@ class Critic(Watched):
 async def test_on_kafka_a_watch_is_looked_into_once_publishes_what_is_new_and_obeys(world: World) -> None:
     book = WatchBook(world.address, world.topics, daily_limit=12)
     watch = await book.set(watch_of("关注DeepSeek的最新进展", "6h", on_news=False, by="test"))
-    with pytest.raises(ConfigError, match="watched already"):
+    with pytest.raises(ConfigError, match="already watched"):
         await book.set(watch_of("DeepSeek", None, on_news=True, by="test"))
     model, before = Critic(), BriefReply(brief=PreviousBrief(investigation_id="earlier", as_of=DATES[0]))
     ports = Ports(
