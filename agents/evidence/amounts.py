@@ -106,19 +106,29 @@ _HAN_NUMERAL = re.compile(
     r"(?<![一二两三四五六七八九十百千第数几\d.])[一二两三四五六七八九十][一二两三四五六七八九十百千零〇]*(?=[万亿])"
 )
 _HAN_SHARE = re.compile(
-    r"(?<![一二两三四五六七八九十百千第])([一二两三四五六七八九])成(?![员立功为交长本都果年人语就熟效份分])"
+    r"(?<![一二两三四五六七八九十百千第唯统同单])([一二两三四五六七八九])成([一二三四五六七八九半])?"
+    r"(?![员立功为交长本都果年人语就熟效份分不了型群])"
 )
 _OF_MONEY = r"(?=\s?(?:美[元金]|港[元币]|日元|韩元|欧元|英镑|人民币|元(?!宇宙)|枚|usd))"
 _VAGUE_HAN = re.compile(
     rf"(?<![一二两三四五六七八九十百千\d.第])(?:([数几])([十百千]?)|[上逾超过达近]?([百千]?))([万亿]){_OF_MONEY}"
 )
 _VAGUE = re.compile(r"\b(tens|dozens|hundreds) of (thousand|million|billion|trillion)s(?: of)?\b")
-_MOST_OF = 8
-"""“Hundreds of millions” are 200 to 800, 千万 is 10 to 80 million: what rounds beyond that is told by the next word."""
+_MOST_OF = 9
+"""“Hundreds of millions” are 200 to 900, 千万 is 10 to 90 million, and the tenth reaches up to the next word's."""
 _POINTS = re.compile(
-    r"\b(?:an? |one[- ])?(half|quarter|three[- ]quarters?)[- ](?:of )?(?:an? )?(?:percentage[- ])?points?\b"
-    r"|(半|四分之[一三])个百分点"
+    r"(?<!and )(?<!and-)(?<!and a )(?<!and-a-)\b(?:an? |one[- ])?(half|quarter|three[- ]quarters?)[- ](?:of )?(?:an? )?(?:percentage[- ])?point\b"
+    r"|(?<!点)(半|四分之[一三])个百分点"
 )
+"""“The third quarter points to growth” and “one and a half points” are none."""
+_NO_COINS = re.compile(
+    r"(?:\b(?:in|since|by|until|from|top|phase|no\.|day|version|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)[. ]*)$"
+)
+"""Words that make the number before a coin a date or a place in a list: “on Nov 5 SOL rose”, “in 2025 SOL”, “top 5 SOL ETFs”."""
+_COINS_THINGS = re.compile(
+    r"\s?(?:=|[a-z]*-|(?:etfs?|etps?|funds?|products?|pairs?|pools?|wallets?|addresses|holders?|validators?|treasur(?:y|ies)|markets?|futures|contracts?|tokens? holders?|perps?)\b)"
+)
+"""What belongs to a coin and is counted instead of it: “2 SOL ETFs”; and “1 SOL = $150” is a price."""
 _WORD_DIGITS = {
     word: n
     for n, word in enumerate(
@@ -137,7 +147,7 @@ _MIXED = re.compile(r"(?<![\d/.])(\d{1,2})(?:[- ]|(?=[1-7]⁄))([1-7])[/⁄]([24
 _FRACTION = re.compile(r"(?<![\d/.])([1-3])[/⁄]([248])(?![\d/])(?=\s?(?:%|percent|of a percent|个?百分点))")
 _KOREAN = re.compile(r"(?<=\d)\s?([만억조])")
 _KOREAN_SCALE = {"만": "万", "억": "亿", "조": "万亿"}
-_SOME_MORE = re.compile(rf"({_NUMBER})\s?[多余几]\s?({_HAN_SCALE})")
+_SOME_MORE = re.compile(rf"(?<!\d)(?<!\d[,.])({_NUMBER})\s?[多余几]\s?({_HAN_SCALE})")
 
 
 class Amounts:
@@ -202,12 +212,14 @@ class Figure(msgspec.Struct, frozen=True):
     unit: str
     is_bound: bool = False
 
-    def agrees(self, other: Figure) -> bool:
-        """Whether the two figures can be one, up to a tenth, a round one a little more. The caller compares their units.
+    def agrees(self, told: Figure) -> bool:
+        """Whether this claimed figure and a told one can be one, up to a tenth, a round one a little more.
 
-        How far a bound reaches is its own allowance.
+        How far a bound reaches is its own allowance, but for a claimed “more than”: a larger figure bears its words out.
+        The caller compares the units.
         """
-        return _reaches(self, other) and _reaches(other, self)
+        claims_more = self.is_bound and self.high > self.value
+        return _reaches(self, told) and (told.low * (1 - TENTH) <= self.high if claims_more else _reaches(told, self))
 
 
 def _reaches(low: Figure, high: Figure) -> bool:
@@ -313,17 +325,26 @@ def _unit(text: str, start: int, end: int, *, large: bool, coins: Collection[str
     if (code := _CODE_BEFORE.search(text, max(0, start - 6), start)) is not None:
         return _CODES[code[1]], end
     noun = _NOUN.match(text, end) if large or coins else None
-    if noun is None or noun[1] in _NO_UNIT or not (large or noun[1] in coins):
+    if noun is None or noun[1] in _NO_UNIT or not (large or _are_few(text, start, noun, coins)):
         return "", end
     return noun[1].removesuffix("s"), noun.end()
+
+
+def _are_few(text: str, start: int, noun: re.Match[str], coins: Collection[str]) -> bool:
+    """Whether the number before a noun counts coins: no date, no price of one, and not what belongs to the coin."""
+    return (
+        noun[1] in coins
+        and _COINS_THINGS.match(text, noun.end()) is None
+        and _NO_COINS.search(text, max(0, start - _REACH), start) is None
+    )
 
 
 def _digits(text: str) -> str:
     """Return the text with its numerals in digits: “three hundred million” and 三亿 as 300 million, 4000多万 as 超4000万."""
     plain = _POINTS.sub(lambda m: f"{_points(m[1] or m[2])} bp", text)
     plain = _VAGUE_HAN.sub(_of_vague_han, plain)
-    plain = _VAGUE.sub(lambda m: _about(2 * (100 if m[1] == "hundreds" else 10) * _scale(m[2]), 4), plain)
-    plain = _HAN_SHARE.sub(lambda m: f"{_HAN_DIGITS[m[1]]}0%", plain)
+    plain = _VAGUE.sub(lambda m: _about(2 * (100 if m[1] == "hundreds" else 10) * _scale(m[2]), _MOST_OF / 2), plain)
+    plain = _HAN_SHARE.sub(lambda m: f"{10 * _HAN_DIGITS[m[1]] + (_HAN_DIGITS.get(m[2], 5) if m[2] else 0)}%", plain)
     plain = _HAN_NUMERAL.sub(lambda m: f"{_of_han(m[0]):g}" if len(m[0]) < 12 else m[0], plain)
     plain = _HALF.sub(lambda m: "0.5 " if m[1] else "0.75 " if m[2] else "0.25 ", plain)
     plain = _WORD_NUMERAL.sub(_of_words, plain)
@@ -338,7 +359,7 @@ def _points(told: str) -> int:
     return 50 if told in {"half", "半"} else 75 if told.startswith(("three", "四分之三")) else 25
 
 
-def _about(least: float, times: int) -> str:
+def _about(least: float, times: float) -> str:
     return f"{least:.0f}-{least * times:.0f} "
 
 
@@ -347,7 +368,7 @@ def _of_vague_han(match: re.Match[str]) -> str:
     if not several and not plain and match[0] == scale:
         return match[0]  # a scale alone is no figure
     one = prod(_HAN.get(letter, 1.0) for letter in f"{of_several or plain or ''}{scale}")
-    return _about(2 * one, _MOST_OF // 2) if several else _about(one, _MOST_OF)
+    return _about(2 * one, _MOST_OF / 2) if several else _about(one, _MOST_OF)
 
 
 def _of_han(numeral: str) -> float:

@@ -21,7 +21,7 @@ MOST_CORRECTIONS = 400
 _CORRECTS = re.compile(
     r"(?:^|[.!?。！？*(\[【]\s*)(?:corrections?|corrected|clarification|retraction|retracted|editor['’]?s['’]? note|erratum)\b"
     r"[\]】)*]*\s?(?:\([^()\n]{1,40}\)\s?)?[:：\u2013\u2014-]"
-    r"|[\[【]\s*(?:corrections?|corrected|retracted|retraction|已?更正|已?撤回)\s*[\]】]|^\W*correction\.\s"
+    r"|[\[【]\s*(?:corrections?|corrected|retracted|retraction|已?更正|已?撤回)\s*[\]】]|^[^\w\n]{0,8}correction\.\s"
     r"|\bwe (?:have |had )?(?:now |since )?(?:retract(?:ed)?|withdr[ae]wn?) (?:this|the|our|that) (?:article|story|report|post|piece)\b"
     r"|\b(?:we|\w+) regrets? (?:the|this|any) errors?\b"
     r"|\b(?:updated?|edit(?:ed)?)\b[^.!?\n]{0,40}[:：][^.!?\n]{0,160}\b(?:not true|fake|mistaken|a hoax|incorrect|wrong(?:ly)?|inaccurate|erroneous|false|untrue|retract\w*|misreported|withdrawn)\b"

@@ -362,7 +362,42 @@ def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
         own |= {word.upper() for word in re.findall(r"[A-Za-z0-9]+", claim.subject)}
     reference = heard.reference
     page = f"{reference.title} | {reference.passage or reference.snippet}"
-    return asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
+    return (
+        asset in own
+        or not _mentions_asset(claim, claim.text, tables)
+        or _mentions_asset(claim, page, tables)
+        or _moves_any_coin(claim, tables)
+    )
+
+
+_ABOUT_AN_ASSET = frozenset({"listing", "partnership", "product", "funding", "airdrop", "governance", "regulation"})
+"""Types of events that are done to an asset, whatever the words."""
+_WITH_A_COIN = frozenset(
+    {"launch", "list", "delist", "buy", "sell", "acquire", "move", "fund", "partner", "support", "hold", "airdrop", "mint"}
+    | {"approve", "file", "sign", "ban", "license", "freeze"}
+)  # fmt: skip
+"""Acts (groups of the lexicon) that are done with a coin, so that a page must name it."""
+_OF_LOSSES = {"hack": frozenset({"hack"}), "liquidation": frozenset({"liquidate", "bankrupt", "halt"})}
+_OF_ALL_MARKETS = re.compile(
+    r"\b(?:interest rates?|rate (?:cut|hike)s?|basis points?|inflation|cpi|ppi|pce|payrolls?|unemployment|gdp|tariffs?)\b"
+    r"|降息|加息|利率|基点|通胀|非农|失业率|关税|利下げ|利上げ|금리"
+)
+
+
+def _moves_any_coin(claim: Claim, tables: Compiled) -> bool:
+    """Whether a claim is of a loss, of all markets or of what an authority does, and of no act with a coin.
+
+    There the asset is what was taken or what answers, and pages tell the event without it.
+    """
+    if claim.event_type in _ABOUT_AN_ASSET:
+        return False
+    says = tables.grammar.sense(claim.text).says
+    if not _OF_LOSSES.get(claim.event_type, frozenset()).isdisjoint(says):
+        return True
+    if not _WITH_A_COIN.isdisjoint(says):
+        return False
+    of_all = claim.event_type == "macro" and _OF_ALL_MARKETS.search(fold_han(claim.text).lower()) is not None
+    return of_all or any(e.kind in AUTHORITIES for e in tables.entities.parties(claim))
 
 
 def _mentions_asset(claim: Claim, text: str, tables: Compiled) -> bool:

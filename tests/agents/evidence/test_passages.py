@@ -137,6 +137,9 @@ def test_a_passage_is_a_part_of_the_page_of_at_most_1200_characters(parts: list[
         "币安被盗",
         "Correction: ",
         "update ",
+        "update: ",
+        "edit: ",
+        "[retracted ",
         "更正:",
     ],
 )

@@ -578,3 +578,21 @@ def test_a_coin_is_named_in_the_plural_and_by_its_own_bridge() -> None:
         page = press(1, told)
         heard = [Heard(reference=page, stance="supports", quoted=True)]
         assert judge_evidence(of, heard, snapshot=SNAPSHOT, by_words=False).supporting_sources == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "subject", "told", "supporting"),
+    [
+        ("Bybit hacked, ETH worth $1.5B stolen", "hack", "Bybit", "Bybit was hacked and lost $1.5 billion", 1),
+        ("Fed sees higher inflation, bitcoin and ETH fall", "macro", "Fed", "The Fed sees higher inflation", 1),
+        ("Fed warns of risks of ETH", "other", "Federal Reserve", "The Federal Reserve warns of risks", 1),
+        ("Fed buys ETH", "other", "Federal Reserve", "The Federal Reserve buys bonds", 0),
+        ("Strategy bought 130 BTC and 5,000,000 ETH", "whale", "Strategy", "Strategy bought 130 BTC", 0),
+    ],
+)
+def test_a_page_need_not_name_the_coin_of_a_loss_or_of_an_authority(
+    text: str, kind: str, subject: str, told: str, supporting: int
+) -> None:
+    of = Claim(text=text, language="en", event_type=kind, asset="ETH", subject=subject, as_of=NOW)
+    heard = [Heard(reference=press(1, told), stance="supports", quoted=True)]
+    assert judge_evidence(of, heard, snapshot=SNAPSHOT, by_words=False).supporting_sources == supporting
