@@ -118,6 +118,8 @@ class Engine:
             # A result is held whole before it is sent, outside the engine's memory accounting.
             "max_result_bytes": str(memory_bytes // 2),
             "result_overflow_mode": "throw",
+            # Else rows are parsed 65,409 at a time, however long they are.
+            "input_format_max_block_size_bytes": str(_IN_PIECE),
         }
 
     def run(self, request: Request) -> Answer:
@@ -143,8 +145,8 @@ class Engine:
         """Run an insert of the rest of ``rows``. Raises EngineError; OSError where the disk takes no copy of them.
 
         Through a file: chdb's streaming insert reports rows as written although their commit failed, as on a full disk.
-        A failed insert leaves nothing of the block that failed. Blocks before it (``max_insert_block_size`` rows, about
-        a million) may stay, as on a server.
+        A failed insert leaves nothing of the block that failed. Blocks before it may stay, as on a server: each of
+        ``min_insert_block_size_rows`` rows (about a million) or, of longer rows, of 100 MiB and more.
         """
         statement = request.statement
         with tempfile.NamedTemporaryFile() as copy, self._connection(request) as connection:

@@ -68,7 +68,7 @@ class Freezing:
             await asyncio.wait({sending}, timeout=None if last else 0.003 * self.frozen)
             self._tokens.add(token)
             os.kill(self._engine.pid, signal.SIGSTOP)
-            await (asyncio.Event().wait() if sending.done() else sending)  # what it answered by then is lost
+            await asyncio.Event().wait()  # what it answered, even while it froze, is lost
         finally:
             sending.cancel()
             with suppress(asyncio.CancelledError, Exception):
