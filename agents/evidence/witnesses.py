@@ -362,12 +362,8 @@ def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
         own |= {word.upper() for word in re.findall(r"[A-Za-z0-9]+", claim.subject)}
     reference = heard.reference
     page = f"{reference.title} | {reference.passage or reference.snippet}"
-    return (
-        asset in own
-        or not _mentions_asset(claim, claim.text, tables)
-        or _mentions_asset(claim, page, tables)
-        or _moves_any_coin(claim, tables)
-    )
+    named = asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
+    return named or _moves_any_coin(claim, tables)
 
 
 _ABOUT_AN_ASSET = frozenset({"listing", "partnership", "product", "funding", "airdrop", "governance", "regulation"})
@@ -385,10 +381,7 @@ _OF_ALL_MARKETS = re.compile(
 
 
 def _moves_any_coin(claim: Claim, tables: Compiled) -> bool:
-    """Whether a claim is of a loss, of all markets or of what an authority does, and of no act with a coin.
-
-    There the asset is what was taken or what answers, and pages tell the event without it.
-    """
+    """Whether pages tell the event without its asset: a loss, all markets, or an authority's deed without a coin."""
     if claim.event_type in _ABOUT_AN_ASSET:
         return False
     says = tables.grammar.sense(claim.text).says
