@@ -88,6 +88,8 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
 BACKFILLED_AFTER = timedelta(days=1)
 """News whose case was opened longer than this after ``received_at`` was played in afterwards. Longer than an outage of the
 intake that somebody repairs, shorter than any recording that somebody plays again."""
+BACKLOG_AFTER = timedelta(minutes=10)
+"""News published longer than this before it arrived waits while fresher news does: nobody acts on it within minutes."""
 NOT_LIVE_FLAGS = frozenset({"late", "backfilled"})
 """Words in ``extra.flags`` by which a listener says that it did not have the item when it came out: ``late`` after an outage
 of its own, ``backfilled`` where it was asked for the past."""
@@ -113,6 +115,31 @@ def is_live(news: News, opened_at: datetime) -> bool:
 def knowable_at(news: News, opened_at: datetime) -> datetime:
     """Return from when on one could have acted on the item: for live news not before its case was opened, else ``as_of``."""
     return max(news.as_of, opened_at) if is_live(news, opened_at) else news.as_of
+
+
+def is_backlog(published_at: datetime, at: datetime) -> bool:
+    """Return whether an item that arrived at this time was published too long before to go first (both UTC)."""
+    return at - published_at > BACKLOG_AFTER
+
+
+def fresh_key(raw: bytes | None, at: datetime) -> tuple[int, bool]:
+    """Return a hash of the item's identity, and whether it is fresh, from three fields of the unchecked record.
+
+    What cannot be read is not fresh: it keeps its turn, and becomes a dead letter there. Costs a few microseconds.
+    """
+    try:
+        head = msgspec.json.decode(raw or b"", type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return 0, False
+    aware = head.published_at.tzinfo is not None
+    return hash((head.source, head.external_id or head.text)), aware and not is_backlog(head.published_at, at)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    source: str
+    text: str
+    published_at: datetime
+    external_id: str | None = None
 
 
 _ESCAPED = re.compile("[%:]").search

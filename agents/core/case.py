@@ -15,7 +15,7 @@ from schemas import events as ev
 from schemas.budget import MAX_UNITS, UNLISTED, ClaimKind
 from schemas.evidence import MemoryEntry
 from schemas.investigation_events import Limits
-from schemas.news import News
+from schemas.news import News, is_backlog
 from schemas.signals import Draft, StatedClaim
 
 __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
@@ -100,6 +100,10 @@ class Case(Inquiry, frozen=True, kw_only=True):
         if self.received.authenticated:
             return group if isinstance(group, str) and group else source
         return source if source in (self.config.trusted_sources or ()) else UNLISTED
+
+    @property
+    def is_backlog(self) -> bool:
+        return is_backlog(self.news.published_at, self.opened_at)
 
     @property
     def about(self) -> Draft:

@@ -118,6 +118,11 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     @property
+    def is_backlog(self) -> bool:
+        """Whether the case waits while others do: its news was old when it arrived."""
+        return False
+
+    @property
     def has_fallback(self) -> bool:
         """Whether the case could still end with a useful result if no model answered from now on."""
         return True

@@ -10,7 +10,9 @@ from itertools import count
 
 
 class EffectSlots:
-    """``total`` slots for effects, at most ``per_step`` for one step. The step nearest to the end of a case goes first.
+    """``total`` slots for effects, at most ``per_step`` for one step.
+
+    Cases of fresh news go first; among them the step nearest to the end of its case.
 
     :meth:`alone` takes all slots at once, so that nothing else runs beside a suspect.
     """
@@ -20,7 +22,7 @@ class EffectSlots:
         self._per_step = per_step
         self._used = 0
         self._used_by: dict[str, int] = {}
-        self._waiting: list[tuple[int, int, str, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[bool, int, int, str, asyncio.Future[None]]] = []
         self._order = count()
         self._alone = asyncio.Lock()
         self._held = False
@@ -33,11 +35,11 @@ class EffectSlots:
         return self._used
 
     @asynccontextmanager
-    async def one(self, step: str, depth: int) -> AsyncIterator[None]:
-        """Hold one slot. ``depth`` is the number of steps to the end of a case."""
+    async def one(self, step: str, depth: int, *, is_backlog: bool = False) -> AsyncIterator[None]:
+        """Hold one slot. ``depth`` is the number of steps to the end of a case; ``is_backlog`` is the case's property."""
         if self._waiting or not self._free(step):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (depth, next(self._order), step, place))
+            heapq.heappush(self._waiting, (is_backlog, depth, next(self._order), step, place))
             try:
                 await place
             except asyncio.CancelledError:
@@ -82,12 +84,13 @@ class EffectSlots:
         blocked = []
         while self._waiting and not self._held and self._used < self._total:
             entry = heapq.heappop(self._waiting)
-            if entry[3].done():
+            *_, step, place = entry
+            if place.done():
                 continue
-            if self._used_by.get(entry[2], 0) >= self._per_step:
+            if self._used_by.get(step, 0) >= self._per_step:
                 blocked.append(entry)
                 continue
-            self._take(entry[2])
-            entry[3].set_result(None)
+            self._take(step)
+            place.set_result(None)
         for entry in blocked:
             heapq.heappush(self._waiting, entry)

@@ -4,7 +4,7 @@ A case holds a slot of the worker that owns its journal partition, from before i
 folded. Nothing is admitted before all own partitions are live, because until then the number of open cases is unknown.
 
 Slots are shared fairly. An own news partition with fewer than its guaranteed slots always gets one. Among those that
-wait, the one with the fewest goes first, so a hot partition cannot take all slots. A case's partition follows from its
+wait, fresh news goes before backlog, and then the partition with the fewest slots, so a hot partition cannot take all. A case's partition follows from its
 id, so intake opens cases for other workers too: each news partition has a fixed slice of every other worker's journal
 partition, which the owner keeps free for it. A slice has at least one slot: a limit below the square of the partition
 count cannot be kept exactly by several workers.
@@ -64,7 +64,7 @@ class Admission:
         self._under_way: dict[int, dict[str, int | None]] = {n: {} for n in range(partitions)}
         self._far: dict[str, tuple[int, int]] = {}
         self._per_slice: Counter[tuple[int, int]] = Counter()
-        self._waiting: dict[int, tuple[str, asyncio.Future[None]]] = {}
+        self._waiting: dict[tuple[int, bool], tuple[str, bool, asyncio.Future[None]]] = {}
         self.most_held = 0
         wake.subscribe(self.wake)
 
@@ -90,19 +90,25 @@ class Admission:
 
     # Called by intake
 
-    async def enter(self, news_partition: int, case_id: str) -> None:
-        """Wait for a slot and take it. The caller appends the opening next."""
+    async def enter(
+        self, news_partition: int, case_id: str, *, is_backlog: bool = False, overtakes: bool = False
+    ) -> None:
+        """Wait for a slot and take it. The caller appends the opening next.
+
+        Two cases at most wait for a partition: that of the news whose turn it is, and one that ``overtakes`` it.
+        """
         if not self._waiting and self._may(news_partition, case_id):
             self._take(news_partition, case_id)
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[news_partition] = (case_id, place)
+        waits = (news_partition, overtakes)
+        self._waiting[waits] = (case_id, is_backlog, place)
         self.wake()
         try:
             await place
         except asyncio.CancelledError:
-            if self._waiting.get(news_partition, ("", None))[1] is place:
-                del self._waiting[news_partition]
+            if waits in self._waiting and self._waiting[waits][2] is place:
+                del self._waiting[waits]
             if place.done() and not place.cancelled():
                 self.give_up(case_id)
             raise
@@ -154,16 +160,16 @@ class Admission:
         self._live.clear()
 
     def wake(self) -> None:
-        """Admit waiting news where there is room now, the partition with the fewest slots first."""
+        """Admit waiting news where there is room now: fresh news first, then the partition with the fewest slots."""
         for partition in range(self._partitions):
             self._forget_passed_by(partition)
-        for number in sorted(self._waiting, key=lambda n: self._per_news[n]):
-            case_id, place = self._waiting[number]
+        for waits in sorted(self._waiting, key=lambda w: (self._waiting[w][1], self._per_news[w[0]])):
+            case_id, _, place = self._waiting[waits]
             if place.done():
-                del self._waiting[number]
-            elif self._may(number, case_id):
-                del self._waiting[number]
-                self._take(number, case_id)
+                del self._waiting[waits]
+            elif self._may(waits[0], case_id):
+                del self._waiting[waits]
+                self._take(waits[0], case_id)
                 place.set_result(None)
 
     # Slots

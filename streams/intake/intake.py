@@ -1,5 +1,8 @@
 """Intake: news → ``EventReceived``. Admission applies back-pressure here alone, never to the journal.
 
+News is taken in the order of its partition, but for fresh news behind a backlog: it overtakes old news that waits for a
+slot, never an earlier item of its own source and external id.
+
 A news offset is committed only when its case is in the journal, so a crash in between repeats the news. The index of
 opened news, rebuilt from this worker's own ``news`` partitions and from the tail of the journal, recognises the
 repetition.
@@ -8,7 +11,7 @@ repetition.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +27,7 @@ from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import EventReceived
 from schemas.ids import LIVE_RUN, uuid5
-from schemas.news import News, decode_news, language_of
+from schemas.news import News, decode_news, fresh_key, is_backlog, language_of
 from schemas.topics import Topics, partition_of
 from streams.ending import Ending
 from streams.intake.admission import Admission
@@ -38,8 +41,10 @@ log = structlog.get_logger(__name__)
 
 MAX_UNCOMMITTED = 500
 """Appends under way per partition: enough to fill the producer's batches, few enough to repeat after a crash."""
-HIGH_WATER, LOW_WATER = 2000, 500
-"""Records held in memory per partition at which fetching is paused, and at which it resumes."""
+HIGH_WATER, LOW_WATER = 10_000, 2_500
+"""Records held in memory per partition at which fetching is paused, and at which it resumes. How far fresh news is seen."""
+HIGH_WATER_BYTES = 16 * 1024 * 1024
+"""Bytes of such records at which fetching is paused, too."""
 
 
 class Fetching(Protocol):
@@ -50,17 +55,79 @@ class Fetching(Protocol):
     def release(self, partition: int) -> None: ...
 
 
-class NewsPartition:
-    """One assigned partition of ``news``. Every record before the offset ``safe`` has been processed."""
+class Waiting:
+    """The records of a partition that wait for their turn, and the fresh ones among them that may overtake the others."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Any] = deque()
-        self.arrived = asyncio.Event()
+        self.records: deque[tuple[Any, int, bool]] = deque()
+        self.fresh: deque[Any] = deque()
+        self.arrived, self.fresh_arrived = asyncio.Event(), asyncio.Event()
+        self.bytes = self._backlog = 0
+        self._keys: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether fetching should pause."""
+        return len(self.records) >= HIGH_WATER or self.bytes >= HIGH_WATER_BYTES
+
+    @property
+    def is_low(self) -> bool:
+        """Whether fetching should resume."""
+        return len(self.records) <= LOW_WATER and self.bytes <= HIGH_WATER_BYTES // 4
+
+    def put(self, record: Any) -> None:
+        key, is_fresh = fresh_key(record.value, appended_at(record))
+        if is_fresh and self._backlog and key not in self._keys:
+            self.fresh.append(record)
+            self.fresh_arrived.set()
+        self._keys[key] += 1
+        self._backlog += not is_fresh
+        self.bytes += len(record.value or b"")
+        self.records.append((record, key, is_fresh))
+        self.arrived.set()
+
+    async def first(self) -> Any:
+        """Return the first record, which stays here until :meth:`pop`."""
+        while not self.records:
+            self.arrived.clear()
+            await self.arrived.wait()
+        return self.records[0][0]
+
+    def pop(self) -> None:
+        record, key, is_fresh = self.records.popleft()
+        self.bytes -= len(record.value or b"")
+        self._backlog -= not is_fresh
+        if self._keys[key] == 1:
+            del self._keys[key]
+        else:
+            self._keys[key] -= 1
+
+    async def next_fresh(self) -> Any:
+        """Return the next record that may overtake."""
+        while not self.fresh:
+            self.fresh_arrived.clear()
+            await self.fresh_arrived.wait()
+        return self.fresh.popleft()
+
+
+class NewsPartition:
+    """One assigned partition of ``news``. Every record before the offset ``safe`` has been processed.
+
+    ``early``: what overtook, by offset, until its turn comes.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = Waiting()
+        self.early: dict[int, asyncio.Future[Any]] = {}
+        self.held = False
         self.opened: OpenedNews
         self.safe: int | None = None
         self.next_offset = 0
         self.under_way: deque[list[Any]] = deque()
-        self.pump: asyncio.Task[None] | None = None
+        self.pumps: list[asyncio.Task[None]] = []
 
 
 class Intake:
@@ -92,7 +159,7 @@ class Intake:
             address, topics, group, window=self._window, authenticate=authenticate, directory=directory
         )
         self._news: dict[int, NewsPartition] = {}
-        self.opened = self.repeated = self.poison = self.forwarded = 0
+        self.opened = self.repeated = self.poison = self.forwarded = self.overtook = 0
         self.newest_ms: float = utc_now().timestamp() * 1000
         """Append time of the newest news that was taken; until then the start of this process."""
 
@@ -116,9 +183,9 @@ class Intake:
         if p is None:
             return
         self.newest_ms = max(self.newest_ms, record.timestamp)
-        p.waiting.append(record)
-        p.arrived.set()
-        if len(p.waiting) >= HIGH_WATER:
+        p.waiting.put(record)
+        if p.waiting.is_high:
+            p.held = True
             self._fetching.hold(record.partition)
 
     def assign(self, numbers: set[int]) -> None:
@@ -126,13 +193,13 @@ class Intake:
         self.revoke()
         for number in numbers:
             p = self._news[number] = NewsPartition()
-            p.pump = asyncio.create_task(self._pump(number, p), name=f"intake-{number}")
+            p.pumps = [asyncio.create_task(self._pump(number, p), name=f"intake-{number}")]
 
     def halt(self) -> None:
         """Take no more news. Appends under way still complete and move the safe offset, for the last commit."""
         for p in self._news.values():
-            if p.pump is not None:
-                p.pump.cancel()
+            for pump in p.pumps:
+                pump.cancel()
 
     def revoke(self) -> None:
         """Release all partitions; appends under way complete or are repeated."""
@@ -149,24 +216,57 @@ class Intake:
                 lambda: self._before.of(number), f"news of partition {number}"
             )
             p.safe = p.next_offset
+            p.pumps.append(asyncio.create_task(self._pump_fresh(p), name=f"intake-fresh-{number}"))
             while True:
-                while not p.waiting:
-                    p.arrived.clear()
-                    await p.arrived.wait()
-                record = p.waiting.popleft()
-                if len(p.waiting) == LOW_WATER:
-                    self._fetching.release(number)
-                if record.offset < p.next_offset:
-                    continue
+                record = await p.waiting.first()
                 if record.offset > p.next_offset:
                     await self._read_gap(number, p, record.offset)
-                await self._take(p, record)
-                p.opened.take(record)
+                if record.offset == p.next_offset:
+                    await self._take(p, record)
+                    p.opened.take(record)
+                p.waiting.pop()
+                if p.held and p.waiting.is_low:
+                    p.held = False
+                    self._fetching.release(number)
         except asyncio.CancelledError:
             raise
         except Exception as exc:
             self._before.reset_if_damaged(exc)
             self._ending.fail(exc)
+
+    async def _pump_fresh(self, p: NewsPartition) -> None:
+        try:
+            while True:
+                record = await p.waiting.next_fresh()
+                if record.offset >= p.next_offset:
+                    await self._overtake(p, record)
+        except asyncio.CancelledError:
+            raise
+        except Exception as exc:
+            self._before.reset_if_damaged(exc)
+            self._ending.fail(exc)
+
+    async def _overtake(self, p: NewsPartition, record: Any) -> None:
+        try:
+            news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
+            authenticated, case = self._authenticate(news), case_id_of(news, retries)
+        except ContractError:
+            return  # in its turn it becomes a dead letter
+        if case in p.opened or self._right_partition(news) != record.partition:
+            return
+        done = p.early[record.offset] = asyncio.get_running_loop().create_future()
+        await self._admission.enter(record.partition, case, overtakes=True)
+        first = self._add(p, news, case, record, retries)
+        opening = asyncio.create_task(self._open(case, news, record, first, retries, authenticated))
+        opening.add_done_callback(lambda task: self._early_done(p, done, task))
+
+    def _early_done(self, p: NewsPartition, done: asyncio.Future[Any], task: asyncio.Future[Any]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            self._ending.fail(exc)
+        else:
+            self.overtook += 1
+            done.set_result(None)
+            self._advance(p)
 
     async def _read_gap(self, number: int, p: NewsPartition, until: int) -> None:
         # A gap may be markers of a foreign transactional writer, or records that the stream dropped: check which.
@@ -181,6 +281,10 @@ class Intake:
         while len(p.under_way) >= MAX_UNCOMMITTED:
             await p.under_way[0][1]
             self._advance(p)  # called here, because awaiting a finished future does not give its callback a turn
+        if (early := p.early.pop(record.offset, None)) is not None:
+            p.under_way.append([record.offset, early])
+            self._advance(p)
+            return
         try:
             news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
             authenticated, case = self._authenticate(news), case_id_of(news, retries)
@@ -188,22 +292,32 @@ class Intake:
             self.poison += 1
             self._finish_with(p, record, self._write_dead_letter(record, exc))
             return
-        right = (murmur2(news.key) & 0x7FFFFFFF) % self._partitions
-        if right != record.partition:
+        if (right := self._right_partition(news)) != record.partition:
             self.forwarded += 1
             self._finish_with(p, record, self._append_news(record, news, right))
             return
-        key = news.key.decode()
         if case in p.opened:
             self.repeated += 1
-            p.opened.add(key, case, append_ms(record), record.offset)  # of a case that only the journal showed
+            p.opened.add(
+                news.key.decode(), case, append_ms(record), record.offset
+            )  # of a case that only the journal showed
             self._finish_with(p, record, None)
             return
-        await self._admission.enter(record.partition, case)
+        old = is_backlog(news.published_at, appended_at(record))
+        await self._admission.enter(record.partition, case, is_backlog=old)
+        first = self._add(p, news, case, record, retries)
+        self._finish_with(p, record, self._open(case, news, record, first, retries, authenticated))
+
+    def _add(self, p: NewsPartition, news: News, case: str, record: Any, retries: str | None) -> str | None:
+        """Remember the case that is opened now; return the first one of its source and external id."""
+        key = news.key.decode()
         first = p.opened.first_of(key) if retries is None else None
         p.opened.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
         p.opened.add(key, case, append_ms(record), record.offset)
-        self._finish_with(p, record, self._open(case, news, record, first, retries, authenticated))
+        return first
+
+    def _right_partition(self, news: News) -> int:
+        return int((murmur2(news.key) & 0x7FFFFFFF) % self._partitions)
 
     def _finish_with(self, p: NewsPartition, record: Any, work: Any) -> None:
         done: asyncio.Future[Any] = (

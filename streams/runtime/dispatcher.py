@@ -249,7 +249,8 @@ class Dispatcher:
     async def _perform(self, step: Step, case: CaseCore, effect: Effect) -> tuple[Call, ...]:
         attempt = attempt_of(case, step.name)
         suspect = isinstance(case.head, ev.StepStarted)
-        place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
+        depth = self._registry.depth[step.name]
+        place = self._places.alone() if suspect else self._places.one(step.name, depth, is_backlog=case.is_backlog)
         async with place:
             hit(EFFECT_BEFORE)
             calls = await self._host.perform(

@@ -11,11 +11,14 @@ import pytest
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from lab.bench.graph import plain_registry
-from streams.intake.intake import HIGH_WATER, MAX_UNCOMMITTED
+from streams.intake import intake
+from streams.intake.intake import MAX_UNCOMMITTED
 from streams.worker import Worker
 from tests.streams.world import World, leave_at_once
 
 HANGS_S = 20
+HIGH_WATER = 2000
+"""Lower than the product's, so that the backlog need not be larger still."""
 FETCHED_AT_ONCE = 3000
 """``broker_max_poll_records``: what one poll brings is handed on, although its partition is held back meanwhile."""
 BACKLOG = 14_000
@@ -30,8 +33,9 @@ async def test_a_backlog_larger_than_the_stream_buffer_is_held_back_and_worked_o
         assert worker.projector.open_cases <= 500
 
 
-async def test_a_backlog_waits_in_kafka_and_not_in_memory(world: World) -> None:
+async def test_a_backlog_waits_in_kafka_and_not_in_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """While no case ends, of 14,000 news as many are held as the marks say: counted, not weighed."""
+    monkeypatch.setattr(intake, "HIGH_WATER", HIGH_WATER)
     never = asyncio.Event()
     await world.publish(*range(BACKLOG))
     async with world.working(plain_registry(asks=True), ports=Never(never).ports(), max_open_cases=50) as worker:
