@@ -17,6 +17,7 @@ from lab.bench import (
     commands,
     feeds,
     installation,
+    intake,
     lease,
     listen,
     measures,
@@ -56,6 +57,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "analytics": analytics.analytics,
     "commands": commands.commands,
     "lease": lease.lease,
+    "intake": intake.intake,
 }
 
 
@@ -92,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease",
+        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease, intake",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on the last line of standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="number of news items in the queue (queue)")

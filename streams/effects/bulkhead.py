@@ -8,11 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
+BACKLOG_SHARE = 8
+
 
 class EffectSlots:
     """``total`` slots for effects, at most ``per_step`` for one step.
 
-    Cases of fresh news go first; among them the step nearest to the end of its case.
+    Cases of fresh news go first; among them the step nearest to the end of its case. While one of fresh news
+    ``is_fresh_open``, those of the backlog share one slot in ``BACKLOG_SHARE``: what computes without waiting takes turns
+    on one event loop, and fresh news would wait for a turn of every slot at each of its steps.
 
     :meth:`alone` takes all slots at once, so that nothing else runs beside a suspect.
     """
@@ -20,9 +24,10 @@ class EffectSlots:
     def __init__(self, total: int, per_step: int) -> None:
         self._total = total
         self._per_step = per_step
-        self._used = 0
+        self._used = self._used_by_backlog = 0
+        self.is_fresh_open = False
         self._used_by: dict[str, int] = {}
-        self._waiting: list[tuple[bool, int, int, str, asyncio.Future[None]]] = []
+        self._waiting: dict[str, list[tuple[bool, int, int, asyncio.Future[None]]]] = {}
         self._order = count()
         self._alone = asyncio.Lock()
         self._held = False
@@ -37,21 +42,21 @@ class EffectSlots:
     @asynccontextmanager
     async def one(self, step: str, depth: int, *, is_backlog: bool = False) -> AsyncIterator[None]:
         """Hold one slot. ``depth`` is the number of steps to the end of a case; ``is_backlog`` is the case's property."""
-        if self._waiting or not self._free(step):
+        if not self._free(step, is_backlog):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (is_backlog, depth, next(self._order), step, place))
+            heapq.heappush(self._waiting.setdefault(step, []), (is_backlog, depth, next(self._order), place))
             try:
                 await place
             except asyncio.CancelledError:
                 if place.done() and not place.cancelled():
-                    self._give_back(step)
+                    self._give_back(step, is_backlog)
                 raise
         else:
-            self._take(step)
+            self._take(step, is_backlog)
         try:
             yield
         finally:
-            self._give_back(step)
+            self._give_back(step, is_backlog)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
@@ -63,34 +68,37 @@ class EffectSlots:
                 yield
             finally:
                 self._held = False
-                self._wake()
+                self.wake()
 
-    def _free(self, step: str) -> bool:
+    def _free(self, step: str, is_backlog: bool) -> bool:
+        if is_backlog and self.is_fresh_open and self._used_by_backlog >= max(1, self._total // BACKLOG_SHARE):
+            return False
         return not self._held and self._used < self._total and self._used_by.get(step, 0) < self._per_step
 
-    def _take(self, step: str) -> None:
+    def _take(self, step: str, is_backlog: bool) -> None:
         self._used += 1
+        self._used_by_backlog += is_backlog
         self._used_by[step] = self._used_by.get(step, 0) + 1
         self._emptied.clear()
 
-    def _give_back(self, step: str) -> None:
+    def _give_back(self, step: str, is_backlog: bool) -> None:
         self._used -= 1
+        self._used_by_backlog -= is_backlog
         self._used_by[step] -= 1
         if self._used == 0:
             self._emptied.set()
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
-        blocked = []
-        while self._waiting and not self._held and self._used < self._total:
-            entry = heapq.heappop(self._waiting)
-            *_, step, place = entry
-            if place.done():
-                continue
-            if self._used_by.get(step, 0) >= self._per_step:
-                blocked.append(entry)
-                continue
-            self._take(step)
-            place.set_result(None)
-        for entry in blocked:
-            heapq.heappush(self._waiting, entry)
+    def wake(self) -> None:
+        """Give free slots to those that wait."""
+        while not self._held and self._used < self._total:
+            first = {step: waiting[0] for step, waiting in self._waiting.items() if self._free(step, waiting[0][0])}
+            if not first:
+                return
+            step = min(first, key=lambda s: first[s][:3])
+            is_backlog, _, _, place = heapq.heappop(self._waiting[step])
+            if not self._waiting[step]:
+                del self._waiting[step]
+            if not place.done():
+                self._take(step, is_backlog)
+                place.set_result(None)

@@ -70,6 +70,7 @@ class Dispatcher:
         self._running = Running(slot, is_head=self._is_head, on_end=self._on_end)
         self._queued: set[tuple[str, str, int]] = set()
         self._live_since: dict[int, datetime] = {}
+        self._fresh: set[str] = set()
         self.steps_started = 0
 
     @property
@@ -86,7 +87,7 @@ class Dispatcher:
         """
         self._registry.next_step(case)
         if case.seq == 0:
-            self._deadlines.watch(partition, case)
+            self._watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
         if isinstance(case.head, ev.COMMANDS):  # the results of what still runs would be ignored
             self._running.leave_behind(case.case_id, case.head_id)
@@ -97,6 +98,8 @@ class Dispatcher:
 
     def on_closed(self, partition: int, case: CaseCore) -> None:
         """Stop watching a case that ended."""
+        self._fresh.discard(case.case_id)
+        self._let_backlog_run()
         self._running.forget(case.case_id)
         self._deadlines.forget(case.case_id)
         if self._crash_isolation.is_over(case):
@@ -112,13 +115,24 @@ class Dispatcher:
 
         cases = self.open_of(partition)
         for case in cases:
-            self._deadlines.watch(partition, case)
+            self._watch(partition, case)
         for case in sorted(cases, key=nearest):
             if self._crash_isolation.is_orphan(case):
                 # Its former worker is gone, and ran nothing else: this step killed it.
                 self._append(case, failed(case, case.head.step, KILLED_ITS_WORKER, now=self._now()))
                 continue
             self.dispatch(partition, case)
+
+    def _watch(self, partition: int, case: CaseCore) -> None:
+        self._deadlines.watch(partition, case)
+        if not case.is_backlog:
+            self._fresh.add(case.case_id)
+            self._places.is_fresh_open = True
+
+    def _let_backlog_run(self) -> None:
+        if self._places.is_fresh_open and not self._fresh:
+            self._places.is_fresh_open = False
+            self._places.wake()
 
     def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """Quarantine the case of an unreadable journal record."""
@@ -201,6 +215,8 @@ class Dispatcher:
     def let_go(self, partitions: list[int]) -> None:
         """Cancel what runs for partitions that another worker owns now."""
         gone = set(partitions)
+        self._fresh = {case for case in self._fresh if self._results.partition_of(case) not in gone}
+        self._let_backlog_run()
         self._live_since = {n: since for n, since in self._live_since.items() if n not in gone}
         self._running.cancel(lambda case_id: self._results.partition_of(case_id) in gone)
 

@@ -12,7 +12,7 @@ from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, EventReceived
 from schemas.news import BACKLOG_AFTER, fresh_key
 from streams.audit.audit import audit
-from streams.effects.bulkhead import EffectSlots
+from streams.effects.bulkhead import BACKLOG_SHARE, EffectSlots
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from tests.streams.intake.test_admission import Gate, admission, cases_of, news_partition
@@ -147,3 +147,40 @@ def test_fresh_is_what_was_published_a_moment_ago_and_says_when() -> None:
     assert not is_fresh(7) and not is_fresh(None)
     for raw in (None, b"", b"{", b"[" * 100_000, b"[1]", b"\xff", b'{"source": 1}'):
         assert fresh_key(raw, now) == (0, False)
+
+
+async def test_while_a_fresh_case_is_open_effects_of_the_backlog_get_their_share_alone() -> None:
+    places, release = EffectSlots(BACKLOG_SHARE * 2, BACKLOG_SHARE * 2), asyncio.Event()
+
+    async def call(*, is_backlog: bool) -> None:
+        async with places.one("search", 1, is_backlog=is_backlog):
+            await release.wait()
+
+    places.is_fresh_open = True
+    async with asyncio.TaskGroup() as calls:
+        for _ in range(BACKLOG_SHARE * 2):
+            calls.create_task(call(is_backlog=True))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert places.used == 2
+        calls.create_task(call(is_backlog=False))
+        await asyncio.sleep(0)
+        assert places.used == 3, "fresh news waits behind the backlog"
+        places.is_fresh_open = False
+        places.wake()
+        assert places.used == BACKLOG_SHARE * 2
+        release.set()
+    assert places.used == 0
+
+
+async def test_a_worker_knows_whether_a_fresh_case_is_open(world: World) -> None:
+    gate = Gate()
+    async with world.working(plain_registry(asks=True), ports=gate.ports(), max_open_cases=LIMIT) as worker:
+        await world.publish(1, 2)
+        await world.until(lambda: worker.projector.open_cases == 2)
+        assert not worker.places.is_fresh_open
+        await world.publish(fresh(3))
+        await world.until(lambda: worker.places.is_fresh_open)
+        gate.opened.set()
+        await world.until_closed(3)
+        await world.until(lambda: not worker.places.is_fresh_open)
