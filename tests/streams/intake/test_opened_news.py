@@ -156,3 +156,29 @@ async def test_damaged_rows_are_thrown_away_and_read_again_by_the_next_process(
             index.reset_if_damaged(exc)
             index._fold.store.close()
     assert len(opened) == 200
+
+
+async def test_what_intake_asks_of_each_item_costs_no_more_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In instructions of SQLite's machine: once, the first case of an id was looked for in all rows of the partition."""
+    installation = Installation(monkeypatch)
+    opened, _ = await installation.index().of(0)
+
+    def instructions() -> int:
+        ran = 0
+
+        def count() -> int:
+            nonlocal ran
+            ran += 1
+            return 0
+
+        opened._fold.rows.set_progress_handler(count, 1)
+        assert opened.first_of("wire:new") is None and "no case" not in opened
+        opened.forget_before(0.0)
+        opened._fold.rows.set_progress_handler(None, 1)
+        return ran
+
+    opened.add("wire:0", "case 0", 1.0, 0)
+    one = instructions()
+    for number in range(1, 500):
+        opened.add(f"wire:{number}", f"case {number}", 1.0, number)
+    assert 0 < instructions() < 2 * one
