@@ -128,7 +128,12 @@ class SecondLooks:
         self.due: dict[str, tuple[int, SecondLookOpened]] = {}
 
     async def run(self) -> None:
-        """Follow the journal and open what is due, until cancelled; also through times when Kafka is away."""
+        """Follow the journal and open what is due, until cancelled; also through times when Kafka is away.
+
+        Begins once a partition is live here: until then no look can be opened, and the worker's start needs the processor.
+        """
+        while not any(map(self._is_own, range(self._partitions))):
+            await asyncio.sleep(FOLLOW_S / 4)
         if self._reach:
             await retry_while_unavailable(self._follow, "second looks", unavailable=is_away)
 
