@@ -57,7 +57,7 @@ ADMITTED_WITHIN_S = 1.0
 """How long a look waits for a slot before it is tried again: news waits behind it."""
 FOLLOW_S = 2.0
 """New records are read at once; this bounds how late the clock is noticed."""
-_AT_ONCE = 500
+_AT_ONCE = 100
 """Records taken in before others of the worker's loop get their turn: about 10 ms."""
 _ANSWERS = ACTED_ON | {"refuted"}
 NO_NEWS = -1
