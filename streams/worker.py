@@ -44,6 +44,8 @@ from streams.runtime.worker_slot import WorkerSlot
 log = structlog.get_logger(__name__)
 
 CLOSE_EACH_S = 15.0
+CLOCK_JUMP_S = 10.0
+"""A difference between the wall clock and the monotonic one, within a second, from which on the clock was set."""
 KEEP_S = 60.0
 """Tombstones are kept on disk this often: after a kill, a start reads the records of this long again."""
 UNPINNED_END_S = 60.0
@@ -194,9 +196,19 @@ class Worker:
             await self.projector.keep_tombstones()
 
     async def _sweep(self) -> None:
+        time, wall = asyncio.get_running_loop().time, utc_now()
+        began = time()
         while True:
             await asyncio.sleep(1.0)
             now = utc_now()
+            jumped_s = (now - wall).total_seconds() - (time() - began)
+            wall, began = now, time()
+            if abs(jumped_s) > CLOCK_JUMP_S:
+                log.warning(
+                    "the clock jumped; open cases get a new grace. Check the time service of this machine",
+                    by_seconds=round(jumped_s, 1),
+                )
+                self.dispatcher.on_clock_jump(now)
             self.dispatcher.sweep(now)
             if self.gate is not None:
                 self.gate.admission.wake()

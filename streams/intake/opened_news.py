@@ -81,7 +81,9 @@ class OpenedNews:
 
     def first_of(self, news_key: str) -> str | None:
         """Return the first case of this source and external id."""
-        asked = "SELECT case_id FROM opened INDEXED BY opened_of_news WHERE news = ? AND partition = ? ORDER BY at LIMIT 1"
+        asked = (
+            "SELECT case_id FROM opened INDEXED BY opened_of_news WHERE news = ? AND partition = ? ORDER BY at LIMIT 1"
+        )
         held = self._fold.row(asked, _digest(news_key), self._partition)
         return self._first.get(news_key) if held is None else str(held[0])
 

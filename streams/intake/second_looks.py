@@ -132,7 +132,7 @@ class SecondLooks:
 
         Begins once a partition is live here: until then no look can be opened, and the worker's start needs the processor.
         """
-        while not any(map(self._is_own, range(self._partitions))):
+        while not any(map(self._is_own, range(self._partitions))):  # noqa: ASYNC110 - once, at a start
             await asyncio.sleep(FOLLOW_S / 4)
         if self._reach:
             await retry_while_unavailable(self._follow, "second looks", unavailable=is_away)

@@ -71,6 +71,10 @@ class Deadlines:
         }
         return max(((now - since).total_seconds() for since in self._overdue.values()), default=0.0)
 
+    def restart_overdue(self) -> None:
+        """Count from now how long cases are overdue."""
+        self._overdue.clear()
+
     def put_off(self, case: CaseCore, partition: int, last: bool, live_since: datetime, now: datetime) -> bool:
         """Grant a case that was open before its worker went live its grace; False if that has passed too."""
         grace = live_since + (LIVE_GRACE if last else LIVE_GRACE / 2)

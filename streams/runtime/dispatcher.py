@@ -244,6 +244,11 @@ class Dispatcher:
         self._running.cancel(lambda case_id: case_id == case.case_id)
         self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
 
+    def on_clock_jump(self, now: datetime) -> None:
+        """Give every open case the grace of a start: its deadline may have come by the clock alone."""
+        self._live_since = dict.fromkeys(self._live_since, now)
+        self._deadlines.restart_overdue()
+
     def oldest_overdue_s(self, now: datetime) -> float:
         """Return how long the worst open case has been past its deadline and grace, in seconds; 0 if none is.
 
