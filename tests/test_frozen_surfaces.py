@@ -71,7 +71,6 @@ from newsproof.evaluation.labels.judging import LabelReport
 from newsproof.evaluation.labels.tables import LabelSource
 from newsproof.evaluation.profit.report import ProfitReport
 from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.evaluation.trials.leaderboard import Leaderboard
 from newsproof.evaluation.trials.walk_forward import WalkForward
 from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.answers import ANSWERS
@@ -385,7 +384,6 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("acceptance", AcceptanceReport),
         ("audit", AuditReport),
         ("backtest compare", Comparison),
-        ("backtest leaderboard", Leaderboard),
         ("backtest pnl", ProfitReport),
         ("backtest run --dry-run", Estimate),
         ("backtest run", RunSummary),

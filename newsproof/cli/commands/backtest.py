@@ -12,7 +12,7 @@ from newsproof.app import exits
 from newsproof.app.invocation import READS_ONLY, json_line, of, run
 from newsproof.cli.commands.compare import compare, gate, power
 from newsproof.cli.commands.profit import pnl, study
-from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
+from newsproof.cli.commands.trials import trials, walk_forward
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
 Every = Annotated[
@@ -36,7 +36,7 @@ class MissPolicy(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest")
-    for command in (compare, gate, power, pnl, study, trials, leaderboard, walk_forward):
+    for command in (compare, gate, power, pnl, study, trials, walk_forward):
         backtest.command()(command)
 
 

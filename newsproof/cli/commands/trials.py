@@ -1,4 +1,4 @@
-"""The commands about many candidates: ``backtest leaderboard``, ``walk-forward`` and ``trials``, mounted by the group ``backtest``."""
+"""The commands about many candidates: ``backtest walk-forward`` and ``trials``, mounted by the group ``backtest``."""
 
 from __future__ import annotations
 
@@ -7,35 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from newsproof.app.invocation import READS_ONLY, of, run
-from newsproof.cli.commands.compare import AllowCodeChange, Cap, Cost, Draws, Latency, Primary, Seed, scoring
+from newsproof.cli.commands.compare import AllowCodeChange, Seed
 
 Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="Trial name from `backtest trials`.", show_default=False)]
 Against = Annotated[str, typer.Option(help="Baseline: a run id or `live`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
-
-
-def leaderboard(
-    ctx: typer.Context,
-    trial: Trial,
-    against: Against = "live",
-    primary: Primary = None,
-    cap: Cap = None,
-    trade_cost: Cost = 20.0,
-    latency: Latency = 30.0,
-    allow_code_change: AllowCodeChange = False,
-    draws: Draws = 9_999,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Rank a trial's candidates by the primary metric against the baseline.
-
-    Shows p-values corrected for the number of candidates, the cost, and the Pareto front.
-    """
-    from newsproof.evaluation.trials.show import show_leaderboard
-
-    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
-    given: dict[str, Any] = {"how": how, "latency_s": latency, "allow_code_change": allow_code_change}
-    run(show_leaderboard(of(ctx), trial, against=against, as_json=as_json, **given), interrupted=READS_ONLY)
 
 
 def walk_forward(

@@ -59,13 +59,11 @@ async def compare_for_gate(
     differences: int = 10,
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
-    within_trial: bool = False,
 ) -> tuple[MetricResult, Comparison]:
     """Compare two runs of the tables (``live``: the live judgements); return the primary metric as it is, and the comparison.
 
     Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from when news was knowable to the entry, for news that
-    was not judged live. What the ledger of trials does not allow is not claimed; ``within_trial``: candidates of one trial do not
-    count against each other. Without a primary metric in ``how``, that which run B declared, else profit.
+    was not judged live. What the ledger of trials does not allow is not claimed. Without a primary metric in ``how``, that which run B declared, else profit.
 
     A gate looks for a loss. Having tuned on a period can hide one there and not make one, so it looks before the ledger of
     trials takes the p values away.
@@ -84,7 +82,7 @@ async def compare_for_gate(
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
     said += await other_models(tables, a, b)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=said)
-    shown = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
+    shown = claimed(found, [claim_of(trials, run) for run in (a, b)])
     texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
     return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,7 @@ from infra.clickhouse.client import ClickHouse
 from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.backtest.run.ledger import Trial, read_trials
 from newsproof.evaluation.compare.reading import read_returns, read_runs
-from newsproof.evaluation.compare.running import compare_runs
-from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.statistics.blocks import DAY_S
-from newsproof.evaluation.trials.leaderboard import Leaderboard, leaderboard
 from newsproof.evaluation.trials.walk_forward import WalkForward, walk_forward
 from newsproof.evaluation.watch.differences import Differences, Metric, differences_of
 from schemas.errors import ConfigError
@@ -35,29 +31,13 @@ def runs_of(trials: Sequence[Trial], name: str) -> list[str]:
     )
 
 
-async def read_leaderboard(
-    tables: ClickHouse, trial: str, *, against: str, how: Scoring, **keywords: Any
-) -> Leaderboard:
-    """Compare each candidate of the trial with the run ``against``, or ``live``. Keywords as in :func:`compare_runs`.
-
-    Raises:
-        ConfigError: the trial does not exist, or as :func:`compare_runs`.
-    """
-    compared = [
-        # The candidates do not count against each other here, for the leaderboard corrects for them.
-        await compare_runs(tables, against, run_id, how=how, differences=0, within_trial=True, **keywords)
-        for run_id in runs_of(await read_trials(tables), trial)
-    ]
-    return leaderboard(trial, against, compared)
-
-
 async def read_walk_forward(
     tables: ClickHouse, trial: str, *, against: str, metric: Metric, seed: int, allow_code_change: bool
 ) -> WalkForward:
     """Choose among the candidates of the trial block by block, over the cases that all of them measure.
 
     Raises:
-        ConfigError: the metric has no better side, there are too few blocks, or as for :func:`read_leaderboard`.
+        ConfigError: the metric has no better side, there are too few blocks, or the trial does not exist.
     """
     if metric.better == "neither":
         raise ConfigError(f"--metric {metric.label}: neither side of it is better, so nothing can be chosen by it")

@@ -30,17 +30,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return min(1.0, p * self.factor)
 
 
-def claim_of(trials: Sequence[Trial], run_id: str, *, within_trial: bool = False) -> Claim:
+def claim_of(trials: Sequence[Trial], run_id: str) -> Claim:
     """Return what may be claimed of the run.
 
-    ``within_trial``: the candidates that were tried together do not count against each other, as a leaderboard corrects its
-    p values for them. A run without a candidate, such as ``live`` or an A/A run, and one older than the ledger, claim freely:
+    A run without a candidate, such as ``live`` or an A/A run, and one older than the ledger, claim freely:
     there is nothing to hold against them.
     """
     mine = next((t for t in trials if t.run_id == run_id), None)
     if mine is None or not mine.candidate:
         return Claim(run_id=run_id, earlier=0, sealed=False, allowed=True, factor=1, note="")
-    looked = [t for t in trials if _looked_before(t, mine, within_trial=within_trial)]
+    looked = [t for t in trials if _looked_before(t, mine)]
     earlier = len(looked)
     again = all(t.candidate == mine.candidate for t in looked)
     sealed = mine.sealed_from is not None and mine.cases_from >= mine.sealed_from
@@ -66,10 +65,8 @@ def claim_of(trials: Sequence[Trial], run_id: str, *, within_trial: bool = False
     )
 
 
-def _looked_before(other: Trial, mine: Trial, *, within_trial: bool) -> bool:
+def _looked_before(other: Trial, mine: Trial) -> bool:
     if other.run_id == mine.run_id or not other.candidate or other.log != mine.log:
-        return False
-    if within_trial and mine.trial and other.trial == mine.trial:
         return False
     return (
         other.started_at < mine.started_at

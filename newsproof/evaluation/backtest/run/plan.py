@@ -33,7 +33,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
     ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run. ``watch`` is chosen with
     the plan, before anything is seen, and cannot be changed afterwards; None: the run is not watched. ``models`` are
-    ``provider:model`` by task. Runs of one ``trial`` are compared on its leaderboard. Cases received at or after
+    ``provider:model`` by task. Cases received at or after
     ``sealed_from`` are left out unless ``open_seal``.
     """
 

@@ -123,10 +123,6 @@ async def show_run(
             if ran.status != "finished":
                 return exits.FINDING
             left = max(left - ran.totals.cost, Decimal(0))
-    if not as_json and plans[0].trial:
-        say_result(
-            f"Next: {command_name()} backtest leaderboard {plans[0].trial}{' --against as-it-was' if file else ''}"
-        )
     return exits.OK
 
 
@@ -159,7 +155,7 @@ def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
             say_result(f"{counted(ran.held, 'case')} found on the run's topic: nothing of this was paid again.")
         if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
             say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
-        elif ran.status == "finished" and not plan.trial:
+        elif ran.status == "finished":
             base = "as-it-was" if of_file else "live"
             said = f" (as-it-was: a run of the same log without a change, {command_name()} backtest run --sample-log --run-id as-it-was)"
             say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")

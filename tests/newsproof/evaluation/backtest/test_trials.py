@@ -94,12 +94,6 @@ def test_a_run_that_reaches_back_before_the_seal_claims_as_one_of_the_ordinary_p
     assert not claim_of([trial("a", began=0), trial("b", began=1, **opened)], "b").allowed
 
 
-def test_candidates_of_one_trial_do_not_count_where_the_leaderboard_corrects_for_them() -> None:
-    trials = [trial("a", began=0, trial="t"), trial("b", began=1, trial="t"), trial("c", began=2, trial="t")]
-    assert claim_of(trials, "c").earlier == 2
-    assert claim_of(trials, "c", within_trial=True).allowed
-
-
 def test_live_an_unchanged_run_and_one_before_the_ledger_have_nothing_to_claim() -> None:
     trials = [trial("a", began=0), trial("aa", began=1, candidate="")]
     assert all(claim_of(trials, name).allowed for name in ("live", "aa", "older"))
