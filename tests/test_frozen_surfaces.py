@@ -71,7 +71,6 @@ from newsproof.evaluation.labels.judging import LabelReport
 from newsproof.evaluation.labels.tables import LabelSource
 from newsproof.evaluation.profit.report import ProfitReport
 from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.evaluation.trials.walk_forward import WalkForward
 from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
@@ -390,7 +389,6 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest selftest", SelfTest),
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
-        ("backtest walk-forward", WalkForward),
         ("backtest watch", Watched),
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),

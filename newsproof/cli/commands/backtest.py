@@ -12,7 +12,6 @@ from newsproof.app import exits
 from newsproof.app.invocation import READS_ONLY, json_line, of, run
 from newsproof.cli.commands.compare import compare, gate, power
 from newsproof.cli.commands.profit import pnl, study
-from newsproof.cli.commands.trials import trials, walk_forward
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
 Every = Annotated[
@@ -36,7 +35,7 @@ class MissPolicy(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest")
-    for command in (compare, gate, power, pnl, study, trials, walk_forward):
+    for command in (compare, gate, power, pnl, study):
         backtest.command()(command)
 
 
@@ -190,6 +189,14 @@ def verify(
     else:
         show_verified(found)
     raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
+
+
+@backtest.command()
+def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
+    from newsproof.evaluation.backtest.run.show_trials import show_trials
+
+    run(show_trials(of(ctx), as_json=as_json))
 
 
 @backtest.command("list")

@@ -1,4 +1,4 @@
-"""A trial that is in ClickHouse, with prices: its walk-forward choice, and what a comparison claims."""
+"""A trial that is in ClickHouse, with prices: what a comparison claims of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.main import app
 from newsproof.evaluation.backtest.run.ledger import Trial, write_trial
-from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
 
 _numbers = count()
@@ -103,30 +102,6 @@ def database(clickhouse_engine: EmbeddedClickHouse) -> Iterator[dict[str, str]]:
 
 def command(database: dict[str, str], *arguments: str) -> Any:
     return CliRunner().invoke(app, ["backtest", *arguments], env=database)
-
-
-def document(database: dict[str, str], *arguments: str) -> dict[str, Any]:
-    done = command(database, *arguments, "--json")
-    assert done.exit_code == exits.OK, (done.output, done.exception)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def test_walk_forward_chooses_by_the_days_before_and_is_scored_on_the_next(database: dict[str, str]) -> None:
-    found = document(database, "walk-forward", "t", "--against", "base", "--metric", "profit@1h")
-    assert [c["candidate"] for c in found["choices"]] == ["t-right"] * 6
-    assert [c["delta"] for c in found["choices"]] == pytest.approx([0.0, 0.04] * 3)
-    assert found["out_of_sample"]["estimate"] == pytest.approx(0.02)
-    assert (found["best"], found["in_sample"]) == ("t-right", pytest.approx(0.02))
-    shown = command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@1h").stdout
-    assert "Chosen by the past: +0.02 a case" in shown and "2026-03-07" in shown
-
-
-def test_what_cannot_be_chosen_by_is_refused(database: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="neither side of it is better"):
-        raise command(database, "walk-forward", "t", "--against", "base", "--metric", "confidence").exception
-    with pytest.raises(ConfigError, match=r"the first 6 are only chosen by"):
-        raise command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@24h").exception
 
 
 def test_compare_says_who_looked_before_and_claims_nothing_on_a_period_that_was_tuned_on(
