@@ -92,16 +92,6 @@ def run_cases(
     run_id: Annotated[
         str | None, typer.Option(help="Name of the run. The same name resumes an interrupted run.")
     ] = None,
-    seal_from: Annotated[
-        str | None,
-        typer.Option(
-            help="Reserve cases received from this time on (UTC) for a final test. All runs leave them out.",
-            metavar="DATE",
-        ),
-    ] = None,
-    open_seal: Annotated[
-        bool, typer.Option("--open-seal", help="Include sealed cases. The ledger of trials records it.")
-    ] = False,
     sample_log: Annotated[
         bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
     ] = False,
@@ -133,8 +123,6 @@ def run_cases(
         repeat=repeat,
         on_miss=on_miss.value,
         code_version=code_version(),
-        sealed_from=moment("--seal-from", seal_from),
-        open_seal=open_seal,
         log="sample" if sample_log else "journal",
         primary=parse_primary(primary) if primary else "",
     )

@@ -27,8 +27,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     cases: int
     cases_from: datetime
     cases_to: datetime
-    sealed_from: datetime | None
-    opened_seal: bool
     started_at: datetime
 
 
@@ -55,8 +53,6 @@ def trial_of(
         cases=cases,
         cases_from=span[0],
         cases_to=span[1],
-        sealed_from=plan.sealed_from,
-        opened_seal=plan.sealed_from is not None and span[1] >= plan.sealed_from,
         started_at=started_at,
     )
 

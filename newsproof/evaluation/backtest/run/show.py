@@ -15,11 +15,9 @@ from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
 from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from newsproof.evaluation.backtest.run.estimate import Estimate
-from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
-from newsproof.evaluation.backtest.run.sealing import sealed_words, under_seal
 from newsproof.evaluation.backtest.run.tables import about_of, read_runs
 from newsproof.evaluation.backtest.sample import LogFile
 from newsproof.evaluation.backtest.verify import Verified
@@ -104,11 +102,10 @@ async def show_run(
         if any(plan.prompts for plan in plans) and log.settings.mode == "offline":
             say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
         left = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
-        for asked in plans:
-            plan = under_seal(asked, await read_trials(tables), log="sample" if file else "journal")
+        for plan in plans:
             say(
                 f"Run {plan.run_id}: {plan.label}; at most {money(left)} USD. Interrupted, it goes on with "
-                f"{plan.again}{sealed_words(plan)}."
+                f"{plan.again}."
             )
             ran = await run_plan(
                 log,

@@ -84,7 +84,7 @@ async def prepare(at: dict[str, str]) -> None:
         await write_prices(tables)
         first = Trial(
             run_id="t-wrong", trial="t", candidate="w", label="", changed=("synthesize",), log="journal", cases=DAYS,
-            cases_from=day(0), cases_to=day(DAYS - 1), sealed_from=None, opened_seal=False, started_at=day(20),
+            cases_from=day(0), cases_to=day(DAYS - 1), started_at=day(20),
         )  # fmt: skip
         await write_trial(tables, first)
         await write_trial(tables, replace(first, run_id="t-right", candidate="r", started_at=day(21)))
