@@ -58,18 +58,6 @@ def run_cases(
             help="Model to test: TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini). Repeatable.", metavar="TASK=…"
         ),
     ] = None,
-    candidate: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Candidate with its own run: FILE.md, NAME=VERSION, TASK=PROVIDER:MODEL, or several separated by "
-            "commas. Repeatable.",
-            metavar="CANDIDATE",
-        ),
-    ] = None,
-    trial: Annotated[
-        str | None,
-        typer.Option(help="Name of the trial that groups the candidates. The same name resumes an interrupted trial."),
-    ] = None,
     since: Annotated[
         str | None, typer.Option("--from", help="Only cases received at or after this time (UTC).")
     ] = None,
@@ -107,16 +95,21 @@ def run_cases(
     """Replay recorded cases: reuse recorded responses, call models only for changed requests, repeat no search."""
     from datetime import UTC, datetime
 
+    from msgspec.structs import replace
+
     from newsproof.app.version import code_version
-    from newsproof.evaluation.backtest.run.candidates import plans_of
-    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost
+    from newsproof.evaluation.backtest.models import candidate_models
+    from newsproof.evaluation.backtest.prompts import candidate_prompts
+    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
     from newsproof.evaluation.backtest.run.show import show_dry_run, show_run
     from newsproof.evaluation.backtest.sample import read_log_file
     from newsproof.evaluation.compare.metrics import parse_primary
     from newsproof.evaluation.compare.power import what_a_sample_shows
 
-    shared = RunPlan(
+    plan = RunPlan(
         run_id="",
+        prompts=candidate_prompts(of(ctx).settings(), prompt or ()),
+        models=candidate_models(of(ctx).settings(), model or ()),
         cases_from=moment("--from", since),
         cases_to=moment("--to", until),
         sample=sample,
@@ -126,23 +119,14 @@ def run_cases(
         log="sample" if sample_log else "journal",
         primary=parse_primary(primary) if primary else "",
     )
-    plans = plans_of(
-        of(ctx).settings(),
-        shared,
-        prompts=prompt or (),
-        models=model or (),
-        candidates=candidate or (),
-        run_id=run_id,
-        trial=trial,
-        now=datetime.now(UTC),
-    )
+    plan = replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
     how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plans, can_show=what_a_sample_shows, **how))
+        run(show_dry_run(of(ctx), plan, can_show=what_a_sample_shows, **how))
         return
-    work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
-    raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with {plans[0].again}"))
+    work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), **how)
+    raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with --run-id {plan.run_id}"))
 
 
 @backtest.command()

@@ -46,7 +46,6 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     on_miss: OnMiss = "fail"
     code_version: str = ""
     watch: Watch | None = None
-    trial: str = ""
     log: Literal["journal", "sample"] = "journal"
     """Whose cases: this installation's, or those of the log that ships with the project."""
     primary: str = ""
@@ -63,11 +62,6 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         days = {"--from": self.cases_from, "--to": self.cases_to}
         given = [f"{name} {at.isoformat()} " for name, at in days.items() if at is not None]
         return "".join(given) + (f"--sample {self.sample} " if self.sample else "")
-
-    @property
-    def again(self) -> str:
-        """The option by which the run goes on, or all candidates of its trial do."""
-        return f"--trial {self.trial}" if self.trial else f"--run-id {self.run_id}"
 
     @property
     def label(self) -> str:

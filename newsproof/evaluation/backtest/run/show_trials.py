@@ -28,7 +28,6 @@ async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
         return
     columns = (
         "run",
-        "trial",
         "candidate",
         "change",
         "log",
@@ -38,7 +37,7 @@ async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
         "may claim",
     )
     rows = [
-        (t.run_id, t.trial or "–", t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
+        (t.run_id, t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
          t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
         for t in listed
     ]  # fmt: skip

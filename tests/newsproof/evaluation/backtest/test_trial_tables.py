@@ -83,7 +83,7 @@ async def prepare(at: dict[str, str]) -> None:
         await tables.insert("run_cases", list(every[0]), [tuple(row.values()) for row in every])
         await write_prices(tables)
         first = Trial(
-            run_id="t-wrong", trial="t", candidate="w", label="", changed=("synthesize",), log="journal", cases=DAYS,
+            run_id="t-wrong", candidate="w", label="", changed=("synthesize",), log="journal", cases=DAYS,
             cases_from=day(0), cases_to=day(DAYS - 1), started_at=day(20),
         )  # fmt: skip
         await write_trial(tables, first)

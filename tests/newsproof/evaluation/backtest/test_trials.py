@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -11,13 +12,18 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
+from agents.prompts import load_prompts
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress
 from infra.settings import load_settings
+from newsproof.app import exits
 from newsproof.app.open_log import LogAccess
+from newsproof.cli.main import app
 from newsproof.evaluation.backtest.run import running
 from newsproof.evaluation.backtest.run.claims import claim_of
 from newsproof.evaluation.backtest.run.ledger import Trial, candidate_of, read_trials, write_trial
@@ -33,7 +39,6 @@ STRICT, TERSE = ({"synthesize": prompt("synthesize", text=text)} for text in ("B
 def trial(run_id: str, *, began: int, **changes: Any) -> Trial:
     """A trial of `synthesize` on the cases of March."""
     usual: dict[str, Any] = {
-        "trial": "",
         "candidate": run_id,
         "label": "",
         "changed": ("synthesize",),
@@ -126,8 +131,42 @@ async def test_a_run_of_the_shipped_log_is_in_the_ledger_before_a_case_of_it_is_
 ) -> None:
     settings = load_settings(newsproof_data_dir=tmp_path, newsproof_mode="simulated")
     log = LogAccess(settings, address, topics, False)
-    plan = RunPlan(run_id="strict", prompts=STRICT, trial="t")
+    plan = RunPlan(run_id="strict", prompts=STRICT)
     ran = await running.run_plan(log, tables, plan, max_cost=Decimal(0), file=read_log_file())
     assert ran.status == "stopped" and not model.asked
     (one,) = await read_trials(tables)
-    assert (one.run_id, one.trial, one.log, one.cases, one.changed) == ("strict", "t", "sample", 42, ("synthesize",))
+    assert (one.run_id, one.log, one.cases, one.changed) == ("strict", "sample", 42, ("synthesize",))
+
+
+@pytest.mark.slow
+def test_runs_of_the_command_are_listed_with_what_they_may_claim(
+    kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    env = {
+        **kafka.address.as_environment(),
+        "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
+        "CLICKHOUSE_DATABASE": topics.prefix.replace("-", "_").replace(".", "_") + "trial",
+        "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
+        "NEWSPROOF_MODE": "offline",
+        "NEWSPROOF_DATA_DIR": str(tmp_path),
+    }
+    monkeypatch.chdir(tmp_path)
+    now = load_prompts()["critique"]
+    for name in "ab":
+        head = f"---\nname: critique\nversion: 9\ntier: {now.tier}\n---\n"
+        (tmp_path / f"{name}.md").write_text(f"{head}Be strict: {name}.", "utf-8")
+
+    def command(*arguments: str) -> list[dict[str, Any]]:
+        done = CliRunner().invoke(app, ["backtest", *arguments, "--json"], env=env)
+        assert done.exit_code == exits.OK, (done.output, done.exception)
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+    few = ("run", "--sample-log", "--sample", "8")
+    command(*few, "--run-id", "base")
+    (estimate,) = command(*few, "--prompt", "critique=a.md", "--dry-run")
+    assert estimate["executed"] > 0
+    for name in "ab":
+        (ran,) = command(*few, "--prompt", f"critique={name}.md", "--run-id", name)
+        assert (ran["status"], ran["cases"]) == ("finished", 8)
+    listed = [(t["run_id"], t["earlier"], t["allowed"]) for t in command("trials")]
+    assert listed == [("base", 0, True), ("a", 0, True), ("b", 1, False)]
