@@ -434,7 +434,7 @@ def test_json_of_a_command_has_the_keys_written_in_the_code(command: str, made_b
 
 
 def test_json_that_is_made_up_where_it_is_printed_has_its_keys() -> None:
-    # publish, backtest verify and show, topics create, dlq requeue, sql --history.
+    # publish, backtest verify and show, topics create, dlq requeue.
     found = {
         tuple(node.value if isinstance(node, ast.Constant) else "**" for node in call.args[0].keys)
         for _, call in calls_of("json_line")
