@@ -17,7 +17,7 @@ from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.compare.claiming import claimed
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
-from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
+from newsproof.evaluation.compare.documents import as_json, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.page import as_html
@@ -30,9 +30,7 @@ from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import declared_primary, visible
 from schemas.ids import LIVE_RUN
 
-_DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}
-
-
+_DOCUMENTS = {ReportFormat.json: as_json, ReportFormat.md: as_markdown, ReportFormat.html: as_html}
 _OTHER_LOG = (
     "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
     "news, so a difference is not of the prompt alone; compare with a run of that log without a change (newsproof backtest run "
@@ -122,7 +120,7 @@ async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: An
 
 def show(result: Comparison, format: ReportFormat) -> None:
     """Print the comparison."""
-    if format == "table":
+    if format is ReportFormat.table:
         show_table(result)
     else:
         say_result(_DOCUMENTS[format](result).rstrip("\n"))
