@@ -71,8 +71,6 @@ from newsproof.evaluation.labels.judging import LabelReport
 from newsproof.evaluation.labels.tables import LabelSource
 from newsproof.evaluation.profit.report import ProfitReport
 from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.evaluation.trials.leaderboard import Leaderboard
-from newsproof.evaluation.trials.walk_forward import WalkForward
 from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
@@ -385,14 +383,12 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("acceptance", AcceptanceReport),
         ("audit", AuditReport),
         ("backtest compare", Comparison),
-        ("backtest leaderboard", Leaderboard),
         ("backtest pnl", ProfitReport),
         ("backtest run --dry-run", Estimate),
         ("backtest run", RunSummary),
         ("backtest selftest", SelfTest),
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
-        ("backtest walk-forward", WalkForward),
         ("backtest watch", Watched),
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),
@@ -438,7 +434,7 @@ def test_json_of_a_command_has_the_keys_written_in_the_code(command: str, made_b
 
 
 def test_json_that_is_made_up_where_it_is_printed_has_its_keys() -> None:
-    # publish, backtest verify and show, topics create, dlq requeue, sql --history.
+    # publish, backtest verify and show, topics create, dlq requeue.
     found = {
         tuple(node.value if isinstance(node, ast.Constant) else "**" for node in call.args[0].keys)
         for _, call in calls_of("json_line")

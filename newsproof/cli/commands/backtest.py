@@ -12,7 +12,6 @@ from newsproof.app import exits
 from newsproof.app.invocation import READS_ONLY, json_line, of, run
 from newsproof.cli.commands.compare import compare, gate, power
 from newsproof.cli.commands.profit import pnl, study
-from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")]
 Every = Annotated[
@@ -36,7 +35,7 @@ class MissPolicy(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest")
-    for command in (compare, gate, power, pnl, study, trials, leaderboard, walk_forward):
+    for command in (compare, gate, power, pnl, study):
         backtest.command()(command)
 
 
@@ -58,18 +57,6 @@ def run_cases(
         typer.Option(
             help="Model to test: TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini). Repeatable.", metavar="TASK=…"
         ),
-    ] = None,
-    candidate: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Candidate with its own run: FILE.md, NAME=VERSION, TASK=PROVIDER:MODEL, or several separated by "
-            "commas. Repeatable.",
-            metavar="CANDIDATE",
-        ),
-    ] = None,
-    trial: Annotated[
-        str | None,
-        typer.Option(help="Name of the trial that groups the candidates. The same name resumes an interrupted trial."),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--from", help="Only cases received at or after this time (UTC).")
@@ -93,16 +80,6 @@ def run_cases(
     run_id: Annotated[
         str | None, typer.Option(help="Name of the run. The same name resumes an interrupted run.")
     ] = None,
-    seal_from: Annotated[
-        str | None,
-        typer.Option(
-            help="Reserve cases received from this time on (UTC) for a final test. All runs leave them out.",
-            metavar="DATE",
-        ),
-    ] = None,
-    open_seal: Annotated[
-        bool, typer.Option("--open-seal", help="Include sealed cases. The ledger of trials records it.")
-    ] = False,
     sample_log: Annotated[
         bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
     ] = False,
@@ -118,44 +95,38 @@ def run_cases(
     """Replay recorded cases: reuse recorded responses, call models only for changed requests, repeat no search."""
     from datetime import UTC, datetime
 
+    from msgspec.structs import replace
+
     from newsproof.app.version import code_version
-    from newsproof.evaluation.backtest.run.candidates import plans_of
-    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost
+    from newsproof.evaluation.backtest.models import candidate_models
+    from newsproof.evaluation.backtest.prompts import candidate_prompts
+    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
     from newsproof.evaluation.backtest.run.show import show_dry_run, show_run
     from newsproof.evaluation.backtest.sample import read_log_file
     from newsproof.evaluation.compare.metrics import parse_primary
     from newsproof.evaluation.compare.power import what_a_sample_shows
 
-    shared = RunPlan(
+    plan = RunPlan(
         run_id="",
+        prompts=candidate_prompts(of(ctx).settings(), prompt or ()),
+        models=candidate_models(of(ctx).settings(), model or ()),
         cases_from=moment("--from", since),
         cases_to=moment("--to", until),
         sample=sample,
         repeat=repeat,
         on_miss=on_miss.value,
         code_version=code_version(),
-        sealed_from=moment("--seal-from", seal_from),
-        open_seal=open_seal,
         log="sample" if sample_log else "journal",
         primary=parse_primary(primary) if primary else "",
     )
-    plans = plans_of(
-        of(ctx).settings(),
-        shared,
-        prompts=prompt or (),
-        models=model or (),
-        candidates=candidate or (),
-        run_id=run_id,
-        trial=trial,
-        now=datetime.now(UTC),
-    )
+    plan = replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
     how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plans, can_show=what_a_sample_shows, **how))
+        run(show_dry_run(of(ctx), plan, can_show=what_a_sample_shows, **how))
         return
-    work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
-    raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with {plans[0].again}"))
+    work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), **how)
+    raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with --run-id {plan.run_id}"))
 
 
 @backtest.command()
@@ -190,6 +161,14 @@ def verify(
     else:
         show_verified(found)
     raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
+
+
+@backtest.command()
+def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
+    from newsproof.evaluation.backtest.run.show_trials import show_trials
+
+    run(show_trials(of(ctx), as_json=as_json))
 
 
 @backtest.command("list")

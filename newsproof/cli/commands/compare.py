@@ -33,9 +33,7 @@ Latency = Annotated[
         "signal.",
     ),
 ]
-Format = Annotated[
-    ReportFormat, typer.Option(help="json: one object. html: one file. junit: one test case per metric and rule.")
-]
+Format = Annotated[ReportFormat, typer.Option(help="json: one object. html: one file. md: for a pull request.")]
 Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Number of random sign flips per test.")]
 AllowCodeChange = Annotated[
     bool,

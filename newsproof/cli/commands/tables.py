@@ -39,15 +39,8 @@ def sql(
     admin: Annotated[
         bool, typer.Option("--admin", help="Connect with write access. Default: read-only analyst.")
     ] = False,
-    history: Annotated[bool, typer.Option("--history", help="Print earlier statements, and exit.")] = False,
 ) -> None:
     """Query ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
-    if history:
-        from newsproof.cli.sql.history import remembered
-
-        for at, statement in remembered(of(ctx).settings().newsproof_data_dir):
-            json_line({"at": at, "sql": statement}) if as_json else say_result(f"{at}  {' '.join(statement.split())}")
-        return
     from newsproof.cli.sql.sql import prompt, run_script, script_of
 
     chosen, parameters = Format.json if as_json else format, _parameters(param or [])

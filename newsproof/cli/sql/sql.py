@@ -17,7 +17,6 @@ from infra.clickhouse.statement import split_statements
 from newsproof.app.database import database
 from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, raise_at_ctrl_c, say_result
-from newsproof.cli.sql.history import remember
 from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 
@@ -44,10 +43,8 @@ async def run_script(
     for name in parameters:
         if not any(_takes(statement, name) for statement in statements):
             raise ConfigError(f"--param {name}: no statement has {{{name}:Type}} in it, such as {{{name}:String}}")
-    directory = invocation.settings().newsproof_data_dir
     async with database(invocation, admin=admin) as client:
         for number, statement in enumerate(statements, start=1):
-            remember(directory, statement)
             try:
                 result = await ask(client, statement, parameters, admin=admin)
             except PermanentError as exc:
@@ -115,7 +112,6 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
     configure_logs("WARNING", libraries="CRITICAL")
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - input() then edits lines and recalls earlier ones
-    directory = invocation.settings().newsproof_data_dir
     raise_at_ctrl_c()
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
@@ -124,7 +120,6 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
             say_result("End each statement with a semicolon. SHOW TABLES; lists the tables. Leave with exit or Ctrl-D.")
             while (statements := _read_statements()) is not None:
                 for statement in statements:
-                    remember(directory, statement)
                     try:
                         result = runner.run(ask(client, statement, parameters, admin=admin))
                     except NewsproofError as exc:

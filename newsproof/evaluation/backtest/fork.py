@@ -15,11 +15,9 @@ from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source,
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.prompts import candidate_prompts
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
-from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.backtest.run.performer import Performer, replay_one
 from newsproof.evaluation.backtest.run.rows import total
 from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports
-from newsproof.evaluation.backtest.run.sealing import refuse_sealed
 from newsproof.evaluation.backtest.run.show import money
 from newsproof.evaluation.backtest.run.topic import Held
 from newsproof.evaluation.backtest.sample import read_log_file
@@ -45,8 +43,7 @@ async def show_replay(
     """Replay one case and print the differences.
 
     Raises:
-        ConfigError: the case, step or prompt does not exist, or the case has not ended; the text lists what exists. Or a
-            prompt is changed and the case is sealed.
+        ConfigError: the case, step or prompt does not exist, or the case has not ended; the text lists what exists.
     """
     change = Change(prompts=candidate_prompts(invocation.settings(), prompts))
     steps = verification().steps
@@ -58,8 +55,6 @@ async def show_replay(
         )
         recording = await find_recording(source, wanted)
         _refuse(recording, source, from_step)
-        if change.prompts and not sample_log:
-            refuse_sealed(await read_trials(tables), recording.case_id, recording.records[0].at)
         ports = model_ports(log.settings, tables)
         memory = AsOfMemory(tables, mode=log.settings.mode)
         performer = Performer(ports, CostLimit(Decimal(str(max_cost))), Held(), None, on_miss="fail", memory=memory)

@@ -61,20 +61,6 @@ def _prompt(name: str, wanted: str) -> Prompt:
     return _of_file(name, path, raw)
 
 
-def prompt_name_of(path: Path) -> str:
-    """Return the name in the front matter of a prompt file.
-
-    Raises:
-        ConfigError: the file cannot be read, or is no prompt.
-    """
-    try:
-        return _parsed(path, path.read_text("utf-8")).name
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(
-            f"--candidate {path}: the file cannot be read ({exc}): write FILE.md, NAME=VERSION or TASK=PROVIDER:MODEL"
-        ) from exc
-
-
 def _of_file(name: str, path: Path, raw: str) -> Prompt:
     prompt = _parsed(path, raw)
     if prompt.name != name:

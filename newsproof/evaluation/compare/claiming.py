@@ -16,7 +16,7 @@ def claimed(found: Comparison, claims: Sequence[Claim]) -> Comparison:
     """Return the comparison with what the ledger says of its runs.
 
     Where a claim is not allowed no metric has a p value or is called better or worse; figures and intervals stay, and the
-    note says why. Looks at a sealed period multiply the p values; the intervals stay those of one look.
+    note says why. Earlier looks of the same candidate multiply the p values; the intervals stay those of one look.
     """
     said = [claim for claim in claims if claim.note]
     if not said:

@@ -10,7 +10,5 @@ class ReportFormat(StrEnum):
 
     table = "table"
     json = "json"
-    csv = "csv"
     md = "md"
-    junit = "junit"
     html = "html"

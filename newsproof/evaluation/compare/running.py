@@ -17,7 +17,7 @@ from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.compare.claiming import claimed
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
-from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
+from newsproof.evaluation.compare.documents import as_json, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.page import as_html
@@ -30,9 +30,7 @@ from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import declared_primary, visible
 from schemas.ids import LIVE_RUN
 
-_DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}
-
-
+_DOCUMENTS = {ReportFormat.json: as_json, ReportFormat.md: as_markdown, ReportFormat.html: as_html}
 _OTHER_LOG = (
     "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
     "news, so a difference is not of the prompt alone; compare with a run of that log without a change (newsproof backtest run "
@@ -59,13 +57,11 @@ async def compare_for_gate(
     differences: int = 10,
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
-    within_trial: bool = False,
 ) -> tuple[MetricResult, Comparison]:
     """Compare two runs of the tables (``live``: the live judgements); return the primary metric as it is, and the comparison.
 
     Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from when news was knowable to the entry, for news that
-    was not judged live. What the ledger of trials does not allow is not claimed; ``within_trial``: candidates of one trial do not
-    count against each other. Without a primary metric in ``how``, that which run B declared, else profit.
+    was not judged live. What the ledger of trials does not allow is not claimed. Without a primary metric in ``how``, that which run B declared, else profit.
 
     A gate looks for a loss. Having tuned on a period can hide one there and not make one, so it looks before the ledger of
     trials takes the p values away.
@@ -84,7 +80,7 @@ async def compare_for_gate(
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
     said += await other_models(tables, a, b)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=said)
-    shown = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
+    shown = claimed(found, [claim_of(trials, run) for run in (a, b)])
     texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
     return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
 
@@ -124,7 +120,7 @@ async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: An
 
 def show(result: Comparison, format: ReportFormat) -> None:
     """Print the comparison."""
-    if format == "table":
+    if format is ReportFormat.table:
         show_table(result)
     else:
         say_result(_DOCUMENTS[format](result).rstrip("\n"))

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
-from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import epoch_ms
 from newsproof.app.version import code_version
-from newsproof.evaluation.backtest.run.ledger import read_trials, trial_of, write_trial
+from newsproof.evaluation.backtest.run.ledger import trial_of, write_trial
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import COLUMNS, RunCaseRow, call_rows, table_row
-from newsproof.evaluation.backtest.run.sealing import seal_of
 from newsproof.evaluation.backtest.run.tables import RUN_COLUMNS, read_about
 from schemas.config import Snapshot
 from streams.journal.retry import retry_while_unavailable
@@ -97,9 +95,8 @@ class ShadowTables:
         row = tuple(_in_ms(values[name]) for name in RUN_COLUMNS)
         await self._client.insert("runs", RUN_COLUMNS, [row])
         span, cases = (values["cases_from"], values["cases_to"]), int(found["cases"])
-        plan = replace(self._plan, sealed_from=seal_of(await read_trials(self._client), self._plan.run_id))
         await write_trial(
-            self._client, trial_of(plan, log="journal", cases=cases, span=span, started_at=self._started_at)
+            self._client, trial_of(self._plan, log="journal", cases=cases, span=span, started_at=self._started_at)
         )
         return msgspec.convert({n: int(found[n]) for n in Totals.__struct_fields__}, Totals)
 

@@ -26,7 +26,6 @@ from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
 from newsproof.cli.main import app
-from newsproof.cli.sql.history import MAX_STATEMENTS, remember, remembered
 from newsproof.cli.sql.output import markdown
 from tests.newsproof.command import COMMAND, environment, newsproof
 
@@ -128,27 +127,6 @@ def test_text_of_the_web_stays_text_in_a_markdown_table() -> None:
     ]
 
 
-def test_the_history_holds_what_was_asked_for_its_owner_alone(place: Path) -> None:
-    sql(place, "SELECT 'remember\nme' AS x")
-    file = place / ".data" / "sql-history.jsonl"
-    assert file.stat().st_mode & 0o077 == 0
-    last = sql(place, "--history").stdout.splitlines()[-1]
-    assert last.endswith("SELECT 'remember me' AS x")
-    assert json.loads(sql(place, "--history", "--json").stdout.splitlines()[-1])["sql"] == "SELECT 'remember\nme' AS x"
-
-
-def test_the_history_stays_short_and_survives_a_torn_line(tmp_path: Path) -> None:
-    for n in range(2 * MAX_STATEMENTS + 5):
-        remember(tmp_path, f"SELECT {n}")
-    (file,) = tmp_path.iterdir()
-    assert len(file.read_text().splitlines()) <= 2 * MAX_STATEMENTS
-    with file.open("a") as torn:
-        torn.write('{"at": "2026')
-    assert remembered(tmp_path)[-1][1] == f"SELECT {2 * MAX_STATEMENTS + 4}"
-    remember(tmp_path / "absent", "SELECT 1")
-    assert not (tmp_path / "absent").exists()
-
-
 def test_a_prompt_asks_when_a_person_sits_at_the_terminal(place: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -168,7 +146,6 @@ def test_a_prompt_asks_when_a_person_sits_at_the_terminal(place: Path) -> None:
         {"x": "still here"},
     ]
     assert any("nonsense" in line for line in lines) and any("--admin" in line for line in lines)
-    assert "DROP TABLE notes" in sql(place, "--history").stdout
 
 
 def test_other_tools_are_told_how_to_come_in_and_only_as_the_analyst(place: Path) -> None:

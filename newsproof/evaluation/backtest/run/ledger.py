@@ -19,7 +19,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """One run as the ledger has it; the fields are columns of ``trials``. Times UTC, both ends of the period inclusive."""
 
     run_id: str
-    trial: str
     candidate: str
     label: str
     changed: tuple[str, ...]
@@ -27,8 +26,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     cases: int
     cases_from: datetime
     cases_to: datetime
-    sealed_from: datetime | None
-    opened_seal: bool
     started_at: datetime
 
 
@@ -47,7 +44,6 @@ def trial_of(
     """Return the row of a run. ``span``: when the first and the last case of its period were received, UTC."""
     return Trial(
         run_id=plan.run_id,
-        trial=plan.trial,
         candidate=candidate_of(plan),
         label=plan.label,
         changed=tuple(sorted({*plan.prompts, *plan.models})),
@@ -55,8 +51,6 @@ def trial_of(
         cases=cases,
         cases_from=span[0],
         cases_to=span[1],
-        sealed_from=plan.sealed_from,
-        opened_seal=plan.sealed_from is not None and span[1] >= plan.sealed_from,
         started_at=started_at,
     )
 

@@ -33,8 +33,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
     ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run. ``watch`` is chosen with
     the plan, before anything is seen, and cannot be changed afterwards; None: the run is not watched. ``models`` are
-    ``provider:model`` by task. Runs of one ``trial`` are compared on its leaderboard. Cases received at or after
-    ``sealed_from`` are left out unless ``open_seal``.
+    ``provider:model`` by task.
     """
 
     run_id: str
@@ -47,9 +46,6 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     on_miss: OnMiss = "fail"
     code_version: str = ""
     watch: Watch | None = None
-    trial: str = ""
-    sealed_from: datetime | None = None
-    open_seal: bool = False
     log: Literal["journal", "sample"] = "journal"
     """Whose cases: this installation's, or those of the log that ships with the project."""
     primary: str = ""
@@ -61,22 +57,11 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         return Change(prompts=self.prompts, models=self.models)
 
     @property
-    def until(self) -> datetime | None:
-        """The end of the plan's cases: ``cases_to``, or the beginning of the sealed period where that is not opened."""
-        ends = [end for end in (self.cases_to, None if self.open_seal else self.sealed_from) if end is not None]
-        return min(ends, default=None)
-
-    @property
     def range_options(self) -> str:
         """The options that chose the cases, each with a space behind it; the log that they are of is not known here."""
         days = {"--from": self.cases_from, "--to": self.cases_to}
         given = [f"{name} {at.isoformat()} " for name, at in days.items() if at is not None]
         return "".join(given) + (f"--sample {self.sample} " if self.sample else "")
-
-    @property
-    def again(self) -> str:
-        """The option by which the run goes on, or all candidates of its trial do."""
-        return f"--trial {self.trial}" if self.trial else f"--run-id {self.run_id}"
 
     @property
     def label(self) -> str:

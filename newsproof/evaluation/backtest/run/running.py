@@ -29,11 +29,10 @@ from newsproof.evaluation.backtest.questions import questions, recorded_code
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
 from newsproof.evaluation.backtest.run.lease import RunLease
-from newsproof.evaluation.backtest.run.ledger import TrialLog, read_trials, trial_of, write_trial
+from newsproof.evaluation.backtest.run.ledger import TrialLog, trial_of, write_trial
 from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
-from newsproof.evaluation.backtest.run.sealing import sealed_words, under_seal
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals, entries_before
 from newsproof.evaluation.backtest.run.topic import RunEnded, RunTopic
 from newsproof.evaluation.backtest.sample import LogFile
@@ -95,12 +94,7 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
 ) -> tuple[Estimate, RunAbout, frozenset[str]]:
-    """Return the estimate of a run, its code, and its cases. ``file`` is a log file to use in place of the journal.
-
-    Raises:
-        ConfigError: the seal is not as the plan would have it.
-    """
-    plan = under_seal(plan, await read_trials(tables), log=_log_of(file))
+    """Return the estimate of a run, its code, and its cases. ``file`` is a log file to use in place of the journal."""
     source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(with_models(log.settings, plan.models), tables)
     try:
@@ -123,15 +117,13 @@ async def run_plan(
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
     ``on_about`` is called with the code of the run before anything is paid for.
 
-    The run is in the ledger of trials before its first case is decided. Sealed cases are left out unless the plan opens them.
+    The run is in the ledger of trials before its first case is decided.
 
     Raises:
-        ConfigError: nothing to replay, the run began with another plan, another process runs it, or the seal is not as the
-            plan would have it.
+        ConfigError: nothing to replay, the run began with another plan, or another process runs it.
     """
-    plan = under_seal(plan, await read_trials(tables), log=_log_of(file))
     source, surveyed = await _surveyed(log, plan, file)
-    span = _span(surveyed, plan)
+    span = _span(surveyed)
     about = await about_run(plan, source, surveyed)
     on_about(about)
     topic = RunTopic(log.address, log.topics, plan.run_id)
@@ -170,11 +162,11 @@ async def run_plan(
             await ports.close()
 
 
-def _span(surveyed: Survey, plan: RunPlan) -> tuple[datetime, datetime]:
+def _span(surveyed: Survey) -> tuple[datetime, datetime]:
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
         raise ConfigError(
             f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
-            f"and widen --from and --to{sealed_words(plan)}"
+            "and widen --from and --to"
         )
     return surveyed.first, surveyed.last
 
@@ -209,7 +201,7 @@ def _is_baseline(plan: RunPlan, ran: Ran) -> bool:
 
 async def _surveyed(log: LogAccess, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
     source: Source = FileSource(file) if file is not None else await LogSource.made(KafkaLog(log.address), log.topics)
-    return source, await survey(source, since=plan.cases_from, until=plan.until)
+    return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
 
 
 def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from decimal import Decimal
 from pathlib import Path
 
 from infra.clickhouse.client import ClickHouse
+from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.hints import command_name
 from newsproof.app.invocation import Invocation, json_line, say_result, table
@@ -15,11 +16,9 @@ from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
 from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from newsproof.evaluation.backtest.run.estimate import Estimate
-from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
-from newsproof.evaluation.backtest.run.sealing import sealed_words, under_seal
 from newsproof.evaluation.backtest.run.tables import about_of, read_runs
 from newsproof.evaluation.backtest.sample import LogFile
 from newsproof.evaluation.backtest.verify import Verified
@@ -38,29 +37,32 @@ CanShow = Callable[[ClickHouse, Collection[str], str, float], Awaitable[str]]
 
 async def show_dry_run(
     invocation: Invocation,
-    plans: Sequence[RunPlan],
+    plan: RunPlan,
     *,
     ask_every_step: bool,
     as_json: bool,
     can_show: CanShow,
     file: LogFile | None = None,
 ) -> None:
-    """Print the estimate of each plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
+    """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
-        if any(plan.prompts for plan in plans) and log.settings.mode == "offline":
-            say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
-        for plan in plans:
-            found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
-            found.can_show = await can_show(tables, cases, plan.primary or "profit", log.settings.profit_cap)
-            if as_json:
-                change = code_change(about.recording, about) if found.cases else None
-                found.code_change = "" if change is None else change.text
-                json_line(found)
-                continue
-            _print_estimate(plan, found)
-            if found.cases and (said := said_of_run(about, options=_options(plan, file))):
-                say_result(said)
-            say_result(found.can_show)
+        _say_offline(plan, log.settings)
+        found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+        found.can_show = await can_show(tables, cases, plan.primary or "profit", log.settings.profit_cap)
+        if as_json:
+            change = code_change(about.recording, about) if found.cases else None
+            found.code_change = "" if change is None else change.text
+            json_line(found)
+            return
+        _print_estimate(plan, found)
+        if found.cases and (said := said_of_run(about, options=_options(plan, file))):
+            say_result(said)
+        say_result(found.can_show)
+
+
+def _say_offline(plan: RunPlan, settings: Settings) -> None:
+    if plan.prompts and settings.mode == "offline":
+        say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
 
 
 def _options(plan: RunPlan, file: LogFile | None) -> str:
@@ -89,45 +91,27 @@ def _print_estimate(plan: RunPlan, found: Estimate) -> None:
 
 async def show_run(
     invocation: Invocation,
-    plans: Sequence[RunPlan],
+    plan: RunPlan,
     *,
     max_cost: Decimal | None,
     ask_every_step: bool,
     as_json: bool,
     file: LogFile | None = None,
 ) -> int:
-    """Run the plans one after another, print each result and return the exit status: 1 when one stopped before its end.
+    """Run the plan, print its result and return the exit status: 1 when it stopped before its end.
 
-    ``max_cost`` (USD) bounds all of them together, earlier parts of resumed runs included.
+    ``max_cost`` (USD) bounds it, earlier parts of a resumed run included.
     """
     async with log_and_tables(invocation) as (log, tables):
-        if any(plan.prompts for plan in plans) and log.settings.mode == "offline":
-            say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
-        left = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
-        for asked in plans:
-            plan = under_seal(asked, await read_trials(tables), log="sample" if file else "journal")
-            say(
-                f"Run {plan.run_id}: {plan.label}; at most {money(left)} USD. Interrupted, it goes on with "
-                f"{plan.again}{sealed_words(plan)}."
-            )
-            ran = await run_plan(
-                log,
-                tables,
-                plan,
-                max_cost=left,
-                ask_every_step=ask_every_step,
-                file=file,
-                on_about=_code_said(plan, file),
-            )
-            _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
-            if ran.status != "finished":
-                return exits.FINDING
-            left = max(left - ran.totals.cost, Decimal(0))
-    if not as_json and plans[0].trial:
-        say_result(
-            f"Next: {command_name()} backtest leaderboard {plans[0].trial}{' --against as-it-was' if file else ''}"
+        _say_offline(plan, log.settings)
+        limit = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
+        say(
+            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
         )
-    return exits.OK
+        said = _code_said(plan, file)
+        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_about=said)
+        _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
+    return exits.OK if ran.status == "finished" else exits.FINDING
 
 
 def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunAbout], None]:
@@ -159,14 +143,14 @@ def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
             say_result(f"{counted(ran.held, 'case')} found on the run's topic: nothing of this was paid again.")
         if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
             say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
-        elif ran.status == "finished" and not plan.trial:
+        elif ran.status == "finished":
             base = "as-it-was" if of_file else "live"
             said = f" (as-it-was: a run of the same log without a change, {command_name()} backtest run --sample-log --run-id as-it-was)"
             say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
     if ran.status != "finished":
         say(
             f"Stopped: what is left of --max-cost does not cover the next call, with {counted(ran.left, 'case')} left; go on with "
-            f"{plan.again}, the same options and a larger --max-cost."
+            f"--run-id {plan.run_id}, the same options and a larger --max-cost."
         )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.invocation import Invocation, json_line, table
 from newsproof.evaluation.backtest.run.claims import claim_of
 from newsproof.evaluation.backtest.run.ledger import Trial, read_trials
 from newsproof.evaluation.backtest.run.running import log_and_tables
-from newsproof.evaluation.backtest.run.sealing import seal_in_force
 
 
 class ListedTrial(Trial, frozen=True, kw_only=True):
@@ -19,7 +18,7 @@ class ListedTrial(Trial, frozen=True, kw_only=True):
 
 
 async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
-    """Print all trials, the first one first, and the seal in force."""
+    """Print all trials, the first one first."""
     async with log_and_tables(invocation) as (_, tables):
         trials = await read_trials(tables)
     listed = [_listed(trials, one) for one in trials]
@@ -29,24 +28,20 @@ async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
         return
     columns = (
         "run",
-        "trial",
         "candidate",
         "change",
         "log",
         "cases",
         "received (UTC)",
-        "opened the seal",
         "earlier",
         "may claim",
     )
     rows = [
-        (t.run_id, t.trial or "–", t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
-         "yes" if t.opened_seal else "no", t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
+        (t.run_id, t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
+         t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
         for t in listed
     ]  # fmt: skip
     table(columns, rows, title=f"{len(rows)} trials", right=("cases", "earlier"))
-    seal = seal_in_force(trials)
-    say_result(f"Sealed: cases received from {seal:%Y-%m-%d %H:%M} UTC on." if seal else "Nothing is sealed.")
 
 
 def _listed(trials: list[Trial], one: Trial) -> ListedTrial:

@@ -173,5 +173,4 @@ def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:
 
 _IN_WORDS = {"prompts": "--prompt or MODEL_OPTIONS", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
              "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code", "watch": "--metric or --stop-when",
-             "models": "--model", "trial": "--trial", "sealed_from": "--seal-from", "open_seal": "--open-seal",
-             "log": "--sample-log"}  # fmt: skip
+             "models": "--model", "log": "--sample-log"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""A trial that is in ClickHouse, with prices: its leaderboard and its walk-forward choice, by the commands."""
+"""A trial that is in ClickHouse, with prices: what a comparison claims of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.main import app
 from newsproof.evaluation.backtest.run.ledger import Trial, write_trial
-from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
 
 _numbers = count()
@@ -84,8 +83,8 @@ async def prepare(at: dict[str, str]) -> None:
         await tables.insert("run_cases", list(every[0]), [tuple(row.values()) for row in every])
         await write_prices(tables)
         first = Trial(
-            run_id="t-wrong", trial="t", candidate="w", label="", changed=("synthesize",), log="journal", cases=DAYS,
-            cases_from=day(0), cases_to=day(DAYS - 1), sealed_from=None, opened_seal=False, started_at=day(20),
+            run_id="t-wrong", candidate="w", label="", changed=("synthesize",), log="journal", cases=DAYS,
+            cases_from=day(0), cases_to=day(DAYS - 1), started_at=day(20),
         )  # fmt: skip
         await write_trial(tables, first)
         await write_trial(tables, replace(first, run_id="t-right", candidate="r", started_at=day(21)))
@@ -103,43 +102,6 @@ def database(clickhouse_engine: EmbeddedClickHouse) -> Iterator[dict[str, str]]:
 
 def command(database: dict[str, str], *arguments: str) -> Any:
     return CliRunner().invoke(app, ["backtest", *arguments], env=database)
-
-
-def document(database: dict[str, str], *arguments: str) -> dict[str, Any]:
-    done = command(database, *arguments, "--json")
-    assert done.exit_code == exits.OK, (done.output, done.exception)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def test_the_leaderboard_has_both_candidates_by_profit_and_cost(database: dict[str, str]) -> None:
-    found = document(database, "leaderboard", "t", "--against", "base", "--primary", "profit@1h")
-    right, wrong = found["candidates"]
-    # Twice 2 % on each of the six days on which the candidate trades the other way than the baseline, of twelve.
-    assert (right["run_id"], right["delta_low"]) == ("t-right", pytest.approx(0.02))
-    assert (wrong["run_id"], wrong["delta_low"]) == ("t-wrong", pytest.approx(-0.02))
-    assert [c["cost_usd"] for c in (right, wrong, found)] == pytest.approx([0.004, 0.001, 0.002])
-    assert right["pareto"] and wrong["pareto"] and found["pareto"]
-    # The trial's own candidates are corrected for: that one began before the other takes no claim.
-    assert all(c["p_holm"] >= c["p"] for c in (right, wrong))
-    assert right["p_holm"] == pytest.approx(2 * min(right["p"], wrong["p"]), rel=0.5)
-
-
-def test_walk_forward_chooses_by_the_days_before_and_is_scored_on_the_next(database: dict[str, str]) -> None:
-    found = document(database, "walk-forward", "t", "--against", "base", "--metric", "profit@1h")
-    assert [c["candidate"] for c in found["choices"]] == ["t-right"] * 6
-    assert [c["delta"] for c in found["choices"]] == pytest.approx([0.0, 0.04] * 3)
-    assert found["out_of_sample"]["estimate"] == pytest.approx(0.02)
-    assert (found["best"], found["in_sample"]) == ("t-right", pytest.approx(0.02))
-    shown = command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@1h").stdout
-    assert "Chosen by the past: +0.02 a case" in shown and "2026-03-07" in shown
-
-
-def test_what_cannot_be_chosen_by_is_refused(database: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="neither side of it is better"):
-        raise command(database, "walk-forward", "t", "--against", "base", "--metric", "confidence").exception
-    with pytest.raises(ConfigError, match=r"the first 6 are only chosen by"):
-        raise command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@24h").exception
 
 
 def test_compare_says_who_looked_before_and_claims_nothing_on_a_period_that_was_tuned_on(
