@@ -203,7 +203,9 @@ def test_a_file_without_a_known_header_is_refused_with_the_header_to_add(tmp_pat
     file.write_text(f"{row}\n")
     by = ";" if ";" in row else ","
     names = by.join(("timestamp", "open", "high", "low", "close", "volume", "symbol"))
-    with pytest.raises(ConfigError, match=f"has no header.*add a first line that names its {row.count(by) + 1} columns.*{names}"):
+    with pytest.raises(
+        ConfigError, match=f"has no header.*add a first line that names its {row.count(by) + 1} columns.*{names}"
+    ):
         read_bars(file, symbol="BTC/USDT")
 
 
