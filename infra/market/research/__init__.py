@@ -42,10 +42,8 @@ VALUES: dict[str, dict[str, str]] = {
         "stablecoin_supply_total": "USD of all stablecoins: Bitcoin only *",
         "exchange_inflow": "USD a day into known exchange addresses",
         "exchange_outflow": "USD a day out of them",
-        "exchange_netflow": "USD a day, in minus out (units of the asset from Glassnode)",
+        "exchange_netflow": "USD a day, in minus out",
         "exchange_netflow_7d": "the same over seven days",
-        "whale_transfers": "transactions of 10 million USD or more in 24 hours",
-        "whale_transfer_largest": "USD, change included",
     },
 }
 """Kind of ``FetchMarket`` → name of a value → its unit and a note. The exact unit is in ``MarketValue.unit``."""

@@ -1,8 +1,7 @@
 """Activity on an asset's own chain, as of a time, from every source that covers the asset, read concurrently.
 
 Bitcoin: the charts of https://www.blockchain.com/explorer/api/charts_api. Other chains and stablecoins: DefiLlama
-(https://api-docs.defillama.com). Flows, activity of more chains and large transfers: ``infra.market.research.flows``
-and ``whales``. Where two sources have a figure of the same name, the source that comes first in this order is taken.
+(https://api-docs.defillama.com). Flows and activity of more chains: ``infra.market.research.flows``. Where two sources have a figure of the same name, the source that comes first in this order is taken.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ from infra.market.onchain import (
     series_figures,
     stablecoin_supply,
 )
-from infra.market.research import whales
-from infra.market.research.flows import CoinMetrics, Glassnode
-from infra.market.research.whales import Whales
+from infra.market.research.flows import CoinMetrics
 from infra.market.side_by_side import Known, Reading, together
 from infra.market.source import Point, Source, no_ticker, number, ticker, when
 from schemas.effects import MarketReply
@@ -38,7 +35,7 @@ CHARTS = {
     "mvrv": ("mvrv", "ratio"),
     "hash-rate": ("hash_rate", "TH/s"),
 }
-EXPECTED = ("active_addresses", "transactions_per_day", "mvrv", "exchange_netflow", "whale_transfers")
+EXPECTED = ("active_addresses", "transactions_per_day", "mvrv", "exchange_netflow")
 """The figures that an analysis of a chain needs first; ``unknown`` lists those that are missing, whatever the asset."""
 _DAY = timedelta(days=1)
 
@@ -53,15 +50,13 @@ class Network:
         defillama: str,
         stablecoins: str,
         coinmetrics: CoinMetrics | None,
-        glassnode: Glassnode | None,
-        whales: Whales,
         timeout_s: float,
     ) -> None:
-        """``coinmetrics`` is None when it is switched off, ``glassnode`` when there is no key."""
+        """``coinmetrics`` is None when it is switched off."""
         self._bitcoin = Source(BLOCKCHAIN, blockchain_info, timeout_s=timeout_s)
         self._llama = Source(LLAMA, defillama, timeout_s=timeout_s)
         self._stable = Source(STABLE, stablecoins, timeout_s=timeout_s)
-        self._coinmetrics, self._glassnode, self._whales = coinmetrics, glassnode, whales
+        self._coinmetrics = coinmetrics
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
         """Return the figures of the asset's chain.
@@ -87,12 +82,8 @@ class Network:
         if symbol in CHAINS:
             readings["defillama"] = partial(chain_tvl, self._llama)
             readings["defillama stablecoins"] = self._on_chain
-        if self._glassnode is not None:
-            readings["glassnode"] = self._glassnode.read
         if self._coinmetrics is not None:
             readings["coinmetrics"] = self._coinmetrics.read
-        if symbol in whales.CHAINS:
-            readings["blockchair"] = self._whales.read
         return readings
 
     def _merged(self, reply: MarketReply, symbol: str) -> MarketReply:
@@ -108,8 +99,8 @@ class Network:
         return MarketReply(values=tuple(values.values()), unknown=tuple(unknown))
 
     def _why(self, name: str, symbol: str) -> str:
-        if name == "exchange_netflow" and self._coinmetrics is None and self._glassnode is None:
-            return "no source is on; set COINMETRICS_ENABLED=true (non-commercial use), or GLASSNODE_API_KEY"
+        if name == "exchange_netflow" and self._coinmetrics is None:
+            return "no source is on; set COINMETRICS_ENABLED=true (non-commercial use)"
         return f"no source that answered has it of {symbol}"
 
     async def _chart(self, chart: str, _symbol: str, as_of: datetime) -> Known:
@@ -127,7 +118,7 @@ class Network:
         return series_figures(name, "USD", "defillama", [_in_dollars(row) for row in rows], as_of)
 
     async def close(self) -> None:
-        for source in (self._bitcoin, self._llama, self._stable, self._coinmetrics, self._glassnode, self._whales):
+        for source in (self._bitcoin, self._llama, self._stable, self._coinmetrics):
             if source is not None:
                 await source.close()
 

@@ -10,11 +10,10 @@ from infra.market.price import Prices
 from infra.market.research.candles import LiveCandles
 from infra.market.research.coingecko import CoinGecko
 from infra.market.research.economy import Economy
-from infra.market.research.flows import CoinMetrics, Glassnode
+from infra.market.research.flows import CoinMetrics
 from infra.market.research.network import Network
 from infra.market.research.price import ResearchPrices
 from infra.market.research.sentiment import Sentiment
-from infra.market.research.whales import Whales
 from infra.ports import Port
 from infra.settings import Settings
 
@@ -52,8 +51,7 @@ def live_research(settings: Settings) -> dict[str, Port]:
 
 
 def _network(settings: Settings, timeout_s: float) -> Network:
-    metrics_key, glassnode_key = _key(settings.coinmetrics_api_key), _key(settings.glassnode_api_key)
-    blockchair_key = _key(settings.blockchair_api_key)
+    metrics_key = _key(settings.coinmetrics_api_key)
     return Network(
         blockchain_info=settings.blockchain_info_base_url,
         defillama=settings.defillama_base_url,
@@ -61,10 +59,6 @@ def _network(settings: Settings, timeout_s: float) -> Network:
         coinmetrics=CoinMetrics(settings.coinmetrics_base_url, api_key=metrics_key, timeout_s=timeout_s)
         if settings.coinmetrics_enabled
         else None,
-        glassnode=Glassnode(settings.glassnode_base_url, api_key=glassnode_key, timeout_s=timeout_s)
-        if glassnode_key is not None
-        else None,
-        whales=Whales(settings.blockchair_base_url, api_key=blockchair_key, timeout_s=timeout_s),
         timeout_s=timeout_s,
     )
 

@@ -143,7 +143,7 @@ def _others(settings: Settings) -> tuple[list[Call], list[Port | Embedder]]:
     ports.append(chat := live_research(settings)["market"])
     if settings.fred_api_key:
         calls.append(_call(chat, FetchMarket(kind="economy", asset=ASSET, as_of=now), "chat, economy", "chat"))
-    if settings.coinmetrics_api_key or settings.blockchair_api_key or settings.glassnode_api_key:
+    if settings.coinmetrics_api_key:
         calls.append(_call(chat, FetchMarket(kind="network", asset=ASSET, as_of=now), "chat, network", "chat"))
     return calls, ports
 

@@ -30,9 +30,6 @@ class Place(msgspec.Struct, frozen=True):
     gives: str = ""
 
 
-GLASSNODE = Place(
-    "Glassnode", "exchange flows", "glassnode_base_url", "glassnode_api_key", "net flows, preferred to Coin Metrics"
-)
 COIN_METRICS = Place(
     "Coin Metrics", "exchange flows, activity", "coinmetrics_base_url", "coinmetrics_api_key", "commercial use"
 )
@@ -52,10 +49,6 @@ PLACES = (
     Place("DefiLlama", "value locked per chain", "defillama_base_url"),
     Place("DefiLlama stablecoins", "stablecoins", "defillama_stablecoins_base_url"),
     COIN_METRICS,
-    Place(
-        "Blockchair", "large transfers", "blockchair_base_url", "blockchair_api_key", "more than 1,440 requests a day"
-    ),
-    GLASSNODE,
 )
 
 
@@ -86,8 +79,6 @@ def _replaced(place: Place, settings: Settings) -> bool:
 async def _check(place: Place, settings: Settings) -> Check:
     name = f"chat data ({place.name}, {place.about})"
     has_key = bool(place.key and getattr(settings, place.key))
-    if place is GLASSNODE and not has_key:
-        return Check(name=name, state="ok", found="not called without a key", do=_optional(place))
     if place is COIN_METRICS and not settings.coinmetrics_enabled:
         return Check(
             name=name, state="note", found="turned off", do="set COINMETRICS_ENABLED=true (non-commercial use)"

@@ -21,7 +21,7 @@ AS_OF = datetime(2024, 6, 5, 12, 2, 30, tzinfo=UTC)
 DOWN = Say({"message": "maintenance"}, status=503)
 SOURCES = (
     *("coinbase", "binance", "coingecko", "fear_greed", "fred", "fred_api", "blockchain_info", "defillama"),
-    *("defillama_stablecoins", "coinmetrics", "blockchair", "glassnode"),
+    *("defillama_stablecoins", "coinmetrics"),
 )
 CHANGES = ("_change_1d", "_change_7d")
 
@@ -130,11 +130,6 @@ def chart(*days: tuple[str, float]) -> Say:
 def coinmetrics(asset: str, *days: Mapping[str, Any]) -> Say:
     rows = [{"asset": asset, **day, "time": f"{day['time']}T00:00:00.000000000Z"} for day in days]
     return Say({"data": rows})
-
-
-def blockchair(total: int, *largest: Mapping[str, Any]) -> Say:
-    context = {"code": 200, "limit": 1, "offset": 0, "rows": len(largest), "total_rows": total, "state": 846_000}
-    return Say({"data": list(largest), "context": context})
 
 
 def days(*values: Any, last: str = "2024-06-04") -> list[tuple[str, Any]]:

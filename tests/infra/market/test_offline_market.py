@@ -139,7 +139,7 @@ ADDRESSES = [
     if name.removesuffix("_base_url")
     in {
         *("coinbase", "binance", "coingecko", "fear_greed", "fred", "blockchain_info", "defillama"),
-        *("defillama_stablecoins", "coinmetrics", "blockchair"),
+        *("defillama_stablecoins", "coinmetrics"),
     }
 ]
 
@@ -150,7 +150,7 @@ def test_an_address_that_cannot_be_one_is_refused_before_anything_starts(name: s
         live_research(load_settings(**{name: "ftp://example.com"}))
 
 
-@pytest.mark.parametrize("name", ["coingecko", "fred", "coinmetrics", "blockchair", "glassnode"])
+@pytest.mark.parametrize("name", ["coingecko", "fred", "coinmetrics"])
 def test_a_key_that_cannot_be_one_is_refused_and_not_repeated(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name.upper()}_API_KEY") as refused:
         live_research(load_settings(**{f"{name}_api_key": "“quoted”"}))

@@ -137,7 +137,6 @@ class Market:
             "blockchain_info": self._charts(),
             "defillama_stablecoins": {"": self._stablecoins()},
             "coinmetrics": {"": self._flows()},
-            "blockchair": {"": fake.blockchair(int(self._of(37)), {"output_total_usd": self._of(654_321_000.0)})},
         }
 
     def _of(self, value: float) -> float:
