@@ -9,8 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from agents.prompts import every_task
-from infra.market import live_market
-from infra.market.research.ports import live_research
+from infra.market.ports import live_market, live_research
 from infra.models import routes
 from infra.models.embeddings import embedder_of
 from infra.models.embeddings.port import Embedded, Embedder

@@ -10,8 +10,8 @@ import pytest
 
 from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
-from tests.infra.fakes import research as fake
-from tests.infra.fakes.research import AS_OF, asked, days, epoch, known_name, research
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import AS_OF, asked, days, epoch, known_name, research
 from tests.infra.fakes.server import Behaviour, HangUp, Reset, Say
 
 CHARTS: dict[str, Behaviour] = {

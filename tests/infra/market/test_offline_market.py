@@ -9,15 +9,15 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from infra.market.research import VALUES
-from infra.market.research.ports import live_research
+from infra.market import VALUES
+from infra.market.ports import live_research
 from infra.offline.market import ASSETS
 from infra.ports import Port
 from infra.settings import Settings, load_settings
 from newsproof.app.research_composition import offline_research
 from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, MarketReply, Reply
 from schemas.errors import ConfigError
-from tests.infra.fakes.research import known_name
+from tests.infra.fakes.market import known_name
 
 NOW = datetime(2026, 3, 1, 12, 34, 56, tzinfo=UTC)
 KINDS: tuple[Literal["price", "economy", "sentiment", "network"], ...] = ("price", "economy", "sentiment", "network")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.effects import Failure, FetchCandles, FetchMarket
-from tests.infra.fakes.research import AS_OF, SOURCES, research
+from tests.infra.fakes.market import AS_OF, SOURCES, research
 from tests.infra.fakes.server import Drip, StaySilent
 
 KEYS = {f"{name}_api_key": f"{name}-secret" for name in ("coingecko", "fred", "coinmetrics")}

@@ -14,11 +14,19 @@ from typing import Any
 
 import msgspec
 
-from infra.http import UselessAnswerError, checked_key
-from infra.http_json import Service, error_message, json_object, refused
-from infra.market.onchain import series_figures
-from infra.market.side_by_side import Known
-from infra.market.source import Point, Source, last_known, market_value, number, when
+from infra.http import UselessAnswerError
+from infra.http_json import error_message, json_object, refused
+from infra.market.source import (
+    FigureService,
+    Known,
+    Point,
+    Source,
+    last_known,
+    market_value,
+    number,
+    series_figures,
+    when,
+)
 
 ACTIVITY = {
     "AdrActCnt": ("active_addresses", "addresses"),
@@ -31,8 +39,13 @@ _DAY = timedelta(days=1)
 _SETTLING = timedelta(hours=12)
 _MAX_AGE = timedelta(days=3)
 _WEEK = 7
-_METRICS = Service(name="Coin Metrics", address_setting="COINMETRICS_BASE_URL", key_setting="COINMETRICS_API_KEY")
-_KEYLESS = Service(name="Coin Metrics", address_setting="COINMETRICS_BASE_URL")
+_COINMETRICS = FigureService(
+    name="Coin Metrics",
+    address_setting="COINMETRICS_BASE_URL",
+    key_setting="COINMETRICS_API_KEY",
+    about="exchange flows, activity",
+    key_adds="commercial use",
+)
 
 
 class _Day(msgspec.Struct, frozen=True):
@@ -49,8 +62,7 @@ class CoinMetrics:
     """
 
     def __init__(self, base_url: str, *, api_key: str | None, timeout_s: float) -> None:
-        self._key = {"api_key": checked_key(api_key, "COINMETRICS_API_KEY")} if api_key is not None else {}
-        self._source = Source(_METRICS if self._key else _KEYLESS, base_url, timeout_s=timeout_s)
+        self.source = Source(_COINMETRICS, base_url, timeout_s=timeout_s, key=api_key)
 
     async def read(self, symbol: str, as_of: datetime) -> Known:
         """Return the asset's figures; none for an asset that Coin Metrics does not cover.
@@ -71,24 +83,21 @@ class CoinMetrics:
         known, absent = _flows(days, as_of, symbol)
         return [*values, *known], [*unknown, *absent]
 
-    async def close(self) -> None:
-        await self._source.close()
-
     async def _days(self, symbol: str, as_of: datetime) -> list[_Day] | None:
         params = {
             **{"assets": symbol.lower(), "metrics": ",".join((*ACTIVITY, *FLOWS, _COMPLETE)), "frequency": "1d"},
             **{"start_time": f"{as_of - 12 * _DAY:%Y-%m-%d}", "end_time": f"{as_of:%Y-%m-%d}", "page_size": "100"},
             **{"ignore_unsupported_errors": "true", "ignore_forbidden_errors": "true"},
-            **self._key,
+            **({"api_key": self.source.key} if self.source.key else {}),
         }
         path = "/v4/timeseries/asset-metrics"
-        response = await self._source.get(path, params, absent=frozenset({400}))
+        response = await self.source.get(path, params, absent=frozenset({400}))
         if response.status_code == 400:
             said = error_message(response, "error", "message")
             if "assets" in said:
                 return None
-            raise refused(self._source.service, 400, said, response.headers)
-        rows = json_object(response, self._source.service).get("data")
+            raise refused(self.source.service, 400, said, response.headers)
+        rows = json_object(response, self.source.service).get("data")
         if not isinstance(rows, list):
             raise UselessAnswerError("Coin Metrics' answer has no data; it is asked again")
         days = [day for row in rows if (day := _day(row)) is not None]
