@@ -14,6 +14,7 @@ import stat
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 
 from schemas.errors import ConfigError
 
@@ -30,8 +31,6 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
     "coingecko_api_key": ("coingecko_base_url",),
     "fred_api_key": ("fred_api_base_url",),
     "coinmetrics_api_key": ("coinmetrics_base_url",),
-    "blockchair_api_key": ("blockchair_base_url",),
-    "glassnode_api_key": ("glassnode_base_url",),
     "cryptopanic_api_key": ("listener_sources",),
     "phoenix_api_key": ("listener_sources",),
     "treeofalpha_api_key": ("listener_sources",),
@@ -125,16 +124,21 @@ def written_in(file: Path) -> dict[str, str]:
     return {one.key.lower(): one.value for one in lines if one.key and one.value}
 
 
-def misspelt_in(file: Path, settings: Collection[str]) -> dict[str, str]:
+def misspelt_in(
+    file: Path, settings: Collection[str], removed: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Return the names in a ``.env`` file that are no setting but look like one, with the nearest setting of each.
 
-    ``settings`` and the result are in lower case. A name looks like one if it begins with the same word as a setting and is
+    ``removed``: former settings, each with the one to report. All names are in lower case. A name looks like one if it begins with the same word as a setting and is
     not too far from one, or is very near one; what begins with ``newsproof_`` always does. A file may serve other programs.
     """
     words = {name.partition("_")[0] for name in settings}
     found = {}
     for name in written_in(file):
         if name in settings or name in NOT_OURS or name.startswith(KEY_OF_GATEWAY) or name == "openai_key":
+            continue
+        if name in removed:
+            found[name] = removed[name]
             continue
         first = name.partition("_")[0]
         cutoff = 0.0 if first == "newsproof" else 0.6 if first in words else 0.8

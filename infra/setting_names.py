@@ -6,7 +6,6 @@ from __future__ import annotations
 
 SECRETS = frozenset(
     [
-        "blockchair_api_key",
         "bocha_api_key",
         "clickhouse_analyst_password",
         "coingecko_api_key",
@@ -15,7 +14,6 @@ SECRETS = frozenset(
         "embedding_api_key",
         "fred_api_key",
         "gemini_api_key",
-        "glassnode_api_key",
         "kafka_sasl_password",
         "kafka_ssl_key_password",
         "listener_webhook_secret",
@@ -33,7 +31,6 @@ TEXTS = frozenset(
         "arxiv_base_url",
         "binance_base_url",
         "blockchain_info_base_url",
-        "blockchair_base_url",
         "bocha_base_url",
         "clickhouse_url",
         "coinbase_base_url",
@@ -49,7 +46,6 @@ TEXTS = frozenset(
         "fred_base_url",
         "gdelt_base_url",
         "gemini_base_url",
-        "glassnode_base_url",
         "hot_settings_file",
         "kafka_bootstrap_servers",
         "kafka_embedded_password_file",
@@ -191,3 +187,10 @@ CHECKED = frozenset(
 )
 """Settings of which some text is not valid: numbers, choices, patterns."""
 ALL = SECRETS | TEXTS | CHECKED
+REMOVED = {
+    "blockchair_api_key": "coinmetrics_api_key",
+    "blockchair_base_url": "coinmetrics_base_url",
+    "glassnode_api_key": "coinmetrics_api_key",
+    "glassnode_base_url": "coinmetrics_base_url",
+}
+"""Former settings, each with the one that comes closest. They are reported like misspelt ones."""

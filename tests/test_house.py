@@ -239,7 +239,7 @@ POINT_ELSEWHERE = (
         "Within infra each folder",
         "infra.kafka.address -> infra",
     ),
-    ("infra/market/source.py", "import infra.market.research.flows", "in a circle", ".source -> .research"),
+    ("infra/market/source.py", "import infra.market.outcomes.markets", "in a circle", ".source -> .outcomes"),
 )
 
 

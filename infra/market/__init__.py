@@ -1,37 +1,54 @@
-"""Market data as of the case's time: prices, macro and on-chain figures behind ``FetchMarket``, and the returns after a case.
+"""Market data as of the case's time: prices, the economy and chains behind ``FetchMarket`` and ``FetchCandles``.
 
-Here are the sources of the news pipeline, which need no API key; ``research`` holds those of the chat, of which some take
-one, ``outcomes`` the prices that judge signals afterwards.
+The news pipeline asks for price, macro and onchain, the research chat for price, economy, sentiment and network; no
+source requires a key. ``outcomes`` has the prices that judge signals afterwards. The failure of one source does not
+hide the figures of the others.
 
-``MarketReply.unknown`` names what a source does not have, so a missing figure is distinct from a failed request. The
-failure of one source does not hide the figures of the others.
+``VALUES`` lists every name that a ``MarketValue`` of the chat may have, whatever the asset. ``MarketReply.unknown``
+names a missing value as ``name: why`` and a failed source as ``kind: source failed (why)``, so a missing figure is
+distinct from a failed request. A name marked with ``*`` also comes as ``{name}_change_1d`` and ``{name}_change_7d``
+in %.
 """
 
 from __future__ import annotations
 
-from infra.market.macro import MacroFigures
-from infra.market.onchain import OnchainFigures
-from infra.market.port import LiveMarket
-from infra.market.price import Prices
-from infra.settings import Settings
-
-
-def live_market(settings: Settings) -> LiveMarket:
-    """Return the market port of live mode.
-
-    Raises:
-        ConfigError: an address setting is invalid.
-    """
-    timeout_s = settings.deep_analysis_tool_timeout
-    return LiveMarket(
-        price=Prices(
-            coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s, pegs=True
-        ),
-        macro=MacroFigures(fear_greed=settings.fear_greed_base_url, fred=settings.fred_base_url, timeout_s=timeout_s),
-        onchain=OnchainFigures(
-            defillama=settings.defillama_base_url,
-            stablecoins=settings.defillama_stablecoins_base_url,
-            blockchain_info=settings.blockchain_info_base_url,
-            timeout_s=timeout_s,
-        ),
-    )
+VALUES: dict[str, dict[str, str]] = {
+    "price": {
+        "price": "USD or USDT: the last complete five minutes (exchange), or the last hour (CoinGecko)",
+        "price_change_1h": "%: exchanges only",
+        "price_change_24h": "%",
+        "price_high_24h": "as price: exchanges only",
+        "price_low_24h": "as price: exchanges only",
+        "volume_24h": "units of the asset: exchanges only",
+        "volume_24h_usd": "USD, all exchanges: CoinGecko only",
+        "market_cap": "USD: CoinGecko only",
+    },
+    "economy": {
+        "fed_funds_rate": "%: effective federal funds rate (FRED DFF)",
+        "fed_funds_rate_change_30d": "percentage points",
+        "m2_growth": "% year on year of the money stock M2 (FRED M2SL, a month, out on the fourth Tuesday after it)",
+        "dxy": "index, January 2006 = 100: the Fed's broad dollar index (FRED DTWEXBGS, by week), not ICE's DXY",
+        "dxy_change_30d": "%",
+        "treasury_yield_10y": "%: ten-year Treasury (FRED DGS10)",
+        "treasury_yield_10y_change_30d": "percentage points",
+    },
+    "sentiment": {
+        "fear_greed_index": "0-100, of a day; alternative.me calls it extreme fear below 25 and extreme greed from 75",
+        "fear_greed_index_change_7d": "points",
+    },
+    "network": {
+        "active_addresses": "addresses a day *",
+        "transactions_per_day": "transactions *",
+        "transfer_volume_usd": "USD a day, without change: Bitcoin only *",
+        "mvrv": "ratio of market value to realised value *",
+        "hash_rate": "TH/s: Bitcoin only *",
+        "chain_tvl": "USD locked on the asset's chain *",
+        "stablecoin_supply": "USD of stablecoins on the asset's chain; units of it where the asset is a stablecoin *",
+        "stablecoin_supply_total": "USD of all stablecoins: Bitcoin only *",
+        "exchange_inflow": "USD a day into known exchange addresses",
+        "exchange_outflow": "USD a day out of them",
+        "exchange_netflow": "USD a day, in minus out",
+        "exchange_netflow_7d": "the same over seven days",
+    },
+}
+"""Kind of ``FetchMarket`` → name of a value → its unit and a note. The exact unit is in ``MarketValue.unit``."""

@@ -14,17 +14,18 @@ On both, bars of 4 h and 1 d begin at multiples of their length in UTC.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from infra.http import UselessAnswerError
 from infra.http_json import Service, error_message, json_of, refused
-from infra.market.source import Source, number, when
+from infra.market.source import FigureService, Source, number, when
 from schemas.evidence import Candle
 
 FIVE_MINUTES = timedelta(minutes=5)
@@ -47,7 +48,7 @@ class Bar(msgspec.Struct, frozen=True):
     volume: Decimal
 
 
-class Exchange(Protocol):
+class Exchange(Source, ABC):
     """One exchange. ``unit`` is the currency of its prices.
 
     Its methods return bars in any order, or None when the exchange has no market for the symbol.
@@ -60,18 +61,16 @@ class Exchange(Protocol):
     name: str
     unit: str
 
+    @abstractmethod
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
         """Return the five-minute bars that begin from ``first`` to ``last``, at most 300 of them."""
-        ...
 
+    @abstractmethod
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
         """Return the bars of an interval of ``STEPS`` that begin at or after ``first`` and end at or before ``end``."""
-        ...
-
-    async def close(self) -> None: ...
 
 
-class Coinbase(Source):
+class Coinbase(Exchange):
     """Coinbase Exchange. Requests its pages concurrently."""
 
     name, unit = "coinbase", "USD"
@@ -108,7 +107,7 @@ class Coinbase(Source):
         return _rows(json_of(response, self.service, exact=True), self.service, (0, 3, 2, 1, 4, 5), step, per_second=1)
 
 
-class Binance(Source):
+class Binance(Exchange):
     """Binance spot. Supports every interval of ``STEPS``."""
 
     name, unit = "binance", "USDT"
@@ -146,16 +145,16 @@ def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) ->
     Raises:
         ConfigError: an address setting is invalid.
     """
-    return (
-        Coinbase(
-            Service(name="Coinbase", address_setting="COINBASE_BASE_URL", correct=correct),
-            coinbase,
-            timeout_s=timeout_s,
-        ),
-        Binance(
-            Service(name="Binance", address_setting="BINANCE_BASE_URL", correct=correct), binance, timeout_s=timeout_s
-        ),
+    prices = FigureService(
+        name="Coinbase", address_setting="COINBASE_BASE_URL", correct=correct, about="prices and bars"
     )
+    others = FigureService(
+        name="Binance",
+        address_setting="BINANCE_BASE_URL",
+        correct=correct,
+        about="the same, if Coinbase has no market",
+    )
+    return Coinbase(prices, coinbase, timeout_s=timeout_s), Binance(others, binance, timeout_s=timeout_s)
 
 
 def joined(bars: Sequence[Candle], step: timedelta) -> list[Candle]:

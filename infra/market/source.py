@@ -1,9 +1,10 @@
-"""What the sources of figures share: one request with its errors, and exact parsing of numbers."""
+"""The base of the sources of figures: one request with its errors, concurrent reading, and exact parsing of numbers."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -12,11 +13,15 @@ from typing import Any
 import httpx
 import msgspec
 
-from infra.http import quoted
-from infra.http_json import ServiceClient, error_message, refused
+from infra.http import UselessAnswerError, checked_key, guarded_client, quoted
+from infra.http_json import Service, ServiceClient, error_message, exchange, refused
+from schemas.effects import MarketReply
+from schemas.errors import PermanentError, TransientError
 from schemas.evidence import MarketValue
 
 _TICKER = re.compile(r"[A-Z0-9]{1,15}\Z")
+_DAY = timedelta(days=1)
+_SERIES_MAX_AGE = timedelta(days=3)
 _NO_ASSET = frozenset({"", "UNKNOWN", "NONE", "NA", "NULL", "OTHER", "MULTIPLE", "ALL", "CRYPTO"})
 
 
@@ -27,8 +32,45 @@ class Point(msgspec.Struct, frozen=True):
     value: Decimal
 
 
+class FigureService(Service, frozen=True, kw_only=True):
+    """``about``: the figures that it has; ``key_adds``: what its optional key is for. Both are for people."""
+
+    about: str
+    key_adds: str = ""
+
+
 class Source(ServiceClient):
-    """The client of one service of figures, without a key or with one in ``headers``."""
+    """The client of one service of figures. ``key`` is None without one; the subclass or the caller sends it."""
+
+    def __init__(
+        self,
+        service: FigureService,
+        base_url: str,
+        *,
+        timeout_s: float,
+        key: str | None = None,
+        key_header: str | None = None,
+    ) -> None:
+        """``key_header``: name of the header that carries the key, if one does.
+
+        Raises:
+            ConfigError: the address or the key is invalid; the text names its setting.
+        """
+        self.offered, self.base_url = service, base_url
+        self.key = None if key is None else checked_key(key, service.key_setting)
+        headers = {key_header: self.key} if key_header and self.key else None
+        used = service if self.key else msgspec.structs.replace(service, key_setting="")
+        super().__init__(used, base_url, timeout_s=timeout_s, headers=headers)
+
+    async def probe(self, timeout_s: float) -> int:
+        """Send one HEAD request to the address, without the key; return the status.
+
+        Raises:
+            TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`.
+        """
+        async with guarded_client(self.base_url, timeout_s=timeout_s) as client:
+            request = client.build_request("HEAD", self.base_url)
+            return (await exchange(client, request, self.service, timeout_s)).status_code
 
     async def get(
         self, path: str, params: Mapping[str, str], *, absent: frozenset[int] = frozenset()
@@ -44,6 +86,49 @@ class Source(ServiceClient):
             said = error_message(response, "message", "msg", "error")
             raise refused(self.service, response.status_code, said, response.headers)
         return response
+
+
+Known = tuple[list[MarketValue], list[str]]
+Reading = Callable[[str, datetime], Awaitable[Known]]
+_FAILED = (TransientError, PermanentError, UselessAnswerError)
+
+
+class Figures:
+    """A group of readings of one kind, keyed by source name."""
+
+    def __init__(self, kind: str, readings: Mapping[str, Reading], sources: Sequence[Source]) -> None:
+        self._kind, self._readings, self.sources = kind, dict(readings), tuple(sources)
+
+    async def read(self, asset: str, as_of: datetime) -> MarketReply:
+        """Return every figure that is known at ``as_of``.
+
+        Raises:
+            NewsproofError: every source failed. A transient failure is preferred to a permanent one.
+        """
+        return await together(self._kind, self._readings, asset, as_of)
+
+
+async def together(kind: str, readings: Mapping[str, Reading], asset: str, as_of: datetime) -> MarketReply:
+    """Run all readings concurrently and merge their figures.
+
+    Raises:
+        NewsproofError: all of them failed.
+    """
+    answers = await asyncio.gather(*(read(asset, as_of) for read in readings.values()), return_exceptions=True)
+    failures = [one for one in answers if isinstance(one, BaseException)]
+    if strange := [one for one in failures if not isinstance(one, _FAILED)]:
+        raise strange[0]
+    if failures and len(failures) == len(answers):
+        raise next((one for one in failures if isinstance(one, TransientError)), failures[0])
+    values: list[MarketValue] = []
+    unknown: list[str] = []
+    for name, one in zip(readings, answers, strict=True):
+        if isinstance(one, BaseException):
+            unknown.append(f"{kind}: {name} failed ({quoted(one, 120)})")
+        else:
+            values += one[0]
+            unknown += one[1]
+    return MarketReply(values=tuple(values), unknown=tuple(unknown))
 
 
 @lru_cache(maxsize=4096)  # an event study asks it three times for each of its signals
@@ -93,3 +178,26 @@ def change_pct(now: Decimal, before: Decimal | None) -> Decimal | None:
 def market_value(name: str, value: Decimal, unit: str, source: str, at: datetime) -> MarketValue:
     """Build the figure for the journal: calculated exactly, stored as the nearest float."""
     return MarketValue(name=name, value=float(value), unit=unit, source=source, observed_at=at)
+
+
+def series_figures(name: str, unit: str, source: str, read: list[Point | None], as_of: datetime) -> Known:
+    """Return the newest figure of a series known at ``as_of``, and its changes over a day and a week.
+
+    Raises:
+        UselessAnswerError: there are rows, but none is readable.
+    """
+    points = [p for p in read if p is not None]
+    if read and not points:
+        raise UselessAnswerError(f"no figure of {source} can be read; it is asked again")
+    newest = last_known(points, as_of, max_age=_SERIES_MAX_AGE)
+    if newest is None:
+        return [], [f"{name}: none of the days before {as_of:%Y-%m-%d}"]
+    values, unknown = [market_value(name, newest.value, unit, source, newest.at)], []
+    for label, span in (("1d", _DAY), ("7d", 7 * _DAY)):
+        before = last_known(points, newest.at - span, max_age=_DAY)
+        change: Decimal | None = change_pct(newest.value, before.value if before else None)
+        if change is None:
+            unknown.append(f"{name}_change_{label}: nothing to compare with")
+        else:
+            values.append(market_value(f"{name}_change_{label}", change, "%", source, newest.at))
+    return values, unknown

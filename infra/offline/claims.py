@@ -8,7 +8,7 @@ from typing import Any
 from infra.offline import lexicon as lx
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
-_SCALES = {
+SCALES = {
     "trillion": 1e12, "billion": 1e9, "bn": 1e9, "b": 1e9, "million": 1e6, "m": 1e6, "k": 1e3,
     "万亿": 1e12, "亿": 1e8, "千万": 1e7, "百万": 1e6, "万": 1e4,
 }  # fmt: skip
@@ -56,7 +56,7 @@ def _amount(text: str) -> dict[str, Any] | None:
     if found is None:
         return None
     parts = _PART.findall(found["number"])
-    value = sum(float(number.replace(",", "")) * _SCALES.get(scale.lower(), 1.0) for number, scale in parts)
+    value = sum(float(number.replace(",", "")) * SCALES.get(scale.lower(), 1.0) for number, scale in parts)
     if value > _MOST:
         return None
     return {"value": value, "unit": found["unit"] if not found["sign"] else _CURRENCY[found["sign"]]}

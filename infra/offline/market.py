@@ -106,16 +106,15 @@ def _figures(effect: FetchMarket) -> Reply:
         return MarketReply(values=(), unknown=(f"{effect.kind}: {_absent(symbol)}",))
     if effect.kind == "price":
         return _reply(_price(symbol, at))
-    unknown = () if symbol == "BTC" else ("whale_transfers: the offline data set has them of BTC only",)
-    return _reply(_network(symbol, at), unknown)
+    return _reply(_network(symbol, at))
 
 
-def _reply(values: Iterator[tuple[str, float, str, datetime]], unknown: tuple[str, ...] = ()) -> MarketReply:
+def _reply(values: Iterator[tuple[str, float, str, datetime]]) -> MarketReply:
     made = (
         MarketValue(name=name, value=_short(value), unit=unit, source=SOURCE, observed_at=at)
         for name, value, unit, at in values
     )
-    return MarketReply(values=tuple(made), unknown=unknown)
+    return MarketReply(values=tuple(made), unknown=())
 
 
 def _price(symbol: str, at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
@@ -177,10 +176,6 @@ def _network(symbol: str, at: datetime) -> Iterator[tuple[str, float, str, datet
     yield "exchange_outflow", out[0], "USD", day
     yield "exchange_netflow", into[0] - out[0], "USD", day
     yield "exchange_netflow_7d", sum(into) - sum(out), "USD", day
-    if symbol == "BTC":
-        count = round(300 * math.exp(_wave("whales", day)))
-        yield "whale_transfers", float(count), "transactions of 10 million USD or more in 24 h", day
-        yield "whale_transfer_largest", 4e8 * math.exp(_wave("whale", day)), "USD", day
 
 
 def _bars(effect: FetchCandles) -> Reply:

@@ -81,8 +81,8 @@ class ModelSettings(BaseSettings):
     embedding_provider: Literal["offline", "gemini", "openai"] = Field(
         "offline",
         description="Provider of the vectors for memory search in live mode. offline: a free hashing vector, as in all "
-        "other modes; with gemini or openai each recall is a paid call. After a change, run `newsproof memory "
-        "rebuild`",
+        "other modes; with gemini or openai each recall is a paid call, and only cases that ended under the same "
+        "provider, model and dimensions are found",
     )
     embedding_model: str = Field(
         "", description="Embedding model. Empty: gemini-embedding-2, or text-embedding-3-small for openai"

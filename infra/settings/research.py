@@ -52,15 +52,3 @@ class ResearchSettings(BaseSettings):
         description="Address of the Coin Metrics API. With a paid key: https://api.coinmetrics.io",
     )
     coinmetrics_api_key: SecretStr | None = Field(None, description="Coin Metrics API key")
-    blockchair_base_url: str = Field(
-        "https://api.blockchair.com", description="Address of the Blockchair API, for large transfers"
-    )
-    blockchair_api_key: SecretStr | None = Field(
-        None, description="Blockchair API key. Raises the daily limit (1,440 requests without one)"
-    )
-    glassnode_base_url: str = Field("https://api.glassnode.com", description="Address of the Glassnode API")
-    glassnode_api_key: SecretStr | None = Field(
-        None,
-        description="Glassnode API key. With it, net flows to exchanges come from Glassnode first, then Coin Metrics. "
-        "Unset: Glassnode is not called",
-    )

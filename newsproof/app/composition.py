@@ -328,7 +328,7 @@ def live_pages(settings: Settings) -> Port:
 
 
 def _live_market(settings: Settings) -> Port:
-    from infra.market import live_market
+    from infra.market.ports import live_market
 
     return live_market(settings)
 

@@ -110,15 +110,18 @@ class Invocation:
         return given
 
     def _tell_misspelt(self) -> None:
-        from infra import setting_names
-        from infra.origin import misspelt_in
+        from infra.origin import given_by_environment, misspelt_in
+        from infra.setting_names import ALL, REMOVED
 
         if self._misspelt_told:
             return
         self._misspelt_told = True
-        for name, nearest in misspelt_in(self._settings_file, setting_names.ALL).items():
+        ignored = [(name, "the environment", REMOVED[name]) for name in REMOVED if name in given_by_environment()]
+        written = misspelt_in(self._settings_file, ALL, REMOVED)
+        ignored += [(name, str(self._settings_file), nearest) for name, nearest in written.items()]
+        for name, place, nearest in ignored:
             print(
-                f"newsproof: {name.upper()} in {self._settings_file} is not a setting and is ignored; the closest match is {nearest.upper()}",
+                f"newsproof: {name.upper()} in {place} is not a setting and is ignored; the closest match is {nearest.upper()}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -94,7 +94,7 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
         ConfigError: live mode lacks a key; the text names the setting.
     """
     if settings.mode == "live":
-        from infra.market.research.ports import live_research
+        from infra.market.ports import live_research
 
         models, fallbacks = live_models(settings)
         if WITH_A_FALLBACK not in models:
@@ -136,7 +136,7 @@ def _offline_pages(settings: Settings) -> dict[str, Any]:
 
 
 def offline_research(settings: Settings) -> dict[str, Port]:
-    """Return the ports of :func:`infra.market.research.ports.live_research` for offline and simulated mode.
+    """Return the ports of :func:`infra.market.ports.live_research` for offline and simulated mode.
 
     Their figures are invented and labelled so.
     """

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
-from typing import Any
+from datetime import datetime
+from functools import cache
+from math import inf
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 from aiokafka.errors import KafkaError
 
-from agents.graphs import RESEARCH
+from agents.core.registry import Registry
+from agents.graphs import RESEARCH, verification
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import members_of
 from infra.settings import Settings
@@ -22,16 +28,18 @@ from newsproof.app.research_composition import investigation_snapshot_of, resear
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.app.watches import WatchBook
-from newsproof.web.connection_limit import ConnectionLimit
+from newsproof.report.timeline import sentence_of
+from newsproof.web.limits import ConnectionLimit, Rates
 from newsproof.web.processes import Processes
-from newsproof.web.progress_text import case_progress
-from newsproof.web.providers import ProviderState, ProviderStates
 from newsproof.web.questions import Questions
-from newsproof.web.rates import Rates
-from newsproof.web.readings import Readings
 from newsproof.web.vitals import Vitals, VitalsReader
+from schemas import envelope as wire
+from schemas.calls import Call, CallKind
+from schemas.effects import Failure
 from schemas.envelope import Envelope
-from schemas.errors import NewsproofError, TransientError
+from schemas.errors import FailureKind, NewsproofError, TransientError
+from schemas.events import EffectCompleted
+from streams.effects.host import GOES_ON, GUARDED
 from streams.feed.case_items import FeedCase
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed
@@ -230,3 +238,97 @@ def _first_of(exc: BaseException) -> BaseException:
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     return exc
+
+
+MOST_KEPT = 32
+T = TypeVar("T")
+
+
+class Readings:
+    """Answers by what was asked. Who asks while it is read waits for it; the newest :data:`MOST_KEPT` stay."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, _Reading] = {}
+
+    async def of(self, asked: Hashable, for_s: float, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what was read at most ``for_s`` seconds ago, else what ``read`` returns."""
+        reading = self._kept.pop(asked) if asked in self._kept else _Reading()
+        self._kept[asked] = reading
+        while len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        async with reading.lock:
+            if time.monotonic() - reading.at > for_s:
+                reading.answer, reading.at = await read(), time.monotonic()
+            found: T = reading.answer
+            return found
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.lock, self.at = asyncio.Lock(), -inf
+        self.answer: Any = None
+
+
+def case_progress(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, Any]:
+    """Return the ``data`` of one ``case`` event. ``step`` is the next step; it is empty if the case has ended."""
+    phase, text, why = sentence_of(event)
+    following = _graph().step_after(event) if not isinstance(event, EffectCompleted) else None
+    said = {
+        "case_id": case.case_id,
+        "status": case.status,
+        "step": event.step if isinstance(event, EffectCompleted) else ("" if following is None else following.name),
+        "phase": phase,
+        "text": text.en,
+        "text_zh": text.zh,
+        "why": why.en[:500],
+        "why_zh": why.zh[:500],
+        "at": env.time,
+    }
+    if case.is_whole:
+        said |= {"news": case.text, "source": case.source, "language": case.language, "asset": case.asset,
+                 "event_type": case.event_type, "confidence": case.confidence}  # fmt: skip
+    return said
+
+
+@cache
+def _graph() -> Registry:
+    return verification()
+
+
+class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest call of a kind to a provider. ``failing``: it failed in a way for which the next provider is asked.
+
+    ``since``: of the first such failure after the last call that worked. Times are UTC.
+    """
+
+    kind: CallKind
+    provider: str
+    at: datetime
+    failing: FailureKind | None = None
+    since: datetime | None = None
+
+
+class ProviderStates:
+    """Fold of calls, in any order. Replies of the cache say nothing of a provider."""
+
+    def __init__(self) -> None:
+        self._newest: dict[tuple[CallKind, str], ProviderState] = {}
+
+    def take(self, calls: Iterable[Call]) -> None:
+        for call in calls:
+            before = self._newest.get(key := (call.kind, call.provider))
+            if call.kind not in GUARDED or call.cached or (before is not None and call.replied_at < before.at):
+                continue
+            failing = call.reply.kind if isinstance(call.reply, Failure) and call.reply.kind in GOES_ON else None
+            began = before.since if before is not None else None
+            self._newest[key] = ProviderState(
+                kind=call.kind,
+                provider=call.provider,
+                at=call.replied_at,
+                failing=failing,
+                since=None if failing is None else began or call.replied_at,
+            )
+
+    def all(self) -> tuple[ProviderState, ...]:
+        """Return every provider that was called, by kind and name."""
+        return tuple(one for _, one in sorted(self._newest.items()))

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infra.settings import Settings
-from newsproof.web.rates import Rates
+from newsproof.web.limits import Rates
 from newsproof.web.responses import refusal
 from newsproof.web.server import LOOPBACK
 from newsproof.web.tokens import Tokens

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from infra.owner_only import made_secret
 from infra.redaction import know
 from infra.settings import Settings
-from newsproof.web.rates import Rates
+from newsproof.web.limits import Rates
 from newsproof.web.server import LOOPBACK
 from schemas.errors import ConfigError
 

@@ -11,8 +11,6 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-import msgspec
-
 from agents.core.registry import Registry
 from agents.graphs import research
 from schemas import envelope as wire
@@ -21,9 +19,8 @@ from schemas import investigation_events as iev
 from schemas.calls import Call
 from schemas.effects import Failure, SearchReply
 from schemas.research_events import AnswerStopped
+from streams.feed.turn_events import Said, fields_of
 
-Said = tuple[str, dict[str, Any]]
-"""Name and data of an SSE event."""
 PHASES = {
     "frame": "planning",
     "plan_searches": "planning",
@@ -106,7 +103,7 @@ class InvestigationTeller:
         phase, words = PHASES.get(self._step, "executing"), _DOES.get(self._step, ("", ""))[self._zh]
         if isinstance(event, iev.InvestigationAsked):
             asked = {"investigation_id": env.case_id, "subject": event.subject, "question": event.question}
-            about = {**asked, "as_of": event.as_of, "limits": _fields(event.limits), "watch": event.watch}
+            about = {**asked, "as_of": event.as_of, "limits": fields_of(event.limits), "watch": event.watch}
             return "status", {"phase": "idle", "message": self._say("asked", event.subject), **about}
         return "status", {"phase": "recovering" if isinstance(event, ev.StepFailed) else phase, "message": words}
 
@@ -188,7 +185,7 @@ class InvestigationTeller:
         }
         match event:
             case iev.BriefWritten():
-                return [("brief", _fields(event)), ("done", {"phase": "completed", "state": "finished", **spent})]
+                return [("brief", fields_of(event)), ("done", {"phase": "completed", "state": "finished", **spent})]
             case AnswerStopped(requested_by=by, reason=reason):
                 stopped = {"phase": "completed", "state": "stopped", "requested_by": by, "reason": reason}
                 return [("done", {**stopped, **spent})]
@@ -207,11 +204,6 @@ class InvestigationTeller:
 @cache
 def _graph() -> Registry:
     return research()
-
-
-def _fields(event: msgspec.Struct) -> dict[str, Any]:
-    """Return every field of an event except its calls and its tag, including those with default values."""
-    return {name: getattr(event, name) for name in event.__struct_fields__ if name != "calls"}
 
 
 def _call(call: Call) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from agents.research.agent_calls import agent_of
 from agents.research.results import agent_result
 from agents.research.turn import ANALYZE, Turn, fold_turn, open_turn
@@ -69,12 +71,12 @@ class TurnTeller:
                 asked = {"chat_id": turn.case_id, "conversation": event.chat_id, "question": event.message}
                 return [self._status("routing", **asked)]
             case rev.QuestionRouted():
-                decided: Said = "super_agent_decision", _fields(event)
+                decided: Said = "super_agent_decision", fields_of(event)
                 follows = {"plan": "planning", "cases": "data_collection"}.get(event.route)
                 return [decided, *([self._status(follows)] if follows else [])]
             case rev.AnalysisPlanned():
                 asked_agents = [AGENT_IDS[one.agent] for one in event.task_breakdown]
-                planned: Said = "planning_result", {**_fields(event), "agent_ids": asked_agents}
+                planned: Said = "planning_result", {**fields_of(event), "agent_ids": asked_agents}
                 return [planned, self._status("data_collection")]
             case rev.DataCollected():
                 return [("data_collected", _collected(event, candles=self._candles)), self._status("analysis")]
@@ -115,13 +117,13 @@ class TurnTeller:
         return both[1] if self._turn is not None and self._turn.language == "zh" else both[0]
 
 
-def _fields(event: ev.Event) -> dict[str, Any]:
+def fields_of(event: msgspec.Struct) -> dict[str, Any]:
     """Return every field of an event except its calls and its tag, including those with default values."""
     return {name: getattr(event, name) for name in event.__struct_fields__ if name != "calls"}
 
 
 def _collected(event: rev.DataCollected, *, candles: bool) -> dict[str, Any]:
-    fields = {**_fields(event), "candle_count": len(event.candles)}
+    fields = {**fields_of(event), "candle_count": len(event.candles)}
     if not candles:
         del fields["candles"]
     price = {one.name: one.value for one in event.price}
@@ -148,7 +150,7 @@ def _agent(turn: Turn, call: Call) -> Said:
 def _ending(event: Any) -> list[Said]:
     match event:
         case rev.AnswerGiven():
-            return [("final_answer", _fields(event)), ("done", {"decision_phase": "completed"})]
+            return [("final_answer", fields_of(event)), ("done", {"decision_phase": "completed"})]
         case rev.AnswerStopped(requested_by=by, reason=reason):
             said = {"decision_phase": "stopped", "stopped": True, "requested_by": by, "reason": reason}
             return [("done", said)]

@@ -19,8 +19,8 @@ from newsproof.evaluation.profit.study_report import Returns, StudyReport
 from newsproof.report.answers import VERDICTS
 from newsproof.report.data import Report
 from newsproof.report.drawn import CHARTS, per
+from newsproof.web.api.analytics import Language, Size, Theme, canvas, in_colours
 from newsproof.web.api.live import shown
-from newsproof.web.api.report_charts import Language, Size, Theme, canvas, in_colours
 from schemas import envelope as wire
 from schemas.published import read_signal
 from streams.journal.case_reading import JournalRecord

@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-P", "-m", "newsproof")
 
 OUTSIDE = ("COINBASE", "BINANCE", "COINGECKO", "FEAR_GREED", "FRED", "FRED_API", "BLOCKCHAIN_INFO", "DEFILLAMA")
-OUTSIDE += ("DEFILLAMA_STABLECOINS", "COINMETRICS", "BLOCKCHAIR", "GLASSNODE", "BOCHA", "GDELT", "ARXIV")
+OUTSIDE += ("DEFILLAMA_STABLECOINS", "COINMETRICS", "BOCHA", "GDELT", "ARXIV")
 NOBODY_OUTSIDE = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in OUTSIDE}
 """Settings for a command of live mode that would ask the chat's sources or a search: no test asks the real ones."""
 

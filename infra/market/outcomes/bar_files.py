@@ -49,10 +49,10 @@ def read_bars(
 ) -> PriceFile:
     """Read a file, every file of a folder, or every file that a pattern such as ``prices/*.csv.gz`` finds.
 
-    ``symbol`` and ``venue`` apply where a file has no such column. ``columns`` says which of a file's columns is which, by its
-    name, or by its number from 1 in a file without a header: ``{"timestamp": "Zeit", "open": "Start"}``. Times are
-    ISO 8601 (UTC without a zone) or epoch numbers in seconds, milli-, micro- or nanoseconds, of when a bar opens. Lines before
-    the header that begin with ``#`` are comments; one that contains "synthetic" marks the source as synthetic.
+    ``symbol`` and ``venue`` apply where a file has no such column. ``columns`` maps roles to names of the file's columns:
+    ``{"timestamp": "Zeit", "open": "Start"}``. Text needs a header, except Binance's klines. Times are ISO 8601 (UTC without
+    a zone) or epoch numbers in seconds, milli-, micro- or nanoseconds, of when a bar opens. Lines before the header that
+    begin with ``#`` are comments; one that contains "synthetic" marks the source as synthetic.
 
     Raises:
         ConfigError: there is no such file, a column is not found, or nothing names a symbol.

@@ -65,7 +65,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_line(cls, file: Path, line: str, columns: Mapping[str, str]) -> Layout:
-        """Return the layout that a file's first line shows; ``columns`` as in :func:`read_bars`.
+        """Return the layout of a file's first line: a header, or a row of Binance's archive, which has none.
+
+        ``columns`` as in :func:`read_bars`.
 
         Raises:
             ConfigError: it does not name what is needed.
@@ -74,20 +76,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
         cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
         if not all(map(_is_figure, cells)):
             return msgspec.structs.replace(cls.of_names(file, cells, columns), separator=separator)
-        if columns:
-            places = {role: int(place) - 1 for role, place in columns.items() if place.isdigit()}
-            if len(places) != len(columns) or not all(0 <= place < len(cells) for place in places.values()):
-                raise ConfigError(
-                    f"{file} has no header, and {len(cells)} columns: number them, --columns timestamp=1,open=2,high=3,low=4,close=5"
-                )
-            _refuse_lacking(file, places, cells)
-            return cls(places=places, width=len(cells), header=False, separator=separator)
-        if (found := cls.of_klines(len(cells), separator)) is None:
+        klines = cls.of_klines(len(cells), separator) if len(cells) == _BINANCE else None
+        if klines is None:
             raise ConfigError(
-                f"{file} has no header, and {len(cells)} columns ({line.strip():.100}): say which is which, "
-                "--columns timestamp=1,open=2,high=3,low=4,close=5,volume=6"
+                f"{file} has no header ({line.strip():.100}): add a first line that names its {len(cells)} columns, "
+                f"such as {separator.join((*_CCXT, 'symbol'))}"
             )
-        return found
+        return klines
 
     @classmethod
     def of_names(cls, file: Path, names: Sequence[str], columns: Mapping[str, str]) -> Layout:

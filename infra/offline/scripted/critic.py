@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from infra.offline import lexicon as lx
+from infra.offline.claims import SCALES
 from infra.offline.rules import asset_of, entity_of, is_zh
 from infra.search.bm25 import terms
 
@@ -37,9 +38,6 @@ _CITES = re.compile(r"\b(?:according to|first reported by)\s+((?:[A-Z]\w*\s?){1,
 _AMOUNT = re.compile(
     r"([$€£¥])?(\d[\d,]*(?:\.\d+)?)\s?(万亿|亿|万|trillion|billion|million|bn|[mbk](?![a-z]))?", re.IGNORECASE
 )
-_SCALE = {
-    "万": 1e4, "亿": 1e8, "万亿": 1e12, "k": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12,
-}  # fmt: skip
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +180,7 @@ def _amount(news: str, quote: str) -> str:
 
 
 def _amounts(text: str) -> set[float]:
-    found = [(float(m[2].replace(",", "")) * _SCALE.get((m[3] or "").lower(), 1.0), m) for m in _AMOUNT.finditer(text)]
+    found = [(float(m[2].replace(",", "")) * SCALES.get((m[3] or "").lower(), 1.0), m) for m in _AMOUNT.finditer(text)]
     return {value for value, m in found if value and (m[1] or m[3] or "," in m[2])}
 
 

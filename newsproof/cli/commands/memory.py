@@ -24,14 +24,6 @@ def memory() -> None:
 @group.command()
 def rebuild(
     ctx: typer.Context,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            "--max-cost",
-            min=0.0,
-            help="Create the missing vectors of EMBEDDING_PROVIDER, for at most this many USD. Default: create none.",
-        ),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
     """Rebuild the table `memories` from the log.
@@ -39,15 +31,9 @@ def rebuild(
     The new table replaces the old one in one step, so recall, workers and the sink keep running. It has the rows that the sink
     would write, so a second run changes nothing. The report counts the rows that did not change.
 
-    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider. To create them, use --max-cost.
+    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider and are not recalled by it.
     """
-    from decimal import Decimal
-
     from newsproof.cli.data.memory import print_rebuilt, rebuild_memory
 
-    work = rebuild_memory(of(ctx), max_cost=None if max_cost is None else Decimal(str(max_cost)))
-    report = run(
-        work,
-        interrupted="recall keeps using `memories`, and stored vectors are kept; to resume, repeat the command",
-    )
+    report = run(rebuild_memory(of(ctx)), interrupted="recall keeps using `memories`; repeat the command")
     json_line(report) if as_json else print_rebuilt(report)

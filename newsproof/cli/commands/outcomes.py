@@ -66,9 +66,7 @@ def import_(
     ] = None,
     columns: Annotated[
         str,
-        typer.Option(
-            help="Column names, if they differ: timestamp=Zeit,open=Start. Without a header: column numbers from 1."
-        ),
+        typer.Option(help="Column names, if they differ: timestamp=Zeit,open=Start."),
     ] = "",
     exchange: Annotated[
         str | None,

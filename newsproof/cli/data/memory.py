@@ -3,14 +3,13 @@
 The new rows go into a second table, which is then exchanged with the old one at once: recall never sees a partial
 memory. What the sink wrote meanwhile is read from the log after the exchange. Only one rebuild may run at a time.
 
-Vectors that a case paid for are in the log. Vectors that a rebuild paid for (:mod:`newsproof.cli.data.memory_vectors`)
-are only in the table, and are carried over.
+Vectors that a case paid for are in the log. Vectors that rebuilds of earlier versions paid for are only in the table,
+and are carried over.
 """
 
 from __future__ import annotations
 
 import time
-from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -26,7 +25,6 @@ from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import Invocation, say_result
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
-from newsproof.cli.data.memory_vectors import Vectors, add_vectors, provider_of
 from schemas.printable import counted
 from schemas.topics import Topics
 from streams.journal.fold import JournalFold
@@ -55,14 +53,13 @@ INNER JOIN (SELECT case_id, embedding_model, embedding FROM {TABLE} FINAL WHERE 
 WHERE (paid.embedding_model, case_id) NOT IN (SELECT embedding_model, case_id FROM {BESIDE} WHERE run_id = 'live')
   AND position(paid.embedding_model, ':') > 0
 """
-# Provider vectors that no record of the log holds: a rebuild paid for them. Names of hashing models have no colon.
+# Provider vectors that no record of the log holds. Names of hashing models have no colon.
 
 
 class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a rebuild: records read; memories that are the same, changed, added and removed.
 
-    A case with vectors of two models counts as two memories. ``vectors`` is what was paid for, None if not asked.
-
+    A case with vectors of two models counts as two memories.
     ``unreadable`` records have no row, here as in the sink, which stored them as dead letters.
     """
 
@@ -74,16 +71,12 @@ class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     unreadable: int
     seconds: float
-    vectors: Vectors | None = None
 
 
-async def rebuild_memory(invocation: Invocation, *, max_cost: Decimal | None = None) -> Rebuilt:
+async def rebuild_memory(invocation: Invocation) -> Rebuilt:
     """Rebuild the memory of the configured installation or of the data directory. Starts its servers if needed.
 
-    Up to ``max_cost`` (USD) pays for vectors of the configured provider that no case has paid for; None asks for none.
-
     Raises:
-        ConfigError: ``max_cost`` without a provider, or with one of unknown price.
         NewsproofError: a server does not answer, or the log holds records of newer code.
     """
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
@@ -91,15 +84,7 @@ async def rebuild_memory(invocation: Invocation, *, max_cost: Decimal | None = N
         at = found.applied_to(settings)
         await prepare_tables(at)
         async with clickhouse_of(at) as client:
-            if max_cost is None:
-                return await rebuild(address_of(at), topics_of(at), client)
-            embedder = provider_of(at)
-            try:
-                done = await rebuild(address_of(at), topics_of(at), client)
-                vectors = await add_vectors(address_of(at), topics_of(at), client, embedder, max_cost=max_cost)
-            finally:
-                await embedder.close()
-            return msgspec.structs.replace(done, vectors=vectors)
+            return await rebuild(address_of(at), topics_of(at), client)
 
 
 async def rebuild(
@@ -136,11 +121,6 @@ def print_rebuilt(done: Rebuilt) -> None:
         f"{counted(done.memories, 'memory')} built from {counted(done.records, 'record')} in {done.seconds:g} s: {done.same:,} unchanged, "
         f"{done.changed:,} changed, {done.added:,} added, {done.removed:,} removed because the log does not have them."
     )
-    if (paid := done.vectors) is not None:
-        cost = "unknown" if paid.cost_usd is None else f"${paid.cost_usd:.4f}"
-        say_result(
-            f"{counted(paid.made, 'vector')} of {paid.model} created for {cost}; {counted(paid.missing, 'case')} still without one.{paid.why}"
-        )
     if done.unreadable:
         say_result(f"{counted(done.unreadable, 'record')} could not be read: see `newsproof dlq list`.")
 

@@ -9,8 +9,7 @@ from decimal import Decimal
 import msgspec
 
 from agents.prompts import every_task
-from infra.market import live_market
-from infra.market.research.ports import live_research
+from infra.market.ports import live_market, live_research
 from infra.models import routes
 from infra.models.embeddings import embedder_of
 from infra.models.embeddings.port import Embedded, Embedder
@@ -143,7 +142,7 @@ def _others(settings: Settings) -> tuple[list[Call], list[Port | Embedder]]:
     ports.append(chat := live_research(settings)["market"])
     if settings.fred_api_key:
         calls.append(_call(chat, FetchMarket(kind="economy", asset=ASSET, as_of=now), "chat, economy", "chat"))
-    if settings.coinmetrics_api_key or settings.blockchair_api_key or settings.glassnode_api_key:
+    if settings.coinmetrics_api_key:
         calls.append(_call(chat, FetchMarket(kind="network", asset=ASSET, as_of=now), "chat, network", "chat"))
     return calls, ports
 

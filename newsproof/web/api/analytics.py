@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from datetime import date, timedelta
-from functools import partial
-from typing import Annotated, Literal
+from functools import lru_cache, partial
+from importlib import resources
+from typing import Annotated, Literal, TypeVar
 
+import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
@@ -29,16 +36,15 @@ from newsproof.evaluation.profit.study_report import (
 )
 from newsproof.evaluation.statistics import share_interval
 from newsproof.report.answers import ANSWERS, Rows
+from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
 from newsproof.report.csv_text import as_csv
 from newsproof.report.data import QUESTIONS, Report, read_report
 from newsproof.report.drawn import CHARTS, per
 from newsproof.report.period import Period
 from newsproof.web.api.live import backend_of
-from newsproof.web.api.report_charts import Language, Size, Theme, canvas, in_colours
-from newsproof.web.api.statements import held_slot, unless_disconnected, with_timeout
 from newsproof.web.backend import Backend
-from newsproof.web.responses import Refused, as_json, csv_file
-from schemas.errors import ConfigError, PermanentError
+from newsproof.web.responses import Refused, as_json, csv_file, left
+from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.ids import LIVE_RUN
 from streams.journal.clock import utc_now
 
@@ -250,3 +256,95 @@ async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)
 _STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
 _OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
 WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+
+
+Theme = Literal["light", "dark"]
+_USED = re.compile(r"var\((--[a-z0-9]+),[^)]*\)")
+_SET = re.compile(r"(--[a-z0-9]+):([^;}]+)")
+_LIGHT, _DARK = (dict(_SET.findall(part)) for part in STYLE.split("@media"))
+
+
+Size = Literal["wide", "narrow"]
+Language = Literal["en", "zh"]
+_TERM = re.compile(r'^  "term\.([^"]+)": ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
+
+
+def in_colours(svg: str, theme: Theme) -> str:
+    """Return a drawing in the colours of a theme."""
+    colours = _DARK if theme == "dark" else _LIGHT
+    return _USED.sub(lambda used: colours[used.group(1)], svg)
+
+
+def canvas(size: Size, language: Language) -> Canvas:
+    """Return what to draw on for a reader of the page; what has no translation stands as it is in English."""
+    on = NARROW if size == "narrow" else WIDE
+    return on if language == "en" else msgspec.structs.replace(on, say=_in_chinese)
+
+
+def _in_chinese(word: str) -> str:
+    return _chinese().get(word, word.replace("_", " "))
+
+
+@lru_cache(maxsize=1)
+def _chinese() -> dict[str, str]:
+    """The page's own words of the domain, so that a chart calls nothing by another name than the table below it."""
+    texts = resources.files("newsproof.web").joinpath("static/js/texts/zh.js").read_text("utf-8")
+    return {name: json.loads(said) for name, said in _TERM.findall(texts)}
+
+
+PLACE_WITHIN_S = 5.0
+"""Longest wait of a statement for another one to end."""
+WITHIN_S = 90.0
+T = TypeVar("T")
+
+
+async def with_timeout(work: Awaitable[T]) -> T:
+    """Return the answer of ClickHouse.
+
+    Raises:
+        TransientError: it took longer than ``WITHIN_S``.
+    """
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            return await work
+    except TimeoutError as exc:
+        raise TransientError(
+            "ClickHouse did not respond in time: request less data, or try again", kind="timeout"
+        ) from exc
+
+
+@asynccontextmanager
+async def held_slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Hold one of the slots.
+
+    Raises:
+        Refused: no slot became free within ``PLACE_WITHIN_S``.
+    """
+    try:
+        async with asyncio.timeout(PLACE_WITHIN_S):
+            await slots.acquire()
+    except TimeoutError as exc:
+        do = "try again when one of them has finished"
+        raise Refused(503, "other statements are running", do, retry_after=str(int(PLACE_WITHIN_S))) from exc
+    try:
+        yield
+    finally:
+        slots.release()
+
+
+async def unless_disconnected(request: Request, work: Awaitable[T]) -> T:
+    """Return the result of ``work``; cancel it if the client disconnects.
+
+    Raises:
+        Refused: the client has disconnected.
+    """
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(left(request.receive))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Refused(499, "the client has disconnected", "send the request again")
+        return working.result()
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -14,12 +13,10 @@ from starlette.responses import Response
 from agents.investigation.subject import MAX_QUESTION, asked
 from newsproof.app.research_composition import investigated_as_of, investigation_limits
 from newsproof.web.api.live import CASE_ID, backend_of
-from newsproof.web.api.research import EVENTS, end_early, is_all_sent, refuse_hurry, resumed_at
+from newsproof.web.api.research import EVENTS, end_early, refuse_hurry, resumed
 from newsproof.web.backend import Backend
-from newsproof.web.guard import client_of
 from newsproof.web.questions import Unconfirmed
-from newsproof.web.responses import Events, Refused, as_json
-from schemas.events import CancelRequested
+from newsproof.web.responses import Refused, as_json
 from schemas.investigation_events import ClaimsCritiqued, Limits
 from streams.feed.turns import TurnItem
 
@@ -104,13 +101,14 @@ async def follow(
     after: Annotated[str | None, Query(max_length=40, description="Same as Last-Event-ID.")] = None,
 ) -> Response:
     """Stream `status`, `thought_step`, `brief`, `error` and `done`, from the start or after Last-Event-ID."""
-    backend = backend_of(request)
-    at = resumed_at(last_event_id or after, of="investigation")
-    item = await _found(backend, investigation_id)
-    if is_all_sent(item, at):
-        return Response(None, 204)
-    ended: Callable[[], None] = backend.places.take(client_of(request.scope))
-    return Events(backend.turns.events(item, after=at), ending=backend.ending, ended=ended)
+    turns = backend_of(request).turns
+    return await resumed(
+        request,
+        lambda backend: _found(backend, investigation_id),
+        last_event_id or after,
+        of="investigation",
+        stream=lambda item, at: turns.events(item, after=at),
+    )
 
 
 @router.post("/{investigation_id}/stop", status_code=202)
@@ -124,14 +122,15 @@ async def stop(
     """Stop an investigation on the server. Idempotent. With `finish`, a brief is written from the results so far."""
     backend = backend_of(request)
     item = await _found(backend, investigation_id)
-    if item.state != "running":
-        raise Refused(
-            409, f"this investigation has already ended ({item.state})", "read its brief, or start another one"
-        )
-    if finish and item.has_met(CancelRequested):
-        raise Refused(409, "this investigation is already stopping", "wait for its `done`, then start another one")
-    await end_early(backend, item, finish=finish, writing=ClaimsCritiqued)
-    return as_json({"investigation_id": investigation_id, "finishing" if finish else "stopping": True}, 202)
+    return await end_early(
+        backend,
+        item,
+        finish=finish,
+        writing=ClaimsCritiqued,
+        of="investigation",
+        read="read its brief, or start another one",
+        instead="start another one",
+    )
 
 
 def limits_of(backend: Backend, wanted: WantedLimits | None) -> Limits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -82,7 +82,8 @@ async def ask(request: Request, question: Question, candles: Candles = False) ->
     except BaseException:
         ended()
         raise
-    return _stream(backend, turn, None, ended, candles=candles)
+    chunks, headers = backend.turns.events(turn, after=None, candles=candles), {"x-chat-id": turn.chat_id}
+    return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
 
 
 @router.get(
@@ -96,12 +97,15 @@ async def resume(
     candles: Candles = False,
 ) -> Response:
     """Send a turn's stream from its start, or after Last-Event-ID, up to `done`. Any web process can serve it."""
-    backend = backend_of(request)
-    at = resumed_at(last_event_id or after, of="chat")
-    turn = await _found(backend, chat_id)
-    if is_all_sent(turn, at):
-        return Response(None, 204)
-    return _stream(backend, turn, at, backend.places.take(client_of(request.scope)), candles=candles)
+    turns = backend_of(request).turns
+    return await resumed(
+        request,
+        lambda backend: _found(backend, chat_id),
+        last_event_id or after,
+        of="chat",
+        stream=lambda turn, at: turns.events(turn, after=at, candles=candles),
+        headers={"x-chat-id": chat_id},
+    )
 
 
 @router.post("/chat/{chat_id}/stop", status_code=202)
@@ -117,13 +121,8 @@ async def stop(
     With `finish`, the turn answers from what it has. A `finish` that would change nothing is accepted and not recorded.
     """
     backend = backend_of(request)
-    turn = await _found(backend, chat_id)
-    if turn.state != "running":
-        raise Refused(409, f"this turn has already ended ({turn.state})", "ask the next question")
-    if finish and turn.has_met(CancelRequested):
-        raise Refused(409, "this turn is already stopping", "wait for its `done`, then ask the next question")
-    await end_early(backend, turn, finish=finish, writing=AgentsReported)
-    return as_json({"chat_id": chat_id, "finishing" if finish else "stopping": True}, 202)
+    turn, again = await _found(backend, chat_id), "ask the next question"
+    return await end_early(backend, turn, finish=finish, writing=AgentsReported, of="turn", read=again, instead=again)
 
 
 @router.get("/chats")
@@ -148,13 +147,6 @@ async def chats(
     return as_json({"items": items})
 
 
-def _stream(
-    backend: Backend, turn: TurnItem, after: int | None, ended: Callable[[], None], *, candles: bool
-) -> Response:
-    chunks, headers = backend.turns.events(turn, after=after, candles=candles), {"x-chat-id": turn.chat_id}
-    return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
-
-
 async def _found(backend: Backend, chat_id: str) -> TurnItem:
     turn = await backend.turns.find(chat_id)
     if turn is None or turn.subject is not None:
@@ -162,30 +154,54 @@ async def _found(backend: Backend, chat_id: str) -> TurnItem:
     return turn
 
 
-def resumed_at(given: str | None, *, of: str) -> int | None:
-    """Return the offset that a stream goes on behind, None from its start; ``of``: what is streamed, in words.
+async def resumed(
+    request: Request,
+    find: Callable[[Backend], Awaitable[TurnItem]],
+    given: str | None,
+    *,
+    of: str,
+    stream: Callable[[TurnItem, int | None], AsyncIterator[bytes]],
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """Return the stream of a turn or an investigation behind the id ``given``, or from its start.
+
+    204 where nothing comes after that any more: a browser would reconnect for ever. ``of``: what is streamed, in words.
 
     Raises:
-        Refused: 400, it is no id of such a stream.
+        Refused: 400, it is no id of such a stream; 404; or too many streams are open.
     """
     if given and not (given.isascii() and given.isdigit() and len(given) < 20):
         raise Refused(400, f"the Last-Event-ID does not belong to this {of}", "send the ID of the last event received")
-    return int(given) if given else None
+    at, backend = int(given) if given else None, backend_of(request)
+    item = await find(backend)
+    if at is not None and item.last_offset is not None and at >= item.last_offset:
+        return Response(None, 204)
+    ended = backend.places.take(client_of(request.scope))
+    return Events(stream(item, at), ending=backend.ending, ended=ended, headers=headers)
 
 
-def is_all_sent(item: TurnItem, at: int | None) -> bool:
-    """Whether nothing comes after this offset any more: answered by 204, or a browser would reconnect for ever."""
-    return at is not None and item.last_offset is not None and at >= item.last_offset
+async def end_early(
+    backend: Backend, item: TurnItem, *, finish: bool, writing: type[Event], of: str, read: str, instead: str
+) -> Response:
+    """Log the request to stop, or to finish with what is there, once. After ``writing`` its end is written already.
 
+    ``of``: what is ended, in words; ``read`` and ``instead``: what to do where it has ended, and where it is stopping.
 
-async def end_early(backend: Backend, item: TurnItem, *, finish: bool, writing: type[Event]) -> None:
-    """Log the request to stop, or to finish with what is there, once. After ``writing`` its end is written already."""
+    Raises:
+        Refused: 409, it has ended, or is stopping.
+    """
+    if item.state != "running":
+        raise Refused(409, f"this {of} has already ended ({item.state})", read)
+    if finish and item.has_met(CancelRequested):
+        raise Refused(409, f"this {of} is already stopping", f"wait for its `done`, then {instead}")
     if finish and not item.has_met(FinishRequested, writing):
         await backend.questions.finish(item.chat_id)
         item.meet(FinishRequested)
     if not finish and not item.has_met(CancelRequested):
         await backend.questions.stop(item.chat_id)
         item.meet(CancelRequested)
+    name = "chat_id" if item.subject is None else "investigation_id"
+    return as_json({name: item.chat_id, "finishing" if finish else "stopping": True}, 202)
 
 
 def refuse_hurry(request: Request, backend: Backend) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agents.analysis.pages import MAX_CHARACTERS, PAGES, linkable, page_of
 from agents.research.citations import sources_of
-from infra.market.research.economy import SERIES
+from infra.market.economy import ECONOMY
 from infra.offline.market import SOURCE
 from schemas.research_events import DataCollected
 from tests.agents.research.conftest import found_signal, value
@@ -20,7 +20,7 @@ def test_a_source_of_figures_leads_to_the_page_where_a_person_finds_them(
     data = collected(
         asset="SOL",
         price=(value("price", 170.5, "USD", "coinbase"),),
-        macro=tuple(value(name, 4.0, "%", f"fred {series.id}") for name, series in SERIES.items()),
+        macro=tuple(value(name, 4.0, "%", f"fred {series.id}") for name, series in ECONOMY.items()),
         fear_greed=(value("fear_greed_index", 22.0, "0-100", "alternative.me"),),
         onchain=(value("mvrv", 1.9, "ratio", "somebody new"),),
         indicators=(value("rsi_14", 55.0, "0-100", "computed from binance"),),

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from infra.market.research.economy import month_known_from, week_known_from
+from infra.market.economy import month_known_from, week_known_from
 from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
-from tests.infra.fakes import research as fake
-from tests.infra.fakes.research import AS_OF, asked, known_name, research
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import AS_OF, asked, known_name, research
 from tests.infra.fakes.server import Behaviour, HangUp, Reset, Say
 
 TABLES: dict[str, Behaviour] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -10,15 +10,24 @@ import pytest
 
 from agents.evidence.claim import Claim
 from agents.evidence.measurements import measured, measurements_of
-from infra.market.macro import known_from
-from infra.market.port import LiveMarket
+from infra.market.economy import known_from
+from infra.market.ports import LiveMarket
 from infra.market.source import number, ticker
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
 from tests.infra.fakes import market as fake
-from tests.infra.fakes.market import AS_OF, BINANCE_NONE, COINBASE_NONE, DOWN, began, market
+from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE, DOWN, days, epoch, market
 from tests.infra.fakes.server import Flood, HangUp, Reset, Say
 
+AS_OF = datetime(2024, 6, 3, 12, 2, 30, tzinfo=UTC)
+"""A Monday."""
 DAY = 24 * 60
+
+
+def began(minutes_before: int) -> int:
+    """Return the epoch second at which a five-minute candle began, counted from 12:00."""
+    return int((datetime(2024, 6, 3, 12, tzinfo=UTC) - timedelta(minutes=minutes_before)).timestamp())
+
+
 CANDLES = (
     (began(0), "1", "99999999", "99999999", "1000"),  # open at AS_OF: it would know the future
     (began(5), "69000.01", "69100.5", "69050.10", "1.5"),
@@ -218,13 +227,18 @@ async def test_every_way_to_fail_is_a_failure_of_its_kind(behaviour: Any, kind: 
 
 async def test_macro_figures_are_those_that_were_published_by_then() -> None:
     # 3 June 2024 is a Monday: Friday's yield comes out on its evening, Thursday's came out on Friday's.
-    table = fake.fred("2024-05-29,4.61,14.28", "2024-05-30,4.55,.", "2024-05-31,4.51,12.92", "2024-06-03,4.41,13.11")
-    days = fake.mood(("2024-06-04", "1"), ("2024-06-03", "74"), ("2024-06-02", "71"))
-    async with market(fear_greed=days, fred=table) as (port, servers):
+    on = ("2024-05-29", "2024-05-30", "2024-05-31", "2024-06-03")
+    tables = {
+        "id=DGS10": fake.fred("DGS10", *zip(on, ("4.61", "4.55", "4.51", "4.41"), strict=True)),
+        "id=VIXCLS": fake.fred("VIXCLS", *zip(on, ("14.28", ".", "12.92", "13.11"), strict=True)),
+    }
+    moods = fake.mood(("2024-06-04", "1"), ("2024-06-03", "74"), ("2024-06-02", "71"))
+    async with market(fear_greed=moods, fred=tables) as (port, servers):
         reply = await ask(port, "macro", "")
-        assert (
-            servers["fred"].requests[0].path == "/graph/fredgraph.csv?id=DGS10%2CVIXCLS&cosd=2024-05-24&coed=2024-06-03"
-        )
+        assert sorted(request.path for request in servers["fred"].requests) == [
+            f"/graph/fredgraph.csv?id={name}&cosd=2024-05-24&coed=2024-06-03" for name in ("DGS10", "VIXCLS")
+        ]
+    assert isinstance(reply, MarketReply) and {value.source for value in reply.values} == {"alternative.me", "fred"}
     assert figures(reply) == {"fear_greed_index": 74.0, "us_10y_yield": 4.55, "vix": 14.28}
 
 
@@ -237,20 +251,25 @@ async def test_one_macro_source_that_fails_is_named_and_both_are_a_failure() -> 
     async with market(fear_greed=fake.mood(("2024-06-03", "74"))) as (port, _):
         reply = await ask(port, "macro")
         assert figures(reply) == {"fear_greed_index": 74.0}
-        assert isinstance(reply, MarketReply) and "fred failed" in reply.unknown[0]
+        assert isinstance(reply, MarketReply) and "fred DGS10 failed" in reply.unknown[0]
     async with market() as (port, _):
         both = await ask(port, "macro")
     assert isinstance(both, Failure) and both.retryable
 
 
 async def test_macro_figures_of_other_days_are_unknown() -> None:
-    async with market(fear_greed=fake.mood(("2024-05-01", "74")), fred=fake.fred("2024-06-01,.,")) as (port, _):
+    async with market(
+        fear_greed=fake.mood(("2024-05-01", "74")),
+        fred={"id=DGS10": fake.fred("DGS10", ("2024-06-01", ".")), "id=VIXCLS": fake.fred("VIXCLS")},
+    ) as (port, _):
         reply = await ask(port, "macro")
     assert isinstance(reply, MarketReply)
     assert reply.values == () and len(reply.unknown) == 3
 
 
-@pytest.mark.parametrize("table", [b"", b"<html></html>", b"DATE,OTHER\n2024-01-01,1\n", b"observation_date,DGS10\n"])
+@pytest.mark.parametrize(
+    "table", [b"", b"<html></html>", b"DATE,OTHER\n2024-01-01,1\n", b"observation_date,DGS10,VIXCLS\n"]
+)
 async def test_a_table_of_something_else_is_no_answer(table: bytes) -> None:
     async with market(fear_greed=Say({"data": [{"value": "x"}]}), fred=Say(table)) as (port, _):
         reply = await ask(port, "macro")
@@ -258,11 +277,11 @@ async def test_a_table_of_something_else_is_no_answer(table: bytes) -> None:
 
 
 async def test_the_supply_of_a_stablecoin_and_its_changes() -> None:
-    days = [("2024-05-27", 100.0), ("2024-06-02", 80), ("2024-06-03", 60.5), ("2024-06-04", 1)]
-    shape = fake.series("totalCirculating", *((day, {"peggedUSD": supply}) for day, supply in days))
-    async with market(stablecoins=shape) as (port, servers):
+    on = [("2024-05-27", 100.0), ("2024-06-02", 80), ("2024-06-03", 60.5), ("2024-06-04", 1)]
+    rows = [{"date": epoch(day), "totalCirculating": {"peggedUSD": supply}} for day, supply in on]
+    async with market(defillama_stablecoins=Say(rows)) as (port, servers):
         reply = await ask(port, "onchain", "USDC")
-        assert servers["stablecoins"].requests[0].path == "/stablecoincharts/all?stablecoin=2"
+        assert servers["defillama_stablecoins"].requests[0].path == "/stablecoincharts/all?stablecoin=2"
     assert figures(reply) == {
         "stablecoin_supply": 60.5,
         "stablecoin_supply_change_1d": -24.375,
@@ -271,7 +290,8 @@ async def test_the_supply_of_a_stablecoin_and_its_changes() -> None:
 
 
 async def test_the_value_locked_on_a_chain() -> None:
-    async with market(defillama=fake.series("tvl", ("2024-06-02", 50e9), ("2024-06-03", 51e9))) as (port, servers):
+    rows = [{"date": epoch(day), "tvl": value} for day, value in days(50e9, 51e9, last="2024-06-03")]
+    async with market(defillama=Say(rows)) as (port, servers):
         reply = await ask(port, "onchain", "OP")
         assert servers["defillama"].requests[0].path == "/v2/historicalChainTvl/OP%20Mainnet"
     assert figures(reply) == {"chain_tvl": 51e9, "chain_tvl_change_1d": 2.0}
@@ -279,10 +299,10 @@ async def test_the_value_locked_on_a_chain() -> None:
 
 
 async def test_a_day_of_bitcoin_is_known_when_it_is_over() -> None:
-    charts = [
-        fake.chart(("2024-06-01", 500_000), ("2024-06-02", 550_000), ("2024-06-03", 9)),
-        fake.chart(("2024-06-02", 6e8)),
-    ]
+    charts = {
+        "/charts/n-transactions": fake.chart(("2024-06-01", 500_000), ("2024-06-02", 550_000), ("2024-06-03", 9)),
+        "/charts/hash-rate": fake.chart(("2024-06-02", 6e8)),
+    }
     async with market(blockchain_info=charts) as (port, _):
         reply = await ask(port, "onchain", "BTC")
     assert figures(reply) == {
@@ -297,7 +317,7 @@ async def test_an_asset_without_on_chain_sources_is_unknown_and_asks_nobody() ->
         reply = await ask(port, "onchain", "DOGE")
         assert not any(server.requests for server in servers.values())
     assert isinstance(reply, MarketReply)
-    assert (reply.values, reply.unknown) == ((), ("onchain: no source knows figures of DOGE",))
+    assert (reply.values, reply.unknown) == ((), ("onchain: no source here knows DOGE",))
 
 
 @pytest.mark.parametrize(

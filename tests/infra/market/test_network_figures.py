@@ -10,8 +10,8 @@ import pytest
 
 from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
-from tests.infra.fakes import research as fake
-from tests.infra.fakes.research import AS_OF, asked, days, epoch, known_name, research
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import AS_OF, asked, days, epoch, known_name, research
 from tests.infra.fakes.server import Behaviour, HangUp, Reset, Say
 
 CHARTS: dict[str, Behaviour] = {
@@ -21,7 +21,6 @@ CHARTS: dict[str, Behaviour] = {
     "/charts/mvrv": fake.chart(*days(2.1)),
     "/charts/hash-rate": fake.chart(*days(6e8)),
 }
-WHALE = fake.blockchair(41, {"output_total_usd": 7.5e8, "hash": "ab"})
 DOLLARS = [
     {"date": str(epoch(day)), "totalCirculatingUSD": {"peggedUSD": v, "peggedEUR": 1e9}} for day, v in days(1e11)
 ]
@@ -56,12 +55,10 @@ async def test_bitcoin_has_figures_of_every_source() -> None:
         blockchain_info=CHARTS,
         defillama_stablecoins=Say(DOLLARS),
         coinmetrics=fake.coinmetrics("btc", *FLOWS),
-        blockchair=WHALE,
     ) as (ports, servers):
         reply = await network(ports)
-        metrics, whales = asked(servers["coinmetrics"].requests[0]), asked(servers["blockchair"].requests[0])
+        metrics = asked(servers["coinmetrics"].requests[0])
         assert servers["defillama_stablecoins"].requests[0].path == "/stablecoincharts/all"
-        assert servers["glassnode"].requests == []
     told = figures(reply)
     assert {name: told[name] for name in told if not name.endswith("_1d")} == {
         "active_addresses": 510_000.0,  # the 5th is not over
@@ -74,14 +71,10 @@ async def test_bitcoin_has_figures_of_every_source() -> None:
         "exchange_outflow": 90.5,
         "exchange_netflow": 17.0,
         "exchange_netflow_7d": 98.0,
-        "whale_transfers": 41.0,
-        "whale_transfer_largest": 7.5e8,
     }
     assert told["active_addresses_change_1d"] == 2.0
     assert metrics["assets"] == "btc" and "FlowInExUSD,FlowOutExUSD" in metrics["metrics"]
     assert "api_key" not in metrics
-    assert whales["q"] == "output_total_usd(10000000..),time(2024-06-04 12:02:30..2024-06-05 12:02:30)"
-    assert (whales["s"], whales["limit"]) == ("output_total_usd(desc)", "1")
 
 
 async def test_a_day_is_known_when_coin_metrics_says_that_it_was_complete() -> None:
@@ -104,27 +97,23 @@ async def test_coin_metrics_steps_in_where_a_chart_fails() -> None:
     assert figures(reply)["mvrv"] == 9.9
     assert isinstance(reply, MarketReply)
     assert any(line.startswith("network: blockchain.info mvrv failed") for line in reply.unknown)
-    assert any(line.startswith("network: blockchair failed") for line in reply.unknown)
 
 
 async def test_another_chain_has_what_is_locked_on_it_and_its_stablecoins() -> None:
     tvl = Say([{"date": epoch(day), "tvl": v} for day, v in days(50e9, 51e9, last="2024-06-05")])
     covered = [{"time": day, "AdrActCnt": "480000", "TxCnt": "1200000"} for day, _ in days(1, 2)]
-    eth = fake.blockchair(12, {"value_usd": 3e8})
     async with research(
         defillama=tvl,
         defillama_stablecoins=Say(DOLLARS),
         coinmetrics=fake.coinmetrics("eth", *covered),
-        blockchair=eth,
     ) as (ports, servers):
         reply = await network(ports, "eth")
         assert servers["defillama_stablecoins"].requests[0].path == "/stablecoincharts/Ethereum"
-        assert servers["blockchair"].requests[0].path.startswith("/ethereum/transactions?q=value_usd")
         assert servers["blockchain_info"].requests == []
     told = figures(reply)
     assert (told["chain_tvl"], told["stablecoin_supply"]) == (51e9, 1.01e11)
-    assert (told["active_addresses"], told["whale_transfers"]) == (480_000.0, 12.0)
-    assert "GLASSNODE_API_KEY" in unknown(reply)["exchange_netflow"]
+    assert told["active_addresses"] == 480_000.0
+    assert unknown(reply)["exchange_netflow"] == "coinmetrics has none of ETH"
     assert "no source that answered has it of ETH" in unknown(reply)["mvrv"]
 
 
@@ -145,25 +134,7 @@ async def test_an_asset_that_nobody_covers_has_no_figures_and_says_so() -> None:
     assert figures(reply) == {}
     told = unknown(reply)
     assert told["network"] == "coinmetrics does not cover XYZ"
-    assert {"active_addresses", "mvrv", "exchange_netflow", "whale_transfers"} <= set(told)
-
-
-async def test_a_key_puts_glassnodes_net_flow_before_coin_metrics() -> None:
-    rows = Say([{"t": epoch(day), "v": v} for day, v in days(*[-10.0] * 7, -50.5, last="2024-06-03")])
-    async with research(
-        settings={"glassnode_api_key": "glass-secret"}, glassnode=rows, coinmetrics=fake.coinmetrics("btc", *FLOWS)
-    ) as (ports, servers):
-        reply = await network(ports)
-        [request] = servers["glassnode"].requests
-    assert request.path.startswith("/v1/metrics/transactions/transfers_volume_exchanges_net?a=BTC&i=24h")
-    assert request.headers["x-api-key"] == "glass-secret"
-    told = figures(reply)
-    assert (told["exchange_netflow"], told["exchange_netflow_7d"]) == (-50.5, -110.5)
-    assert isinstance(reply, MarketReply)
-    assert {v.unit for v in reply.values if v.name.startswith("exchange_netflow")} == {"BTC"}
-    async with research(settings={"glassnode_api_key": "k" * 9}, glassnode=Say({}, 401)) as (ports, _):
-        refused = await network(ports, "XYZ")
-    assert isinstance(refused, Failure)
+    assert {"active_addresses", "mvrv", "exchange_netflow"} <= set(told)
 
 
 async def test_with_every_source_of_flows_off_it_is_said_what_to_set() -> None:
@@ -171,52 +142,15 @@ async def test_with_every_source_of_flows_off_it_is_said_what_to_set() -> None:
         reply = await network(ports)
         assert servers["coinmetrics"].requests == []
     assert "COINMETRICS_ENABLED" in unknown(reply)["exchange_netflow"]
-    assert "GLASSNODE_API_KEY" in unknown(reply)["exchange_netflow"]
     async with research(settings={"coinmetrics_enabled": False}) as (ports, _):
         nobody = await network(ports, "XYZ")
     assert isinstance(nobody, MarketReply) and nobody.unknown == ("network: no source here knows XYZ",)
 
 
-async def test_keys_of_coin_metrics_and_blockchair_go_into_their_parameters() -> None:
-    keys = {"coinmetrics_api_key": "metrics-secret", "blockchair_api_key": "chair-secret"}
-    async with research(settings=keys, blockchain_info=CHARTS) as (ports, servers):
+async def test_a_key_of_coin_metrics_goes_into_its_parameters() -> None:
+    async with research(settings={"coinmetrics_api_key": "metrics-secret"}, blockchain_info=CHARTS) as (ports, servers):
         await network(ports)
         assert asked(servers["coinmetrics"].requests[0])["api_key"] == "metrics-secret"
-        assert asked(servers["blockchair"].requests[0])["key"] == "chair-secret"
-
-
-@pytest.mark.parametrize("status", [402, 429, 430, 434, 435])
-async def test_a_limit_of_blockchair_is_named_with_what_helps(status: int) -> None:
-    limit = Say({"data": None, "context": {"code": status, "error": "Limit reached"}}, status=status)
-    async with research(blockchain_info=CHARTS, blockchair=limit) as (ports, _):
-        reply = await network(ports)
-    assert isinstance(reply, MarketReply)
-    [line] = [line for line in reply.unknown if "blockchair failed" in line]
-    assert "Limit reached" in line
-    assert "whale_transfers" in unknown(reply)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"data": [], "context": {"code": 200}},
-        {"data": [], "context": {"total_rows": 3}},
-        {"context": {"total_rows": 3}},
-        [],
-    ],
-)
-async def test_transfers_that_cannot_be_counted_are_no_answer(body: Any) -> None:
-    async with research(blockchain_info=CHARTS, blockchair=Say(body)) as (ports, _):
-        reply = await network(ports)
-    assert isinstance(reply, MarketReply)
-    assert any("blockchair failed" in line for line in reply.unknown) and "whale_transfers" not in figures(reply)
-
-
-async def test_no_large_transfer_is_a_figure_too() -> None:
-    async with research(blockchain_info=CHARTS, blockchair=fake.blockchair(0)) as (ports, _):
-        reply = await network(ports)
-    assert figures(reply)["whale_transfers"] == 0.0
-    assert unknown(reply)["whale_transfer_largest"] == "there was none"
 
 
 async def test_stale_figures_are_unknown() -> None:
@@ -253,5 +187,5 @@ async def test_a_source_that_fails_is_named_and_the_others_stay(behaviour: Any) 
 async def test_that_all_sources_failed_is_a_failure() -> None:
     async with research() as (ports, servers):
         reply = await network(ports)
-        assert {len(server.requests) for name, server in servers.items() if name == "blockchair"} == {1}
+        assert len(servers["coinmetrics"].requests) == 1
     assert isinstance(reply, Failure) and (reply.kind, reply.retryable) == ("unavailable", True)

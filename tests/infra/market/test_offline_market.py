@@ -9,15 +9,15 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from infra.market.research import VALUES
-from infra.market.research.ports import live_research
+from infra.market import VALUES
+from infra.market.ports import live_research
 from infra.offline.market import ASSETS
 from infra.ports import Port
 from infra.settings import Settings, load_settings
 from newsproof.app.research_composition import offline_research
 from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, MarketReply, Reply
 from schemas.errors import ConfigError
-from tests.infra.fakes.research import known_name
+from tests.infra.fakes.market import known_name
 
 NOW = datetime(2026, 3, 1, 12, 34, 56, tzinfo=UTC)
 KINDS: tuple[Literal["price", "economy", "sentiment", "network"], ...] = ("price", "economy", "sentiment", "network")
@@ -139,7 +139,7 @@ ADDRESSES = [
     if name.removesuffix("_base_url")
     in {
         *("coinbase", "binance", "coingecko", "fear_greed", "fred", "blockchain_info", "defillama"),
-        *("defillama_stablecoins", "coinmetrics", "blockchair"),
+        *("defillama_stablecoins", "coinmetrics"),
     }
 ]
 
@@ -150,7 +150,7 @@ def test_an_address_that_cannot_be_one_is_refused_before_anything_starts(name: s
         live_research(load_settings(**{name: "ftp://example.com"}))
 
 
-@pytest.mark.parametrize("name", ["coingecko", "fred", "coinmetrics", "blockchair", "glassnode"])
+@pytest.mark.parametrize("name", ["coingecko", "fred", "coinmetrics"])
 def test_a_key_that_cannot_be_one_is_refused_and_not_repeated(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name.upper()}_API_KEY") as refused:
         live_research(load_settings(**{f"{name}_api_key": "“quoted”"}))

@@ -118,7 +118,7 @@ def test_a_price_that_moves_a_hundredfold_and_stays_there_is_a_price(tmp_path: P
         ("# only a comment\n", "BTC/USDT", "is empty"),
         ("timestamp,open,high\n", "BTC/USDT", "names no low, close; it has 'timestamp', 'open', 'high'"),
         ("Zeit,open,high,low,close\n", "BTC/USDT", "--columns timestamp=…"),
-        ("1704067200,1,1,1,1\n", "BTC/USDT", "has no header, and 5 columns"),
+        ("1704067200,1,1,1,1\n", "BTC/USDT", "names its 5 columns, such as timestamp,open"),
         (HEADER + GOOD, None, "--symbol BTC/USDT"),
         (HEADER + GOOD, "BTC", "names no market"),
     ],

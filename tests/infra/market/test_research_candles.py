@@ -13,9 +13,8 @@ from infra.market.exchanges import MAX_BARS, joined
 from infra.ports import Port
 from schemas.effects import CandlesReply, Failure, FetchCandles, Reply
 from schemas.evidence import Candle
-from tests.infra.fakes import research as fake
-from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE
-from tests.infra.fakes.research import AS_OF, asked, research
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import AS_OF, BINANCE_NONE, COINBASE_NONE, asked, research
 from tests.infra.fakes.server import HangUp, Reset, Say
 
 HOURS = (

@@ -10,9 +10,8 @@ import pytest
 
 from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
-from tests.infra.fakes import research as fake
-from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE
-from tests.infra.fakes.research import known_name, research
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE, known_name, research
 from tests.infra.fakes.server import HangUp, Reset, Say
 
 NOW = datetime.now(UTC).replace(minute=30, second=0, microsecond=0) - timedelta(hours=1)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from schemas.effects import Failure, FetchCandles, FetchMarket
-from tests.infra.fakes.research import AS_OF, SOURCES, research
+from tests.infra.fakes.market import AS_OF, SOURCES, research
 from tests.infra.fakes.server import Drip, StaySilent
 
-KEYS = {f"{name}_api_key": f"{name}-secret" for name in ("coingecko", "fred", "coinmetrics", "blockchair", "glassnode")}
+KEYS = {f"{name}_api_key": f"{name}-secret" for name in ("coingecko", "fred", "coinmetrics")}
 
 
 @pytest.mark.parametrize("silence", [StaySilent(), Drip()], ids=lambda one: type(one).__name__)

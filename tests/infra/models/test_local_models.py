@@ -20,8 +20,8 @@ from schemas.effects import ModelReply
 from schemas.errors import NewsproofError, PermanentError, TransientError
 from tests.infra.fakes import openai as fake
 from tests.infra.fakes.gemini import ASK, FORCED, PLAN
+from tests.infra.fakes.market import Routed
 from tests.infra.fakes.openai import listed
-from tests.infra.fakes.research import Routed
 from tests.infra.fakes.server import FakeServer, Say
 
 PLAN_TEXT = '{"tools": [], "reason": "r"}'

@@ -12,6 +12,7 @@ from infra.origin import misspelt_in
 from infra.redaction import redacted
 from infra.settings import Settings, load_settings
 from infra.settings.kafka import KafkaSettings, TopicSettings
+from newsproof.app.invocation import Invocation
 from schemas.errors import ConfigError
 
 
@@ -90,6 +91,20 @@ def test_an_address_of_the_file_is_not_sent_a_password_of_the_environment(
     monkeypatch.setenv("KAFKA_SASL_PASSWORD", "geheim-geheim")
     with pytest.raises(ConfigError, match="KAFKA_BOOTSTRAP_SERVERS"):
         load_client_settings()
+
+
+def test_a_former_setting_is_reported_with_the_one_that_comes_closest(
+    dotenv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not setting_names.ALL & set(setting_names.REMOVED)
+    assert set(setting_names.REMOVED.values()) <= setting_names.ALL
+    dotenv.write_text("GLASSNODE_API_KEY=k\n")
+    monkeypatch.setenv("BLOCKCHAIR_API_KEY", "k")
+    Invocation().settings()
+    told = capsys.readouterr().err
+    for name, place in (("GLASSNODE", ".env"), ("BLOCKCHAIR", "the environment")):
+        closest = "is not a setting and is ignored; the closest match is COINMETRICS_API_KEY"
+        assert f"newsproof: {name}_API_KEY in {place} {closest}\n" in told
 
 
 def test_the_names_of_all_settings_are_listed_by_what_checks_them(dotenv: Path) -> None:

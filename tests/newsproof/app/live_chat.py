@@ -15,8 +15,8 @@ import msgspec
 import orjson
 
 from tests.infra.fakes import gemini, openai
-from tests.infra.fakes import research as fake
-from tests.infra.fakes.research import DOWN, SOURCES, Routed
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import DOWN, SOURCES, Routed
 from tests.infra.fakes.server import Behaviour, FakeServer, Received, Say, _receive
 
 AGENTS = ("research_macro", "research_ta", "research_onchain")
@@ -137,7 +137,6 @@ class Market:
             "blockchain_info": self._charts(),
             "defillama_stablecoins": {"": self._stablecoins()},
             "coinmetrics": {"": self._flows()},
-            "blockchair": {"": fake.blockchair(int(self._of(37)), {"output_total_usd": self._of(654_321_000.0)})},
         }
 
     def _of(self, value: float) -> float:

@@ -8,11 +8,13 @@ import pytest
 
 from infra.settings import Settings
 from newsproof.cli.doctor.check import Check
-from newsproof.cli.doctor.research import PLACES, chat_sources
+from newsproof.cli.doctor.research import chat_sources
+from tests.infra.fakes.market import SOURCES
 from tests.infra.fakes.server import FakeServer, HangUp, Say
 from tests.newsproof.command import NOBODY_OUTSIDE
 
-KEYS = {f"{name}_api_key": f"key-of-{name}" for name in ("coingecko", "fred", "coinmetrics", "blockchair", "glassnode")}
+ADDRESSES = [f"{name}_base_url" for name in SOURCES]
+KEYS = {f"{name}_api_key": f"key-of-{name}" for name in ("coingecko", "fred", "coinmetrics")}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,7 @@ async def told(settings: Settings) -> dict[str, Check]:
 
 async def test_every_source_is_asked_for_its_head_alone_and_no_key_goes_along() -> None:
     async with FakeServer(Say(status=404)) as server:
-        at = {place.address: f"{server.url}/{place.address}" for place in PLACES}
+        at = {name: f"{server.url}/{name}" for name in ADDRESSES}
         found = await told(live(**at, **KEYS))
         asked = server.requests
     assert sorted(request.path[1:] for request in asked) == sorted(set(at) - {"fred_base_url"}), (
@@ -49,18 +51,15 @@ async def test_every_source_is_asked_for_its_head_alone_and_no_key_goes_along() 
 
 async def test_without_keys_it_says_which_ones_there_are_and_what_each_gives() -> None:
     async with FakeServer(Say()) as server:
-        found = await told(live(**{place.address: server.url for place in PLACES}))
-        assert len(server.requests) == len(PLACES) - 2, "one address of FRED's, and Glassnode only with a key"
+        found = await told(live(**dict.fromkeys(ADDRESSES, server.url)))
+        assert len(server.requests) == len(ADDRESSES) - 1, "one address of FRED's"
     assert {check.state for check in found.values()} == {"ok"}
     assert {name: check.do for name, check in found.items() if check.do} == {
         "CoinGecko": "optional: COINGECKO_API_KEY, for a higher rate limit",
         "FRED": "optional: FRED_API_KEY, for data as first published",
         "Coin Metrics": "optional: COINMETRICS_API_KEY, for commercial use",
-        "Blockchair": "optional: BLOCKCHAIR_API_KEY, for more than 1,440 requests a day",
-        "Glassnode": "optional: GLASSNODE_API_KEY, for net flows, preferred to Coin Metrics",
     }
     assert found["CoinGecko"].found == "reachable, no key needed"
-    assert found["Glassnode"].found == "not called without a key"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ async def test_coin_metrics_that_is_switched_off_is_not_asked() -> None:
     ("values", "setting"),
     [
         ({"coinbase_base_url": "ftp://x"}, "COINBASE_BASE_URL"),
-        ({"blockchair_api_key": "two words"}, "BLOCKCHAIR_API_KEY"),
+        ({"coinmetrics_api_key": "two words"}, "COINMETRICS_API_KEY"),
     ],
 )
 async def test_what_the_chat_could_not_start_with_is_to_be_mended(values: dict[str, Any], setting: str) -> None:
@@ -102,7 +101,7 @@ async def test_what_the_chat_could_not_start_with_is_to_be_mended(values: dict[s
 @pytest.mark.parametrize("mode", ["offline", "simulated"])
 async def test_outside_of_live_mode_nobody_is_asked_and_what_stands_in_is_named(mode: str) -> None:
     async with FakeServer(Say()) as server:
-        at = {place.address: server.url for place in PLACES}
+        at = dict.fromkeys(ADDRESSES, server.url)
         [check] = await chat_sources(live(**at, newsproof_mode=mode))
         assert server.requests == []
     # Simulated mode has no figures of its own: both read the same invented ones.

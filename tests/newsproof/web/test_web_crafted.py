@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from infra.settings import Settings
 from newsproof.web import server
-from newsproof.web.app import application
 from newsproof.web.backend import Backend
+from newsproof.web.service import application
 from tests.newsproof.web.test_web_guard import TOKEN, settings_of
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]

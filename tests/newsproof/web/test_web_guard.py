@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from infra.settings import Settings, load_settings
-from newsproof.web.app import application
 from newsproof.web.backend import Backend
 from newsproof.web.guard import POLICY
-from newsproof.web.rates import Rates
+from newsproof.web.limits import Rates
 from newsproof.web.server import address_at
+from newsproof.web.service import application
 
 pytestmark = pytest.mark.security
 TOKEN = "a token of some length"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from newsproof.web.connection_limit import ConnectionLimit
+from newsproof.web.limits import ConnectionLimit
 from newsproof.web.responses import Refused
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming

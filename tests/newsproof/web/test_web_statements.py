@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from newsproof.web.api import statements
-from newsproof.web.api.statements import held_slot, unless_disconnected
+from newsproof.web.api import analytics
+from newsproof.web.api.analytics import held_slot, unless_disconnected
 from newsproof.web.responses import Refused
 
 
 async def test_whoever_finds_no_place_is_told_so_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "PLACE_WITHIN_S", 0.01)
+    monkeypatch.setattr(analytics, "PLACE_WITHIN_S", 0.01)
     places = asyncio.Semaphore(1)
     async with held_slot(places):
         with pytest.raises(Refused, match="other statements are running"):

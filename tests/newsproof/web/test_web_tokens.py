@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from infra.redaction import redacted
 from infra.settings import Settings
 from newsproof.web import service
-from newsproof.web.rates import Rates
+from newsproof.web.limits import Rates
 from newsproof.web.tokens import SESSION_S, Tokens, cookie_name, opened_with, token_of
 from schemas.errors import ConfigError
 from tests.newsproof.web.conftest import Serving

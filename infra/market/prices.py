@@ -1,19 +1,23 @@
 """Prices as of a time from exchanges' public candles: Coinbase in USD, else Binance in USDT; both where a peg is at stake.
 
+The chat asks CoinGecko where neither has the market: it covers more coins, with hourly prices instead of trades.
+
 Only candles that had ended by then are used: an open candle contains the future.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import msgspec
 
 from infra.http import UselessAnswerError, quoted
-from infra.market.exchanges import FIVE_MINUTES, Bar, Exchange, exchanges
-from infra.market.source import change_pct, market_value, no_ticker, ticker
+from infra.market.coingecko import CoinGecko
+from infra.market.exchanges import FIVE_MINUTES, Bar, Exchange
+from infra.market.source import Source, change_pct, market_value, no_ticker, ticker
 from schemas.effects import MarketReply
 from schemas.errors import NewsproofError, PermanentError, TransientError
 from schemas.evidence import DOLLAR_PEGGED, MarketValue
@@ -42,13 +46,44 @@ class Prices:
     peg is not for one venue to say.
     """
 
-    def __init__(self, *, coinbase: str, binance: str, timeout_s: float, pegs: bool) -> None:
-        self._exchanges = exchanges(
-            coinbase=coinbase, binance=binance, timeout_s=timeout_s, correct="leave the price tool off"
-        )
-        self._pegs = pegs
+    def __init__(
+        self, exchanges: Sequence[Exchange], *, pegs: bool = False, coingecko: CoinGecko | None = None
+    ) -> None:
+        self._exchanges, self._pegs, self._coingecko = tuple(exchanges), pegs, coingecko
+        self.sources: tuple[Source, ...] = (*self._exchanges, *(() if coingecko is None else (coingecko.source,)))
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
+        """Return the price and related figures; ``unknown`` names the sources that did not have it.
+
+        Raises:
+            NewsproofError: a source failed, and no other one has the price.
+        """
+        symbol = ticker(asset)
+        if symbol is None:
+            return MarketReply(values=(), unknown=(f"price: {no_ticker(asset)}",))
+        if self._coingecko is None:
+            return await self._of_exchanges(symbol, as_of)
+        failed: NewsproofError | None = None
+        unknown: tuple[str, ...]
+        try:
+            found = await self._of_exchanges(symbol, as_of)
+        except (TransientError, PermanentError, UselessAnswerError) as exc:
+            failed, unknown = exc, (f"price: exchanges failed ({quoted(exc, 120)})",)
+        else:
+            if found.values:
+                return found
+            unknown = found.unknown
+        try:
+            values, absent = await self._coingecko.read(symbol, as_of)
+        except (TransientError, PermanentError, UselessAnswerError) as exc:
+            if failed is None or isinstance(exc, TransientError):
+                raise
+            raise failed from exc
+        if failed is not None and not values:
+            raise failed
+        return MarketReply(values=tuple(values), unknown=(*unknown, *absent))
+
+    async def _of_exchanges(self, symbol: str, as_of: datetime) -> MarketReply:
         """Return price, changes over an hour and a day, and the day's high, low and volume, as far as they are known.
 
         They are of the first exchange that has a price. A coin whose peg is looked at has beside them, for each
@@ -57,9 +92,7 @@ class Prices:
         Raises:
             NewsproofError: an exchange failed, and no other one has the price.
         """
-        symbol, days = ticker(asset), list[_Day]()
-        if symbol is None:
-            return MarketReply(values=(), unknown=(f"price: {no_ticker(asset)}",))
+        days = list[_Day]()
         if pegged := self._pegs and symbol in DOLLAR_PEGGED:
             days += await asyncio.gather(*(_day(one, symbol, as_of) for one in self._exchanges))
         else:
@@ -74,10 +107,6 @@ class Prices:
             values=(first.values if first else ()) + tuple(v for day in days if pegged for v in day.last_hours),
             unknown=tuple(text for day in days if day is first or not day.values for text in day.unknown),
         )
-
-    async def close(self) -> None:
-        for exchange in self._exchanges:
-            await exchange.close()
 
 
 async def _day(exchange: Exchange, symbol: str, as_of: datetime) -> _Day:

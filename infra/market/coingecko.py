@@ -14,9 +14,9 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-from infra.http import UselessAnswerError, checked_key
-from infra.http_json import Service, json_of
-from infra.market.source import Point, Source, change_pct, last_known, market_value, number, when
+from infra.http import UselessAnswerError
+from infra.http_json import json_of
+from infra.market.source import FigureService, Point, Source, change_pct, last_known, market_value, number, when
 from schemas.evidence import MarketValue
 
 IDS = {
@@ -26,8 +26,13 @@ IDS = {
     "USDC": "usd-coin", "DAI": "dai",
 }  # fmt: skip
 """Ids of coins that need no lookup."""
-_COINGECKO = Service(name="CoinGecko", address_setting="COINGECKO_BASE_URL", key_setting="COINGECKO_API_KEY")
-_KEYLESS = Service(name="CoinGecko", address_setting="COINGECKO_BASE_URL")
+_COINGECKO = FigureService(
+    name="CoinGecko",
+    address_setting="COINGECKO_BASE_URL",
+    key_setting="COINGECKO_API_KEY",
+    about="prices that no exchange has",
+    key_adds="a higher rate limit",
+)
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,119}\Z")
 _DAY = timedelta(days=1)
 _MAX_AGE = timedelta(hours=2)
@@ -46,11 +51,8 @@ class CoinGecko:
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float) -> None:
         self._paid = urlsplit(base_url).hostname == _PAID_HOST
-        headers = {}
-        if api_key is not None:
-            name = "x-cg-pro-api-key" if self._paid else "x-cg-demo-api-key"
-            headers[name] = checked_key(api_key, "COINGECKO_API_KEY")
-        self._source = Source(_COINGECKO if headers else _KEYLESS, base_url, timeout_s=timeout_s, headers=headers)
+        header = "x-cg-pro-api-key" if self._paid else "x-cg-demo-api-key"
+        self.source = Source(_COINGECKO, base_url, timeout_s=timeout_s, key=api_key, key_header=header)
         self._ids = dict(IDS)
 
     async def read(self, symbol: str, as_of: datetime) -> tuple[list[MarketValue], list[str]]:
@@ -67,17 +69,14 @@ class CoinGecko:
         self._ids[symbol] = coin
         bounds = {"from": str(int((as_of - _DAY - 2 * _SLACK).timestamp())), "to": str(int(as_of.timestamp()))}
         path = f"/coins/{coin}/market_chart/range"
-        response = await self._source.get(path, {"vs_currency": "usd", **bounds}, absent=frozenset({404}))
+        response = await self.source.get(path, {"vs_currency": "usd", **bounds}, absent=frozenset({404}))
         if response.status_code == 404:
             return [], [f"price: coingecko has no coin {symbol}"]
-        body = json_of(response, self._source.service, exact=True)
+        body = json_of(response, self.source.service, exact=True)
         return _figures(body if isinstance(body, dict) else {}, as_of)
 
-    async def close(self) -> None:
-        await self._source.close()
-
     async def _look_up(self, symbol: str) -> str | None:
-        body = json_of(await self._source.get("/search", {"query": symbol}), self._source.service)
+        body = json_of(await self.source.get("/search", {"query": symbol}), self.source.service)
         coins = body.get("coins") if isinstance(body, dict) else None
         if not isinstance(coins, list):
             raise UselessAnswerError("CoinGecko's answer has no coins; it is asked again")

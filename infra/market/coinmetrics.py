@@ -1,10 +1,8 @@
-"""Flows to and from exchanges and activity on a chain: Coin Metrics without a key, Glassnode with one.
+"""Flows to and from exchanges and activity on a chain, from Coin Metrics, with a key or without.
 
-Wire formats: https://docs.coinmetrics.io/api-reference/timeseries/timeseries-rest/asset-metrics (a metric that an asset
-does not have is missing or null; the keyless figures are for non-commercial use, CC BY-NC 4.0) and
-https://docs.glassnode.com/basic-api/endpoints/transactions (``[{"t": seconds, "v": number}]``). Both date a day by its
-start. A day is known at the ``AssetEODCompletionTime`` that Coin Metrics gives for it, otherwise twelve hours after its
-end.
+Wire format: https://docs.coinmetrics.io/api-reference/timeseries/timeseries-rest/asset-metrics. A metric that an asset
+does not have is missing or null. Figures without a key are for non-commercial use (CC BY-NC 4.0). A day is dated by its
+start and known at its ``AssetEODCompletionTime``, otherwise twelve hours after its end.
 """
 
 from __future__ import annotations
@@ -16,11 +14,19 @@ from typing import Any
 
 import msgspec
 
-from infra.http import UselessAnswerError, checked_key
-from infra.http_json import Service, error_message, json_object, json_of, refused
-from infra.market.onchain import series_figures
-from infra.market.side_by_side import Known
-from infra.market.source import Point, Source, last_known, market_value, number, when
+from infra.http import UselessAnswerError
+from infra.http_json import error_message, json_object, refused
+from infra.market.source import (
+    FigureService,
+    Known,
+    Point,
+    Source,
+    last_known,
+    market_value,
+    number,
+    series_figures,
+    when,
+)
 
 ACTIVITY = {
     "AdrActCnt": ("active_addresses", "addresses"),
@@ -33,10 +39,13 @@ _DAY = timedelta(days=1)
 _SETTLING = timedelta(hours=12)
 _MAX_AGE = timedelta(days=3)
 _WEEK = 7
-_METRICS = Service(name="Coin Metrics", address_setting="COINMETRICS_BASE_URL", key_setting="COINMETRICS_API_KEY")
-_KEYLESS = Service(name="Coin Metrics", address_setting="COINMETRICS_BASE_URL")
-_GLASSNODE = Service(name="Glassnode", address_setting="GLASSNODE_BASE_URL", key_setting="GLASSNODE_API_KEY")
-_NETFLOW = "/v1/metrics/transactions/transfers_volume_exchanges_net"
+_COINMETRICS = FigureService(
+    name="Coin Metrics",
+    address_setting="COINMETRICS_BASE_URL",
+    key_setting="COINMETRICS_API_KEY",
+    about="exchange flows, activity",
+    key_adds="commercial use",
+)
 
 
 class _Day(msgspec.Struct, frozen=True):
@@ -53,8 +62,7 @@ class CoinMetrics:
     """
 
     def __init__(self, base_url: str, *, api_key: str | None, timeout_s: float) -> None:
-        self._key = {"api_key": checked_key(api_key, "COINMETRICS_API_KEY")} if api_key is not None else {}
-        self._source = Source(_METRICS if self._key else _KEYLESS, base_url, timeout_s=timeout_s)
+        self.source = Source(_COINMETRICS, base_url, timeout_s=timeout_s, key=api_key)
 
     async def read(self, symbol: str, as_of: datetime) -> Known:
         """Return the asset's figures; none for an asset that Coin Metrics does not cover.
@@ -75,24 +83,21 @@ class CoinMetrics:
         known, absent = _flows(days, as_of, symbol)
         return [*values, *known], [*unknown, *absent]
 
-    async def close(self) -> None:
-        await self._source.close()
-
     async def _days(self, symbol: str, as_of: datetime) -> list[_Day] | None:
         params = {
             **{"assets": symbol.lower(), "metrics": ",".join((*ACTIVITY, *FLOWS, _COMPLETE)), "frequency": "1d"},
             **{"start_time": f"{as_of - 12 * _DAY:%Y-%m-%d}", "end_time": f"{as_of:%Y-%m-%d}", "page_size": "100"},
             **{"ignore_unsupported_errors": "true", "ignore_forbidden_errors": "true"},
-            **self._key,
+            **({"api_key": self.source.key} if self.source.key else {}),
         }
         path = "/v4/timeseries/asset-metrics"
-        response = await self._source.get(path, params, absent=frozenset({400}))
+        response = await self.source.get(path, params, absent=frozenset({400}))
         if response.status_code == 400:
             said = error_message(response, "error", "message")
             if "assets" in said:
                 return None
-            raise refused(self._source.service, 400, said, response.headers)
-        rows = json_object(response, self._source.service).get("data")
+            raise refused(self.source.service, 400, said, response.headers)
+        rows = json_object(response, self.source.service).get("data")
         if not isinstance(rows, list):
             raise UselessAnswerError("Coin Metrics' answer has no data; it is asked again")
         days = [day for row in rows if (day := _day(row)) is not None]
@@ -101,46 +106,11 @@ class CoinMetrics:
         return days
 
 
-class Glassnode:
-    """Net flow to exchanges, in units of the asset.
-
-    Raises (constructor):
-        ConfigError: the address or the key is invalid.
-    """
-
-    def __init__(self, base_url: str, *, api_key: str, timeout_s: float) -> None:
-        headers = {"X-Api-Key": checked_key(api_key, "GLASSNODE_API_KEY")}
-        self._source = Source(_GLASSNODE, base_url, timeout_s=timeout_s, headers=headers)
-
-    async def read(self, symbol: str, as_of: datetime) -> Known:
-        """Return the net flow over one day and over seven.
-
-        Raises:
-            NewsproofError: the request failed, or the response cannot be parsed.
-        """
-        bounds = {"s": str(int((as_of - 12 * _DAY).timestamp())), "u": str(int(as_of.timestamp()))}
-        params = {"a": symbol, "i": "24h", **bounds}
-        response = await self._source.get(_NETFLOW, params, absent=frozenset({400, 404}))
-        if response.status_code != 200:
-            return [], [f"exchange_netflow: glassnode has none of {symbol}"]
-        rows = json_of(response, self._source.service, exact=True)
-        if not isinstance(rows, list):
-            raise UselessAnswerError("Glassnode's answer is no series; it is asked again")
-        read = [(when(row.get("t")), number(row.get("v"))) for row in rows if isinstance(row, dict)]
-        points = [Point(at + _DAY + _SETTLING, value) for at, value in read if at is not None and value is not None]
-        if rows and not points:
-            raise UselessAnswerError("no day of Glassnode's answer can be read; it is asked again")
-        return _net(points, as_of, symbol, "glassnode")
-
-    async def close(self) -> None:
-        await self._source.close()
-
-
 def _flows(days: Sequence[_Day], as_of: datetime, symbol: str) -> Known:
     """Return inflow, outflow and net flow of the days that have both."""
     both = [day for day in days if all(metric in day.metrics for metric in FLOWS)]
     if not both:
-        return [], [f"exchange_netflow: coinmetrics has none of {symbol}; GLASSNODE_API_KEY asks Glassnode, too"]
+        return [], [f"exchange_netflow: coinmetrics has none of {symbol}"]
     values = []
     for metric, name in FLOWS.items():
         newest = last_known([Point(day.known, day.metrics[metric]) for day in both], as_of, max_age=_MAX_AGE)
