@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.trials.leaderboard import Leaderboard, Ranked

@@ -17,7 +17,7 @@ from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.settings import load_settings
-from newsproof.app.open_log import LogAccess
+from newsproof.app.data_access import LogAccess
 from newsproof.evaluation.backtest.run import running
 from newsproof.evaluation.backtest.run.claims import claim_of
 from newsproof.evaluation.backtest.run.ledger import Trial, candidate_of, read_trials, write_trial
