@@ -17,7 +17,7 @@ from pathlib import Path
 PAGE = Path(__file__).with_name("sql.md")
 sys.path.insert(0, str(PAGE.parents[1]))
 
-from newsproof.app.database import database  # noqa: E402
+from newsproof.app.data_access import database  # noqa: E402
 from newsproof.app.invocation import Invocation  # noqa: E402
 from newsproof.cli.sql.output import print_rows  # noqa: E402
 from newsproof.cli.sql.sql import ask  # noqa: E402

@@ -26,7 +26,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.parquet import read_table
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.metrics import parse_primary

@@ -20,7 +20,7 @@ from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.origin import KEY_OF_GATEWAY
 from infra.settings import Settings
-from newsproof.app import hints
+from newsproof.app import terminal
 from schemas.topics import Topics
 
 PARTITIONS = 2
@@ -77,7 +77,7 @@ def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         for name in list(ours):
             monkeypatch.delenv(name)
     for option in ("data_dir", "env_file"):  # a test may run the command line in this process
-        monkeypatch.setattr(hints.GIVEN, option, None)
+        monkeypatch.setattr(terminal.GIVEN, option, None)
     monkeypatch.delenv("COLUMNS", raising=False)  # which pytest-xdist sets: tables would be as narrow as a terminal
 
 

@@ -9,22 +9,71 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 import clickhouse_connect
 import msgspec
+from clickhouse_connect.datatypes.base import ClickHouseType
 from clickhouse_connect.datatypes.registry import get_from_name
 from clickhouse_connect.driver.asyncclient import AsyncClient
+from clickhouse_connect.driver.binding import quote_identifier
+from clickhouse_connect.driver.common import write_leb128
+from clickhouse_connect.driver.compression import get_compressor
 from clickhouse_connect.driver.exceptions import ClickHouseError as VendorError
 from clickhouse_connect.driver.exceptions import DataError, Error, OperationalError
+from clickhouse_connect.driver.insert import InsertContext
 
-from infra.clickhouse.blocks import Block, Shape, compressed
-from infra.clickhouse.cluster import on_cluster
 from infra.clickhouse.record import Row
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """One insert into one table. ``body`` holds the statement, then the rows column by column."""
+
+    table: str
+    rows: int
+    body: bytes
+
+
+class Shape:
+    """The columns of a table that rows are mapped to, in their order.
+
+    The library writes only the values of a column. Its own insert imports pandas to check whether the rows are a data
+    frame, which takes two seconds of a process's first insert.
+    """
+
+    def __init__(self, table: str, columns: Sequence[str], types: Sequence[ClickHouseType]) -> None:
+        self._table, self._columns, self._types = table, list(columns), list(types)
+
+    def pieces(self, rows: Sequence[Row]) -> Iterator[bytearray]:
+        """Yield the body of an insert, one block, column by column.
+
+        Raises:
+            Exception: a value does not fit its column; the type is whatever the library raises.
+        """
+        context = InsertContext(self._table, self._columns, self._types)
+        names = ", ".join(quote_identifier(column) for column in self._columns)
+        piece = bytearray(f"INSERT INTO {self._table} ({names}) FORMAT Native\n".encode())
+        write_leb128(len(self._columns), piece)
+        write_leb128(len(rows), piece)
+        for name, kind, values in zip(self._columns, self._types, zip(*rows, strict=True), strict=True):
+            for text in (name.encode(), kind.insert_name.encode()):
+                write_leb128(len(text), piece)
+                piece += text
+            context.start_column(name)
+            kind.write_column(values, piece, context)
+            yield piece
+            piece = bytearray()
+
+
+def compressed(body: bytes, compression: str) -> bytes:
+    """Return the body as one frame of ``compression`` (lz4)."""
+    compressor = get_compressor(compression)
+    return bytes(compressor.compress_block(body)) + (compressor.flush() or b"")
+
 
 __all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "engine_words", "parse_url"]
 
@@ -281,3 +330,40 @@ def _reach_without_proxy(host: str) -> None:
     names = [n for n in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",") if n]
     if host not in names and names != ["*"]:
         os.environ["no_proxy"] = ",".join([*names, host])
+
+
+# Definitions for a replicated cluster: ``ON CLUSTER`` and replicated engines, rendered from those for one server.
+#
+# The migrations stay as they are, so their checksums are the same everywhere. The cluster has one shard and any number of
+# replicas. A row of a second shard would be in no view: the views read local tables.
+
+_DEDUPLICATION_S = 30 * 24 * 3600
+"""Keeper forgets insert tokens by age too, by default after an hour. The sink may resend a batch after a longer outage."""
+_OBJECT = re.compile(
+    r"\s*(?:CREATE\s+(?:OR\s+REPLACE\s+)?|ALTER\s+|DROP\s+)"
+    r"(?:DATABASE|TABLE|VIEW)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?[\w`]+",
+    re.IGNORECASE,
+)
+_EXCHANGE = re.compile(r"\s*EXCHANGE\s+TABLES\s+\w+\s+AND\s+\w+", re.IGNORECASE)
+_ENGINE = re.compile(r"\bENGINE\s*=\s*(?=\w*MergeTree\b)", re.IGNORECASE)
+_WINDOW = re.compile(r"\bnon_replicated_deduplication_window\s*=\s*(\d+)")
+
+
+def on_cluster(sql: str, cluster: str) -> str:
+    """Return the definition for every replica of a cluster. An INSERT is returned unchanged: Keeper replicates rows.
+
+    Replicated engines get no path: the server's ``default_replica_path`` and ``default_replica_name`` apply.
+
+    Raises:
+        ConfigError: the statement has a form that this function does not know.
+    """
+    if re.match(r"\s*INSERT\s", sql, re.IGNORECASE):
+        return sql
+    found = _EXCHANGE.match(sql) or _OBJECT.match(sql)
+    if found is None:
+        raise ConfigError(f"CLICKHOUSE_CLUSTER: unknown form of a definition, extend on_cluster for it: {sql[:80]}")
+    body = _ENGINE.sub("ENGINE = Replicated", sql[found.end() :])
+    body = _WINDOW.sub(
+        rf"replicated_deduplication_window = \1, replicated_deduplication_window_seconds = {_DEDUPLICATION_S}", body
+    )
+    return f"{found.group()} ON CLUSTER `{cluster}`{body}"

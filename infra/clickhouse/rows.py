@@ -6,6 +6,7 @@ A record that the acceptance rule ignores gives no event row, but its calls were
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import FIRST_WINS_TOP
 from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
-from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed
+from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed, embed_all
 from infra.models.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
@@ -294,3 +295,24 @@ def _grounds(signal: Signal) -> Row:
 def _evidence(e: SignalEvidence) -> Row:
     published = e.published_at and epoch_ms(e.published_at)
     return (e.url, e.hash, e.stance, int(e.official), int(e.independent), published, e.quote, e.reference_number)
+
+
+class Vectors:
+    """Hands out empty vectors, and computes them all at once in :meth:`fill`."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._vectors: list[array[int]] = []
+
+    def of(self, text: str) -> array[int]:
+        """Return the vector of a text, one signed byte per component; empty until :meth:`fill`."""
+        vector = array("b")
+        self._texts.append(text)
+        self._vectors.append(vector)
+        return vector
+
+    def fill(self) -> None:
+        """Compute all vectors handed out since the last call."""
+        for vector, computed in zip(self._vectors, embed_all(self._texts), strict=True):
+            vector.frombytes(computed.tobytes())
+        self._texts, self._vectors = [], []

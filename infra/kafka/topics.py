@@ -20,7 +20,7 @@ from aiokafka.errors import (
 )
 
 from infra.kafka.address import KafkaAddress
-from infra.kafka.foreign_batches import read_any_batch
+from infra.kafka.aiokafka_fixes import read_any_batch
 from schemas.errors import ConfigError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
 

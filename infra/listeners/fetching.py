@@ -23,8 +23,7 @@ from infra.listeners.failures import NotReadError, Reason, of_status
 from infra.listeners.items import Item
 from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
 from infra.listeners.sockets import connected
-from infra.listeners.source import Source
-from infra.listeners.validators import Validators
+from infra.listeners.source import Source, Validators
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
 from infra.pages.reader_client import Reader

@@ -201,3 +201,11 @@ def _checked(source: Source) -> Source:
     for pattern in (*source.strip, *source.keep):
         re.compile(pattern)
     return source
+
+
+class Validators(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the last answer said of itself, and the hash of its body."""
+
+    etag: str = ""
+    last_modified: str = ""
+    body_hash: str = ""

@@ -1,4 +1,4 @@
-"""The cost of a model call in USD, at the time of its request.
+"""The cost of a model call in USD, at the time of its request, and the most tokens that a prompt may have.
 
 Prices come from a local file of dated overrides first, then from the table bundled with ``genai-prices`` (nothing is
 fetched). An unknown price is None, never 0: 0 means free.
@@ -16,6 +16,7 @@ import msgspec
 from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import PriceCalculation
 
+from schemas.effects import CallModel
 from schemas.errors import ConfigError
 
 OVERRIDES_PATH = Path(__file__).with_name("price_overrides.json")
@@ -144,3 +145,24 @@ def _read_overrides(path: Path) -> tuple[PriceOverride, ...]:
             '{"model": "gemini-3.8-flash", "since": "2027-01-01", "input_usd": "1.50", "output_usd": "7.50"}'
         ) from exc
     return tuple(msgspec.structs.replace(e, model=e.model.lower().removeprefix("models/")) for e in entries)
+
+
+AROUND_A_REQUEST = 1024
+"""Tokens beside the texts: roles, the sentence that explains the marks (under 500 bytes), the frame of a schema."""
+AROUND_A_PART = 256
+"""Marks and label of a part (under 170 bytes), or the frame of a function's declaration."""
+
+
+def most_input_tokens(effect: CallModel) -> int:
+    """Return an upper bound for any tokenizer: a token stands for at least one byte of UTF-8.
+
+    The adapter's cleaning shortens a text. The replacement of a forged mark (14 bytes) is fewer tokens than the mark's
+    shortest form had bytes (11).
+    """
+    texts = [effect.system, *(part.text for part in effect.parts)]
+    schemas = [*(f.parameters for f in effect.functions), effect.response_schema or {}]
+    said = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    declared = sum(len(msgspec.json.encode(schema)) for schema in schemas)
+    named = sum(len(f.name.encode()) + len(f.description.encode()) for f in effect.functions)
+    around = AROUND_A_REQUEST + AROUND_A_PART * (len(effect.parts) + len(effect.functions))
+    return said + declared + named + around

@@ -11,12 +11,11 @@ from google.genai import types
 
 from infra.http import UselessAnswerError
 from infra.models import untrusted
-from infra.models.call_costs import Prices
+from infra.models.call_costs import Prices, most_input_tokens
 from infra.models.gemini_client import GeminiClient, translate_status
 from infra.models.gemini_parameters import output_limit, takes_sampling, thinking_config
 from infra.models.gemini_reply import read_reply
 from infra.models.listing import ListedModel
-from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, Untrusted

@@ -23,13 +23,12 @@ import structlog
 from infra.http import UselessAnswerError
 from infra.http_json import Service, error_message, json_object, refused
 from infra.models import untrusted
+from infra.models.call_costs import most_input_tokens
 from infra.models.listing import ListedModel
 from infra.models.openai_asking import as_asked, as_wanted, strictly
-from infra.models.openai_client import OpenAICompatibleClient
-from infra.models.openai_models import listed_models
+from infra.models.openai_client import OpenAICompatibleClient, listed_models
 from infra.models.openai_reply import read_reply
 from infra.models.openai_thinking import effort_of
-from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from infra.settings.endpoints import Endpoint
 from schemas.calls import ProviderMode

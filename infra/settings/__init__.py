@@ -27,11 +27,10 @@ from infra.redaction import remember
 from infra.settings.budget import BudgetSettings
 from infra.settings.clickhouse import ClickHouseSettings
 from infra.settings.evaluation import EvaluationSettings
-from infra.settings.installation import InstallationSettings
+from infra.settings.installation import InstallationSettings, OfflineSettings
 from infra.settings.kafka import KafkaSettings, TopicSettings
 from infra.settings.listeners import ListenerSettings
 from infra.settings.models import ModelSettings
-from infra.settings.offline import OfflineSettings
 from infra.settings.research import ResearchSettings
 from infra.settings.search import SearchSettings
 from infra.settings.sources import SourceSettings

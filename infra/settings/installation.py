@@ -1,4 +1,4 @@
-"""Settings of an installation: its mode, directory and topic prefix."""
+"""Settings of an installation: its mode, directory and topic prefix, and its offline providers."""
 
 from __future__ import annotations
 
@@ -29,4 +29,26 @@ class InstallationSettings(BaseSettings):
     )
     newsproof_topic_prefix: str = Field(
         "newsproof.", pattern=r"^[A-Za-z0-9._-]*$", description="Prefix of every Kafka topic and consumer group"
+    )
+
+
+class OfflineSettings(BaseSettings):
+    """Stand-ins for external providers."""
+
+    # Offline and simulated providers
+    offline_latency_seconds: float = Field(
+        0.0,
+        ge=0,
+        description="Delay in seconds added to every offline model and search response. With SCRIPTED_MODEL_URL: the "
+        "median search time",
+    )
+    offline_pages_dated_by_event: bool = Field(
+        False,
+        description="Shift the dates of offline pages: each page keeps its distance in time from the sample event, "
+        "counted from the case. `demo --listen` sets it, because its items are dated now",
+    )
+    scripted_model_url: str | None = Field(
+        None,
+        description="Address of the scripted model server for simulated mode, as `newsproof model-server` prints it. "
+        "Searches use the bundled corpus. Unset: simulated responses are empty",
     )

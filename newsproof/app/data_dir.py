@@ -1,4 +1,4 @@
-"""The data directory: whether it can be used and its disk has room, before servers start and while they run."""
+"""The data directory: checks that it is usable and its disk has room, and the result of the last audit in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import errno
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from infra.embedded.child import FULL_BYTES
-from infra.owner_only import make_owner_only
+from infra.owner_only import make_owner_only, write_owner_only
 from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -138,3 +141,32 @@ def running_elsewhere(directory: Path) -> list[Path]:
         if given.get("KAFKA_EMBEDDED_PASSWORD_FILE"):
             found.add(Path(given.get("NEWSPROOF_DATA_DIR", "")))
     return sorted(found - {directory.absolute()})
+
+
+class LastAudit(msgspec.Struct, frozen=True):
+    """When the audit ended (UTC), and how often each promise was broken; promises that held are in it too, with 0."""
+
+    at: datetime
+    broken: dict[str, int]
+
+
+def keep_audit(directory: Path, broken: dict[str, int], at: datetime) -> None:
+    """Keep this result in place of the one before; a directory that does not exist is not made.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if directory.is_dir():
+        write_owner_only(_file(directory), msgspec.json.encode(LastAudit(at, broken)).decode())
+
+
+def last_audit(directory: Path) -> LastAudit | None:
+    """Return the result that was kept last; None if there is none that can be read."""
+    try:
+        return msgspec.json.decode(_file(directory).read_bytes(), type=LastAudit)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _file(directory: Path) -> Path:
+    return directory / "audit.json"

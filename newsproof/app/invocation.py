@@ -17,8 +17,7 @@ import typer
 import typer.core
 
 from newsproof.app import exits
-from newsproof.app.hints import as_started
-from newsproof.app.terminal import guard_output
+from newsproof.app.terminal import as_started, guard_output
 from schemas.printable import printable, printable_json
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.found_briefs import WITHIN_S, FoundBriefs
-from infra.clickhouse.found_signals import FoundSignals
+from infra.clickhouse.lookups import WITHIN_S, FoundBriefs, FoundSignals
 from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.composition import address_of, live_models, live_pages, live_search, snapshot_of, topics_of

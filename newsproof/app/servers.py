@@ -22,8 +22,8 @@ from infra.embedded.child import DirectoryLock, disk_is_full
 from infra.owner_only import write_owner_only
 from newsproof.app import exits
 from newsproof.app.data_dir import refuse_unusable_directory, running_elsewhere
-from newsproof.app.hints import as_started
 from newsproof.app.restarting import KeptServer
+from newsproof.app.terminal import as_started
 from schemas.errors import ConfigError, TransientError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The terminal guard: everything that a process prints passes through it.
+"""The terminal: the guard that everything printed passes through, and the command's name in hints.
 
 The guard is at the stream and not where texts are printed: there are hundreds of such places, in our code and in
 libraries (help and errors of the command line, tracebacks, warnings), and one forgotten place is a hole.
@@ -11,7 +11,11 @@ to the stream behind the guard (:func:`behind`). A test finds any other code tha
 from __future__ import annotations
 
 import io
+import os
+import re
+import shlex
 import sys
+from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from schemas.printable import printable
@@ -78,3 +82,42 @@ def behind(stream: TextIO) -> TextIO:
 def bytes_of_output() -> BinaryIO | None:
     """Return standard output's byte stream if it is a file or a pipe; None for a terminal, which gets no raw bytes."""
     return None if sys.stdout.isatty() else behind(sys.stdout).buffer
+
+
+# Texts say ``newsproof COMMAND``. Code that prints them converts the name here: as the user started it, with the data
+# directory of this call.
+
+_COMMAND = re.compile(r"(?<![\w./-])newsproof (?=[a-z])")
+
+
+class _Given:
+    data_dir: Path | None = None
+    env_file: Path | None = None
+
+
+GIVEN = _Given()
+"""The options of this process's command line that a hint repeats; set once they are parsed."""
+
+
+def command_name(data_dir: Path | None = None) -> str:
+    """Return ``newsproof`` for the installed command, and the checkout's ``run`` where that (or ``-m newsproof``) started it.
+
+    With the data directory and the file of settings that this call was given, so that what is suggested finds the same
+    log; ``data_dir`` is another one to name.
+    """
+    started = Path(sys.argv[0]).absolute()
+    script = started.parents[1] / "run" if started.name == "__main__.py" else None
+    words = ["newsproof"]
+    if script is not None and script.exists():
+        words = ["./run" if Path.cwd() == script.parent else str(script)]
+    directory = data_dir or GIVEN.data_dir or os.environ.get("NEWSPROOF_DATA_DIR")
+    if directory:
+        words += ["--data-dir", str(directory)]
+    if GIVEN.env_file is not None:
+        words += ["--env-file", str(GIVEN.env_file)]
+    return shlex.join(words)
+
+
+def as_started(text: str) -> str:
+    """Return a text of ours with the commands that it names as the user types them. Not for text of others."""
+    return _COMMAND.sub(lambda _found: f"{command_name()} ", text)

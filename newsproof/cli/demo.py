@@ -27,11 +27,11 @@ from newsproof.app.composition import (
     topics_of,
 )
 from newsproof.app.data_dir import refuse_unusable_directory
-from newsproof.app.hints import command_name
 from newsproof.app.invocation import json_line, say_result
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
 from newsproof.cli.log.reading import reader_language
 from newsproof.cli.progress import DemoProgress, Ends
 from newsproof.report.demo import LabelFigures, against_labels, print_report

@@ -13,12 +13,11 @@ import msgspec
 
 from agents.graphs import RESEARCH
 from agents.investigation.subject import asked
-from infra.clickhouse.found_briefs import FoundBriefs
+from infra.clickhouse.lookups import FoundBriefs
 from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, topics_of
-from newsproof.app.hints import command_name
 from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.research_composition import (
@@ -30,6 +29,7 @@ from newsproof.app.research_composition import (
 )
 from newsproof.app.servers import running_kafka, servers
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
 from newsproof.report.brief import brief_document, brief_lines, change_in_words
 from newsproof.web.questions import Questions
 from schemas.effects import BriefReply, FindBrief

@@ -13,14 +13,13 @@ from infra.listeners.failures import DO, NotReadError
 from infra.listeners.fetching import Fetcher
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets
-from infra.listeners.source import Source, chosen, missing, own_file, sources_of
-from infra.listeners.validators import Validators
+from infra.listeners.source import Source, Validators, chosen, missing, own_file, sources_of
 from infra.settings import Settings
-from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.source_list import keys_of
+from newsproof.app.terminal import as_started
 from newsproof.cli.sources import moment, with_remedy
 from streams.listening.deciding import PUBLISHED, Look, decide
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newsproof.app import hints
+from newsproof.app import terminal
 from newsproof.app.invocation import Invocation, of, run_command_line
 from newsproof.app.version import VERSION
 from newsproof.cli.listing import ListedGroup
@@ -55,7 +55,7 @@ def newsproof(
     invocation = of(ctx)
     invocation.data_dir, invocation.env_file = data_dir, env_file
     Invocation.debug = debug
-    hints.GIVEN.data_dir, hints.GIVEN.env_file = data_dir, env_file
+    terminal.GIVEN.data_dir, terminal.GIVEN.env_file = data_dir, env_file
 
 
 @app.command(hidden=True)

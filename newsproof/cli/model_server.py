@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import get_args
 
-from infra.offline.scripted.latency import Profile
 from infra.offline.scripted.server import ScriptedServer
+from infra.offline.scripted.stance import Profile
 from infra.settings import Settings
 from newsproof.app.invocation import say_result
 from newsproof.app.servers import say_on_stderr as say

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from newsproof.app.data_access import log_to_read
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import log_to_read
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.reputation.fold import RATED_FROM, WINDOW, Reputation, Share

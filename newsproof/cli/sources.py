@@ -16,9 +16,9 @@ from infra.client_settings import ClientSettings
 from infra.listeners.mark import keys_at_hand
 from infra.listeners.source import UNMARKED, Source, chosen, own_file, sources_of
 from newsproof.app.dead_letters import UnmarkedNews
-from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.source_list import NO_KEY, NO_KEY_DO, ListedSource, listed_sources
+from newsproof.app.terminal import as_started
 from newsproof.cli.reputation import in_full, in_short
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError

@@ -23,11 +23,11 @@ from infra.owner_only import write_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, remove_empty
-from newsproof.app.hints import as_started, command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.research_composition import refuse_unusable_research
 from newsproof.app.servers import running_clickhouse
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import as_started, command_name
 from newsproof.web.server import opened, tls_of
 from newsproof.web.tokens import opened_with, token_of
 from schemas.errors import ConfigError

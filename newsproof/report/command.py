@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from infra.clickhouse.client import ClickHouse
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line
 from newsproof.app.servers import say_on_stderr
 from newsproof.report.answers import Interval

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
+from newsproof.app.terminal import as_started
 from newsproof.report.answers import VERDICTS
 from newsproof.report.charts import bar, sparkline
 from newsproof.report.data import Report, by_day, horizon, milliseconds, usd

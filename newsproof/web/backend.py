@@ -23,9 +23,9 @@ from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.dead_letters import DeadLetter, DeadLetters, UnmarkedNews
-from newsproof.app.hints import command_name
 from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
+from newsproof.app.terminal import command_name
 from newsproof.app.version import code_version
 from newsproof.app.watches import WatchBook
 from newsproof.report.timeline import sentence_of

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from infra.settings import Settings
-from newsproof.app.lifecycle import run_until
+from newsproof.app.processes.lifecycle import run_until
 from newsproof.app.version import VERSION
 from newsproof.web import pages
 from newsproof.web.api import analytics as analytics_api

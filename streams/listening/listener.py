@@ -23,8 +23,7 @@ from infra.listeners.failures import DO, NotReadError, Reason
 from infra.listeners.fetching import Fetcher, Looked
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
-from infra.listeners.source import Source
-from infra.listeners.validators import Validators
+from infra.listeners.source import Source, Validators
 from schemas.errors import ConfigError, ContractError
 from schemas.news import marked
 from schemas.topics import Topics

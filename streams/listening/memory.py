@@ -22,7 +22,7 @@ from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.sketches import sketch
-from infra.listeners.validators import Validators
+from infra.listeners.source import Validators
 from schemas.errors import ContractError, TransientError
 from schemas.news import News, decode_news, is_marked
 from schemas.topics import Topics

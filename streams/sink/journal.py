@@ -10,8 +10,7 @@ import msgspec
 
 from agents.core.registry import Registry
 from agents.verification.recall import MAX_RECALL_CHARACTERS
-from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of
-from infra.clickhouse.vectors import Vectors
+from infra.clickhouse.rows import AcceptedRecord, Rows, Vectors, rows_of
 from schemas import envelope as wire
 from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError

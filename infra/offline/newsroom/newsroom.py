@@ -1,4 +1,4 @@
-"""The newsroom: ten sources, and a dead one, that tell the sample's events one after another, as they would come out.
+"""The newsroom and its server: ten sources, and a dead one, that report the sample's events one after another.
 
 The script is ``sample/newsroom.jsonl``: who tells which event, in the event's own words or in others. Items are dated when they
 are told. Its order is not that of history: in a minute nothing lies days apart, so events that could be taken for one story are
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import httpx
 import msgspec
@@ -24,11 +25,64 @@ from aiohttp import WSMsgType, web
 
 from infra.listeners.source import sources_of
 from infra.listeners.webhook import key_of, signing_headers
-from infra.offline.newsroom.server import Answer, SourceServer
 from infra.offline.newsroom.wire import Told, atom, bwenews, bybit, rss, statuspage, telegram
 from infra.offline.sample_news import sample_news
 from schemas.errors import TransientError
 from schemas.ids import text_hash
+
+_ENDS_WITHIN_S = 0.1
+Socket = Callable[[web.WebSocketResponse], Awaitable[None]]
+"""Serves one connection; it ends with the call."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = {}
+
+
+class SourceServer:
+    """Serves while it is entered. ``says(path)`` is what the path answers now, None: 404; ``sockets`` are those by path.
+
+    Each answer of status 200 has an ETag; whoever sends it back gets 304 while the answer is the same.
+    """
+
+    def __init__(self, says: Callable[[str], Answer | None], sockets: Mapping[str, Socket] | None = None) -> None:
+        self._says, self._sockets = says, sockets or {}
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_ENDS_WITHIN_S)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        path = request.match_info["path"]
+        if path in self._sockets:
+            ws = web.WebSocketResponse()
+            await ws.prepare(request)
+            await self._sockets[path](ws)
+            await ws.close()
+            return ws
+        if (said := self._says(path)) is None:
+            return web.Response(status=404)
+        tag = f'"{hashlib.sha256(said.body).hexdigest()[:32]}"'
+        if said.status != 200:
+            return web.Response(
+                body=said.body, status=said.status, headers=said.headers, content_type=said.content_type
+            )
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers={"ETag": tag})
+        return web.Response(body=said.body, headers={"ETag": tag, **said.headers}, content_type=said.content_type)
+
 
 PLAYED_S = 50.0
 """How long the script takes, once the listener looks."""

@@ -17,7 +17,7 @@ from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.offline.pages import OfflinePages
 from infra.offline.scripted import HEAVY, LIGHT
-from infra.offline.scripted.latency import spread
+from infra.offline.scripted.stance import spread
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Port
 from infra.settings import Settings

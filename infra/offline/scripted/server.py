@@ -13,7 +13,7 @@ from aiohttp import web
 
 from infra.offline.scripted import MARK, MODELS, SCRIPTED_HEADER
 from infra.offline.scripted.answering import answer
-from infra.offline.scripted.latency import Profile, model_s
+from infra.offline.scripted.stance import Profile, model_s
 from infra.offline.scripted.wire import BadRequestError, completion, read_request
 from schemas.errors import ConfigError
 

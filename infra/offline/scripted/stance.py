@@ -1,10 +1,12 @@
-"""Effect of a prompt's words on the answers: a count of strict and bold words, and draws seeded by the text."""
+"""Draws of the scripted server, seeded by the text: effect of a prompt's strict and bold words, and latency."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from statistics import NormalDist
+from typing import Literal
 
 STRICT = re.compile(
     r"\b(?:strict\w*|cautious\w*|conservative\w*|sceptic\w*|skeptic\w*|doubt\w*|prudent\w*|wary|demanding)\b"
@@ -44,3 +46,26 @@ class Draws:
     def normal(self, name: str) -> float:
         """Return a standard normal number."""
         return _NORMAL.inv_cdf(self.uniform(name))
+
+
+# Latency of the scripted server, drawn from the question, so that a repeated run takes the same time.
+
+Profile = Literal["none", "realistic"]
+
+FIRST_TOKEN_S = {"light": 0.35, "heavy": 0.6}
+TOKEN_S = {"light": 0.005, "heavy": 0.010}
+"""Medians for hosted models of these tiers, in seconds: plausible figures, not measured on any of them."""
+SPREAD = 0.35
+"""Standard deviation of the log latency: one answer in twenty takes 1.8 times the median or more."""
+
+
+def model_s(profile: Profile, tier: str, text: str, output_tokens: int, seed: str) -> float:
+    """Return the latency of an answer in seconds; 0 with ``none``."""
+    if profile == "none":
+        return 0.0
+    return spread(FIRST_TOKEN_S[tier] + output_tokens * TOKEN_S[tier], text, seed)
+
+
+def spread(median_s: float, text: str, seed: str) -> float:
+    """Return a log-normal time around a median (seconds), drawn from the text."""
+    return median_s * math.exp(SPREAD * Draws(seed, text).normal("latency"))

@@ -15,8 +15,8 @@ from infra.listeners.source import Source, chosen, missing, own_file, sources_of
 from infra.listeners.webhook import HookServer, application, keys_of_hooks
 from infra.settings import Settings
 from newsproof.app.composition import address_of, topics_of
-from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import listener_unready, serve_health
+from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import ListenerMetrics
 from newsproof.app.source_list import keys_of
 from schemas.errors import ConfigError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from newsproof.app.last_audit import LastAudit
+from newsproof.app.data_dir import LastAudit
 from newsproof.app.version import VERSION, code_version
 from streams.budget.budget import BudgetLedger
 from streams.effects.meter import BUCKETS_S, Latencies, Meter

@@ -12,8 +12,8 @@ from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of, worker_of, worker_options
-from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import research_unready, serve_health
+from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import WorkerMetrics
 from newsproof.app.research_composition import research_ports_of, research_snapshot_of, watcher_of
 from streams.runtime.worker_slot import refuse_taken_slot

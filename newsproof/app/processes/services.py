@@ -29,10 +29,10 @@ from newsproof.app.composition import (
     worker_of,
     worker_options,
 )
-from newsproof.app.last_audit import last_audit
-from newsproof.app.lifecycle import run_until, shutdown_on_signal
+from newsproof.app.data_dir import last_audit
 from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
 from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
+from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.effects.search_cache import SearchCache

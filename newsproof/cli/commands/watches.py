@@ -10,7 +10,7 @@ from newsproof.app.invocation import Invocation, json_line, of, run, say_result,
 from newsproof.cli.listing import ListGroup
 
 if TYPE_CHECKING:
-    from newsproof.app.open_log import LogAccess
+    from newsproof.app.data_access import LogAccess
     from newsproof.app.watches import WatchBook, WatchView
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one watch per line.")]
@@ -93,7 +93,7 @@ def _change(ctx: typer.Context, id: str, command: str, *, as_json: bool) -> None
 
 async def _with_book(invocation: Invocation, work: Any) -> Any:
     from infra.kafka.topics import ensure_topics
-    from newsproof.app.open_log import open_log
+    from newsproof.app.data_access import open_log
     from newsproof.app.servers import say_on_stderr
     from newsproof.app.watches import WatchBook
 

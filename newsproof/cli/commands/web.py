@@ -34,7 +34,7 @@ def web(
 async def _web(invocation: Invocation, port: int | None, listening: int | None) -> None:
     from socket import socket
 
-    from newsproof.app.lifecycle import shutdown_on_signal
+    from newsproof.app.processes.lifecycle import shutdown_on_signal
     from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
     from newsproof.app.servers import servers, with_data
     from newsproof.web.service import serve

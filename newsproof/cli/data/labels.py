@@ -6,9 +6,9 @@ from collections import Counter
 
 import msgspec
 
-from newsproof.app.database import database
-from newsproof.app.hints import as_started
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, say_result, table
+from newsproof.app.terminal import as_started
 from newsproof.evaluation.labels.cases import Found, find_cases
 from newsproof.evaluation.labels.file import LabelFile
 from newsproof.evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of

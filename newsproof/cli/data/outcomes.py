@@ -34,10 +34,10 @@ from infra.market.outcomes.exchange import Exchange
 from infra.market.outcomes.markets import ENTRY_WITHIN_S, market_symbol, wanted_symbols
 from infra.market.outcomes.returns import EXIT_WITHIN, HALT_AT_MOST_S
 from infra.market.outcomes.tables import Changes, Computed, changes, compute, coverage, judged_cases, keep
-from newsproof.app.database import database
-from newsproof.app.hints import as_started
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, say_result, table
 from newsproof.app.servers import with_data
+from newsproof.app.terminal import as_started
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S, JudgedCase, Renaming
 from schemas.printable import counted

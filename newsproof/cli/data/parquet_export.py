@@ -15,7 +15,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.parquet import write_parquet
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, markdown_table, say_result, table
 from newsproof.app.version import VERSION
 from schemas.errors import ConfigError

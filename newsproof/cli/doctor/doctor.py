@@ -15,10 +15,10 @@ from pathlib import Path
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, opens_pages, refuse_unusable, topics_of
-from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
+from newsproof.app.terminal import as_started
 from newsproof.cli.doctor.calls import Plan
 from newsproof.cli.doctor.check import Check, State
 from newsproof.cli.doctor.feeds import feeds

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from infra.listeners.mark import keys_at_hand
+from newsproof.app.data_access import open_log
+from newsproof.app.data_dir import keep_audit
 from newsproof.app.invocation import Invocation
-from newsproof.app.last_audit import keep_audit
-from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr
 from streams.audit.audit import AuditReport
 from streams.audit.audit import audit as audit_log
@@ -18,7 +18,7 @@ async def audited(invocation: Invocation) -> AuditReport:
     async with open_log(invocation) as log:
         report = await audit_log(KafkaLog(log.address), log.topics, keys=keys_at_hand(log.settings))
     try:
-        keep_audit(log.settings.newsproof_data_dir, report, utc_now())
+        keep_audit(log.settings.newsproof_data_dir, report.broken, utc_now())
     except OSError as exc:
         say_on_stderr(f"the result could not be saved, so the page and the alerts still show an earlier audit: {exc}")
     return report

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from newsproof.app.hints import as_started
+from newsproof.app.data_access import log_to_read
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import log_to_read
+from newsproof.app.terminal import as_started
 from schemas.budget import UNLISTED, LimitsSet, nano_usd, usd_of
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState, DayBook, GroupBook, Money, MonthBook

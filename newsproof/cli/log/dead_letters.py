@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from newsproof.app.data_access import log_to_read
 from newsproof.app.dead_letters import Choice, DeadLetter, DeadLetters, chosen_of, named, replacement_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import log_to_read
 from newsproof.app.terminal import bytes_of_output
 from schemas.printable import counted, shortened
 

@@ -10,8 +10,8 @@ from typing import get_args
 import msgspec
 
 from agents.text.wording import Language, told
+from newsproof.app.data_access import LogToRead, log_to_read
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import LogToRead, log_to_read
 from newsproof.app.servers import say_on_stderr
 from newsproof.report.signals import action_in_words, print_signals, stage_in_words, summary_in, verdict_in_words
 from schemas.errors import ConfigError

@@ -8,8 +8,8 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from infra.kafka.topics import offsets_of, topic_specs
 from newsproof.app.composition import address_of, topics_of
+from newsproof.app.data_access import open_log
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import open_log
 from newsproof.app.processes.supervisor import prepare_topics
 from newsproof.app.servers import servers
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from infra.clickhouse.client import ClickHouse, Result, engine_words
 from infra.clickhouse.statement import split_statements
-from newsproof.app.database import database
-from newsproof.app.hints import as_started
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, raise_at_ctrl_c, say_result
+from newsproof.app.terminal import as_started
 from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 

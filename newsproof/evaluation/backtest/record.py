@@ -11,8 +11,8 @@ from infra.offline.sample_news import SAMPLE_NEWS, sample_news
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
+from newsproof.app.data_access import open_log
 from newsproof.app.invocation import Invocation
-from newsproof.app.open_log import open_log
 from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.sample import packed_log, read_log_file

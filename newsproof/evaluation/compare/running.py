@@ -9,7 +9,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, say_result
 from newsproof.evaluation.backtest.code_identity import CodeChange
 from newsproof.evaluation.backtest.run.claims import claim_of

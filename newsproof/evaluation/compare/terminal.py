@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
+from newsproof.app.terminal import as_started
 from newsproof.evaluation.compare.comparison import Change, Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.pairing import RunCounts, aligned_in_words

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, marked
 from newsproof.evaluation.profit.reading import RunSignal, RunSignals, StoredPrices, read_signals

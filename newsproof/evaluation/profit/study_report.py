@@ -10,7 +10,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.beta import BENCHMARK, BETA_DAYS
 from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, live_signals, read_signals

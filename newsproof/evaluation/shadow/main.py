@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from infra.ports import Ports
 from newsproof.app import exits
 from newsproof.app.composition import mode_in_words, refuse_unusable
-from newsproof.app.hints import command_name
 from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.prompts import candidate_prompts
 from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, Watch, change_name, run_id_of

@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError
 from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.ports import Ports
-from newsproof.app.open_log import LogAccess
+from newsproof.app.data_access import LogAccess
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from newsproof.app.database import database
+from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.watch.watching import Watched, delta_in_words, in_words, watch_of, watched
 from newsproof.report.run_name import run_name

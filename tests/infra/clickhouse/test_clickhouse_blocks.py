@@ -10,7 +10,7 @@ from clickhouse_connect.datatypes.registry import get_from_name
 from clickhouse_connect.driver.insert import InsertContext
 from clickhouse_connect.driver.transform import NativeTransform
 
-from infra.clickhouse.blocks import Shape, compressed
+from infra.clickhouse.client import Shape, compressed
 from infra.embedded.clickhouse.wire import Decoder
 
 COLUMNS = {"id": "String", "kind": "LowCardinality(String)", "cost": "Nullable(Decimal(18, 9))", "at": "Array(Int8)"}
@@ -33,7 +33,7 @@ def test_a_compressed_body_is_one_frame_that_holds_it() -> None:
 def test_a_first_block_does_not_wait_for_pandas() -> None:
     program = (
         "import sys; from clickhouse_connect.datatypes.registry import get_from_name;"
-        "from infra.clickhouse.blocks import Shape;"
+        "from infra.clickhouse.client import Shape;"
         "b''.join(Shape('t', ['a'], [get_from_name('String')]).pieces([('x',)]));"
         "sys.exit('pandas' in sys.modules)"
     )

@@ -10,8 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.cluster import on_cluster
+from infra.clickhouse.client import ClickHouse, connect, on_cluster
 from infra.clickhouse.migrate import _LEDGER, load_migrations, migrate
 from schemas.errors import ConfigError, PermanentError
 

@@ -9,7 +9,7 @@ from importlib import resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.clickhouse.vectors import Vectors
+from infra.clickhouse.rows import Vectors
 from infra.models.embeddings.hashing import AT_ONCE, embed, embed_all
 
 TEXTS = st.text(max_size=60) | st.sampled_from(

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.found_briefs import FoundBriefs
+from infra.clickhouse.lookups import FoundBriefs
 from infra.clickhouse.memory import ClickHouseMemory
 from schemas.effects import FindBrief, Recall
 from schemas.events import BriefWritten

@@ -10,7 +10,7 @@ import msgspec
 
 from agents.specification import opened
 from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.found_signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
+from infra.clickhouse.lookups import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
 from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import SignalEvidence

@@ -12,7 +12,7 @@ from typing import Any
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from infra.listeners.source import Source
 from infra.offline.newsroom import wire
-from infra.offline.newsroom.server import Answer, SourceServer
+from infra.offline.newsroom.newsroom import Answer, SourceServer
 from infra.offline.newsroom.wire import milliseconds, rss
 from schemas.news import News, decode_news
 from schemas.topics import Topics

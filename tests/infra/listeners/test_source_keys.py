@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from infra.listeners.failures import NotReadError
 from infra.listeners.fetching import Fetcher
-from infra.listeners.source import sources_of
-from infra.listeners.validators import Validators
+from infra.listeners.source import Validators, sources_of
 from infra.settings import load_settings
 from newsproof.app.source_list import keys_of, listed_sources
 from newsproof.cli.doctor.doctor import _listened

@@ -13,7 +13,7 @@ from agents import prompts
 from agents.planning.plan_tools import decide_next_tools
 from agents.planning.tools import TOOLS
 from agents.verification.single_pass_tools import FETCH_MEMORIES, SEARCH_NEWS
-from infra.models.openai_schema import strict, without_stand_ins
+from infra.models.openai_asking import strict, without_stand_ins
 
 FOLDER = Path(prompts.__file__).parent
 FUNCTIONS = (decide_next_tools(tuple(TOOLS)), FETCH_MEMORIES, SEARCH_NEWS)

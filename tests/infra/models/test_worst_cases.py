@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from infra.models.call_costs import Prices, TokenUsage
+from infra.models.call_costs import Prices, TokenUsage, most_input_tokens
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
 from infra.models.gemini_parameters import output_limit
-from infra.models.prompt_size import most_input_tokens
 from infra.models.untrusted import explain, new_mark, render
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch

@@ -13,10 +13,9 @@ from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.offline.scripted import LIGHT, MARK, SCRIPTED_HEADER
 from infra.offline.scripted.answering import SAYS_SO
-from infra.offline.scripted.latency import model_s
 from infra.offline.scripted.reading import asked
 from infra.offline.scripted.server import ScriptedServer
-from infra.offline.scripted.stance import Draws, stance_of
+from infra.offline.scripted.stance import Draws, model_s, stance_of
 from infra.settings import Settings
 from newsproof.app.composition import refuse_unusable, snapshot_of
 from schemas.config import Prompt

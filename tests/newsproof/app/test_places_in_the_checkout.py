@@ -11,7 +11,7 @@ import agents
 from infra import landlock
 from infra.embedded.clickhouse import server as clickhouse_server
 from infra.pages import reader_client
-from newsproof.app import hints
+from newsproof.app import terminal
 from newsproof.app.processes import supervisor
 from newsproof.app.version import deciding_files
 
@@ -36,15 +36,16 @@ def test_children_are_started_from_the_checkout(place: Path) -> None:
 
 def test_the_command_is_named_by_the_checkouts_own_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CHECKOUT)
-    assert hints.command_name() == "newsproof", "neither ./run nor -m newsproof started this process"
+    assert terminal.command_name() == "newsproof", "neither ./run nor -m newsproof started this process"
     monkeypatch.setattr(sys, "argv", [str(CHECKOUT / "newsproof" / "__main__.py"), "cases"])
-    assert hints.command_name() == "./run"
+    assert terminal.command_name() == "./run"
     text = "look with `newsproof cases`, or (newsproof backtest list); newsproof: wrong; x/newsproof y"
     assert (
-        hints.as_started(text) == "look with `./run cases`, or (./run backtest list); newsproof: wrong; x/newsproof y"
+        terminal.as_started(text)
+        == "look with `./run cases`, or (./run backtest list); newsproof: wrong; x/newsproof y"
     )
     monkeypatch.chdir("/")
-    assert hints.command_name() == str(CHECKOUT / "run")
+    assert terminal.command_name() == str(CHECKOUT / "run")
 
 
 def test_fenced_processes_may_read_our_own_modules_and_not_the_checkout() -> None:

@@ -18,7 +18,7 @@ import pytest
 from agents.analysis.indicators import indicators
 from agents.analysis.pages import page_of
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.found_signals import FoundSignals
+from infra.clickhouse.lookups import FoundSignals
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.models.openai_thinking import ALLOWANCE

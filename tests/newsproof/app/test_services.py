@@ -11,7 +11,7 @@ import pytest
 
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
-from newsproof.app.lifecycle import run_until
+from newsproof.app.processes.lifecycle import run_until
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from tests.newsproof.command import environment

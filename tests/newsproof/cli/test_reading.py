@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress
+from newsproof.app.data_access import LogToRead
 from newsproof.app.invocation import Invocation
-from newsproof.app.open_log import LogToRead
 from newsproof.cli.log import reading
 from newsproof.cli.log.reading import Filter, moment_since, show_signals
 from schemas import events as ev

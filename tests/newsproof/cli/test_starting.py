@@ -24,12 +24,12 @@ from infra.embedded.clickhouse.wire import loopback_socket
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.origin import NOT_OURS
 from infra.settings import Settings
-from newsproof.app import exits, hints
+from newsproof.app import exits, terminal
 from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, running_elsewhere
-from newsproof.app.hints import command_name
 from newsproof.app.invocation import Invocation
 from newsproof.app.restarting import for_want_of_room
 from newsproof.app.servers import servers
+from newsproof.app.terminal import command_name
 from newsproof.cli import up
 from newsproof.cli.main import app
 from newsproof.web.server import opened
@@ -274,7 +274,7 @@ def test_hints_name_the_directory_and_the_file_that_were_given(monkeypatch: pyte
     Path("mine.env").touch()
     config("--env-file", "mine.env")
     assert command_name().endswith(" --env-file mine.env") and "--data-dir" in command_name(Path("other"))
-    monkeypatch.setattr(hints.GIVEN, "env_file", None)
+    monkeypatch.setattr(terminal.GIVEN, "env_file", None)
     monkeypatch.setenv("NEWSPROOF_DATA_DIR", "set")
     assert command_name().endswith(" --data-dir set")
 

@@ -13,8 +13,8 @@ from aiokafka import ConsumerRecord
 
 from infra.settings import Settings
 from lab.bench.graph import plain_registry
+from newsproof.app.data_dir import LastAudit, keep_audit, last_audit
 from newsproof.app.dead_letters import DeadLetter
-from newsproof.app.last_audit import LastAudit, keep_audit, last_audit
 from newsproof.app.processes.health import HealthServer, worker_unready
 from newsproof.app.processes.metrics import WorkerMetrics
 from newsproof.app.processes.targets import targets_in, write_target
@@ -89,7 +89,7 @@ async def test_dead_letters_are_listed_by_page_and_sent_again_once_whoever_asks_
 async def test_a_process_says_its_figures_and_one_that_is_gone_is_away_and_what_it_said_unknown(
     world: World, serving: Serving, tmp_path: Path
 ) -> None:
-    keep_audit(tmp_path, await world.until_closed(0), NOW)
+    keep_audit(tmp_path, (await world.until_closed(0)).broken, NOW)
     kept = last_audit(tmp_path)
     assert kept == LastAudit(NOW, dict.fromkeys(kept.broken, 0)) if kept else False
     async with serving() as http, world.working(plain_registry(asks=True)) as worker, world.publishing() as publisher:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from infra.kafka.topics import KafkaAddress
 from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Source
-from infra.offline.newsroom.server import Answer, SourceServer
+from infra.offline.newsroom.newsroom import Answer, SourceServer
 from infra.offline.newsroom.wire import rss
 from schemas.news import News, is_marked
 from schemas.topics import Topics

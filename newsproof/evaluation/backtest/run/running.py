@@ -17,8 +17,8 @@ from infra.embedded.child import DirectoryLock
 from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of, ports_of
+from newsproof.app.data_access import LogAccess
 from newsproof.app.invocation import Invocation
-from newsproof.app.open_log import LogAccess
 from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, declarations_of
 from newsproof.evaluation.backtest.deciding import Deciding

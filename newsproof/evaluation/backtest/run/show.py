@@ -9,10 +9,10 @@ from pathlib import Path
 from infra.clickhouse.client import ClickHouse
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.hints import command_name
+from newsproof.app.data_access import open_log
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
 from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
 from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from newsproof.evaluation.backtest.run.estimate import Estimate

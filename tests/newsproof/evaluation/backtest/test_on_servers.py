@@ -20,7 +20,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed
 from infra.settings import Settings, load_settings
-from newsproof.app.open_log import LogAccess
+from newsproof.app.data_access import LogAccess
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run import running
 from newsproof.evaluation.backtest.run.lease import RunLease

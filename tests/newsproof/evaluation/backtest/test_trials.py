@@ -22,7 +22,7 @@ from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress
 from infra.settings import load_settings
 from newsproof.app import exits
-from newsproof.app.open_log import LogAccess
+from newsproof.app.data_access import LogAccess
 from newsproof.cli.main import app
 from newsproof.evaluation.backtest.run import running
 from newsproof.evaluation.backtest.run.claims import claim_of

@@ -19,7 +19,7 @@ from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
-from newsproof.app.open_log import LogAccess
+from newsproof.app.data_access import LogAccess
 from newsproof.evaluation.backtest.run.plan import RunPlan, Watch
 from newsproof.evaluation.eval.empty_journal import EmptyJournal
 from newsproof.evaluation.shadow.main import plan_of

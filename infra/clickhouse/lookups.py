@@ -1,4 +1,4 @@
-"""Signals of the news pipeline for the research chat, read from ClickHouse as of a time.
+"""Lookups in ClickHouse as of a time: signals for the research chat, and the brief that an investigation continues from.
 
 A chat never waits long for ClickHouse. Any failure of it becomes a ``Failure`` of kind ``unavailable``, within a second, or
 within four where names are looked for, which is the whole of an answer (0.2 to 0.7 s over 200,000 news and signals).
@@ -6,19 +6,61 @@ within four where names are looked for, which is the whole of an answer (0.2 to 
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.query_slots import Turns
 from infra.clickhouse.record import epoch_ms
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
-from schemas.effects import Failure, FindSignals, SignalsReply
-from schemas.evidence import FoundPage, FoundSignal
-from schemas.ids import LIVE_RUN
+from schemas.effects import BriefReply, Failure, FindBrief, FindSignals, SignalsReply
+from schemas.errors import NewsproofError, TransientError
+from schemas.evidence import FoundPage, FoundSignal, PreviousBrief, PreviousClaim
+from schemas.ids import LIVE_RUN, RESEARCH_RUN
+from schemas.investigation_events import BriefWritten
+
+_Found = TypeVar("_Found")
+
+
+class Turns:
+    """Runs at most ``at_once`` queries at a time. Safe for concurrent use within one event loop."""
+
+    def __init__(self, at_once: int, *, timeout_s: float) -> None:
+        """``timeout_s`` bounds each query, without its time in the queue."""
+        self.timeout_s = timeout_s
+        self._places = asyncio.Semaphore(at_once)
+        self._failed_at = float("-inf")
+        self._failure = _unavailable("", retryable=True)
+
+    async def ask(self, work: Callable[[], Awaitable[_Found]]) -> _Found | Failure:
+        """Run ``work`` when a place is free; return its result, or a failure of kind unavailable."""
+        now = asyncio.get_running_loop().time
+        asked_at = now()
+        async with self._places:
+            if self._failed_at >= asked_at:
+                # A query failed while this one was queued: trying again would take another second.
+                return self._failure
+            try:
+                async with asyncio.timeout(self.timeout_s):
+                    return await work()
+            except TimeoutError:
+                why = f"ClickHouse did not answer within {self.timeout_s:g} s: check that it runs, and its load"
+                self._failure = _unavailable(why, retryable=True)
+            except NewsproofError as exc:
+                self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))
+            self._failed_at = now()
+            return self._failure
+
+
+def _unavailable(message: str, *, retryable: bool) -> Failure:
+    return Failure(kind="unavailable", message=message, retryable=retryable)
+
 
 TIMEOUT_S = 0.9
 """Timeout in seconds of both queries together."""
@@ -219,4 +261,70 @@ def _pages(evidence: list[dict[str, Any]]) -> tuple[FoundPage, ...]:
             official=bool(e["official"]),
         )
         for e in told[:MAX_PAGES]
+    )
+
+
+# The newest brief of a subject. An outage of ClickHouse becomes a ``Failure`` of kind ``unavailable``, and the
+# investigation says so and continues. The tables keep what a brief says for 90 days.
+
+WITHIN_S = 10.0
+"""Timeout in seconds. An investigation takes minutes; what is new in it depends on this one answer."""
+_NEWEST_BRIEF = """
+SELECT case_id, payload
+FROM events
+WHERE run_id = {run_id:String} AND event_type = 'newsproof.brief_written' AND case_id != {exclude:String}
+  AND if({wanted:String} != '', case_id = {wanted:String},
+         JSONExtractString(payload, 'subject_key') = {subject:String}
+         AND JSONExtractString(payload, 'language') = {language:String}
+         AND parseDateTime64BestEffortOrZero(JSONExtractString(payload, 'as_of'), 3, 'UTC')
+             <= fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC'))
+ORDER BY parseDateTime64BestEffortOrZero(JSONExtractString(payload, 'as_of'), 3, 'UTC') DESC, event_time DESC
+LIMIT 1
+"""
+
+
+class FoundBriefs(Free):
+    """Port for ``FindBrief``. Free of charge. ``mode`` is the provider mode of the installation it reads from."""
+
+    provider = "clickhouse"
+
+    def __init__(self, client: ClickHouse, *, mode: ProviderMode = "offline", timeout_s: float = WITHIN_S) -> None:
+        self.mode: ProviderMode = mode
+        self._client = client
+        self._turns = Turns(2, timeout_s=timeout_s)
+
+    async def perform(self, effect: FindBrief) -> Answer:
+        """Return the brief, or a ``Failure`` of kind ``unavailable``. Raises no ``NewsproofError``."""
+        found = await self._turns.ask(lambda: self._find(effect))
+        reply = found if isinstance(found, Failure) else BriefReply(brief=found[0] if found else None)
+        return Answer(reply=reply, cost_usd=Decimal(0), cost_source="local")
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _find(self, effect: FindBrief) -> tuple[PreviousBrief, ...]:
+        asked = {
+            "run_id": RESEARCH_RUN,
+            "exclude": effect.exclude_case,
+            "wanted": effect.investigation or "",
+            "subject": effect.subject,
+            "language": effect.language,
+            "as_of_ms": epoch_ms(effect.as_of),
+        }
+        rows = (await self._client.query(_NEWEST_BRIEF, asked)).rows
+        return tuple(_previous(case_id, msgspec.json.decode(payload, type=BriefWritten)) for case_id, payload in rows)
+
+
+def _previous(case_id: str, brief: BriefWritten) -> PreviousBrief:
+    urls = {r.number: r.url for r in brief.references}
+    return PreviousBrief(
+        investigation_id=case_id,
+        as_of=brief.as_of,
+        claims=tuple(
+            PreviousClaim(
+                claim=c.claim, verdict=c.verdict, urls=tuple(urls[e.number] for e in c.evidence if e.number in urls)
+            )
+            for c in brief.claims
+        ),
+        urls=tuple(urls.values()),
     )

@@ -1,4 +1,4 @@
-"""Access to the log for a command: a running server, otherwise one started for the command."""
+"""Access to the log and the tables for a command: a running server, otherwise one started for the command."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from newsproof.app.servers import (
 from schemas.topics import Topics
 
 if TYPE_CHECKING:
+    from infra.clickhouse.client import ClickHouse
     from infra.client_settings import ClientSettings
     from infra.settings import Settings
 
@@ -96,3 +97,21 @@ async def _prepared(
     elif address.security_protocol != "PLAINTEXT":
         async with address.admin():  # report a refused login once, in words, before anything is read
             pass
+
+
+@asynccontextmanager
+async def database(invocation: Invocation, *, admin: bool) -> AsyncIterator[ClickHouse]:
+    """Yield a client of this command's database; the embedded engine is started if none runs."""
+    # Most commands that read the log need none of these, and they take longer to import than such a command works.
+    from newsproof.app.analysts import analyst_client
+    from newsproof.app.composition import clickhouse_of
+    from newsproof.app.processes.supervisor import prepare_tables
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings, kafka=False) as found:
+        at = found.applied_to(settings)
+        if "clickhouse" in found.own:
+            await prepare_tables(at)
+        client = clickhouse_of(at) if admin else analyst_client(at, embedded=settings.clickhouse_url is None)
+        async with client:
+            yield client
