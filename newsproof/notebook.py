@@ -30,7 +30,6 @@ from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.metrics import parse_primary
-from newsproof.evaluation.compare.rules import parse_rule
 from newsproof.evaluation.compare.running import compare_runs
 from newsproof.evaluation.compare.terms import Scoring
 from schemas.errors import ConfigError
@@ -47,7 +46,7 @@ _STARTS_WITHIN_S = 10.0
 class Compared:
     """A comparison whose tables are frames: attributes are those of ``Comparison``, in which a list of records is a frame.
 
-    ``metrics``, ``flips``, ``verdict_flips``, ``differences``, ``spend`` and ``rules`` are frames with a row for each;
+    ``metrics``, ``flips``, ``verdict_flips``, ``differences`` and ``spend`` are frames with a row for each;
     a field within a field is a column ``outer.inner``. All others, such as ``verdict`` and ``warnings``, are as they are.
     """
 
@@ -73,7 +72,6 @@ def compare(
     a: str,
     b: str,
     *,
-    fail_on: Sequence[str] = (),
     data_dir: Path | str | None = None,
     frames: Frames = "pandas",
     primary: str | None = None,
@@ -84,15 +82,12 @@ def compare(
 ) -> Compared:
     """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md says what the figures mean.
 
-    ``fail_on`` are rules such as ``"brier>+0.01"``, judged in ``.rules``. ``cap`` bounds the return of one case (None: the setting
-    ``PROFIT_CAP``), ``trade_cost``
-    is what one trade costs in and out together, both as shares. ``options`` are those of
+    ``cap`` bounds the return of one case (None: the setting ``PROFIT_CAP``), ``trade_cost`` is what one trade costs in and out together, both as shares. ``options`` are those of
     ``newsproof.evaluation.compare.running.compare_runs``, such as ``differences`` and ``latency_s``.
 
     Raises:
-        ConfigError: a malformed rule, an unknown run, nothing to compare, or the library of ``frames`` is missing.
+        ConfigError: an unknown run, nothing to compare, or the library of ``frames`` is missing.
     """
-    rules = [parse_rule(text) for text in fail_on]
     invocation = _invocation(data_dir)
     cap = invocation.settings().profit_cap if cap is None else cap
     how = Scoring(primary=parse_primary(primary) if primary else "", cap=cap, trade_cost=trade_cost, seed=seed)
@@ -100,7 +95,7 @@ def compare(
 
     async def work() -> Comparison:
         async with database(invocation, admin=True) as client:
-            return await compare_runs(client, a, b, rules=rules, how=how, **options)
+            return await compare_runs(client, a, b, how=how, **options)
 
     return Compared(_in_a_loop_of_its_own(work()), frames)
 

@@ -16,8 +16,8 @@ UNREACHABLE = 3
 """A server does not answer."""
 INTERNAL = 70
 """A bug in Newsproof (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
-FAIL_ON = 100
-"""A rule of ``backtest compare --fail-on`` holds. Not 1, so that a build can tell a worse prompt from an error."""
+GATE_CLOSED = 100
+"""The gate of ``backtest gate`` is closed. Not 1, so that a build can tell a worse prompt from an error."""
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -26,7 +26,7 @@ MEANINGS = {
     USAGE: "wrong arguments, a wrong setting or a refused statement: correct it and run the command again",
     UNREACHABLE: "a server is unreachable",
     INTERNAL: "a bug in Newsproof: run the command again with --debug and report it",
-    FAIL_ON: "`backtest compare`: a rule of --fail-on holds; `backtest gate`: run B loses",
+    GATE_CLOSED: "`backtest gate`: run B loses",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

@@ -49,10 +49,6 @@ def compare(
     a: A,
     b: B,
     format: Format = ReportFormat.table,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(help='Exit with status 100 if this holds, such as "brier>+0.01". Repeatable.'),
-    ] = None,
     differences: Annotated[
         int, typer.Option(min=0, max=1_000, help="Number of largest differences to show with their texts.")
     ] = 10,
@@ -65,17 +61,12 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
-    from newsproof.evaluation.compare.rules import parse_rule
-    from newsproof.evaluation.compare.running import read_comparison, show, status_of
+    from newsproof.evaluation.compare.running import read_comparison, show
 
-    rules = [parse_rule(text) for text in fail_on or ()]
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    _, found = run(
-        read_comparison(of(ctx), a, b, rules=rules, differences=differences, **given), interrupted=READS_ONLY
-    )
+    _, found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
     show(found, format)
-    raise typer.Exit(status_of(found))
 
 
 def gate(

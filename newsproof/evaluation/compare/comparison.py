@@ -11,13 +11,12 @@ from newsproof.evaluation.backtest.run.growing import growing_warning
 from newsproof.evaluation.compare.metrics import Calibration, MetricResult, calibration, measure, of_calibration
 from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
 from newsproof.evaluation.compare.rows import Returns, RunRows, Texts
-from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
 from newsproof.evaluation.compare.segments import Dimension, segmented
 from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
 from schemas.printable import counted
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +85,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict_flips: tuple[Change, ...]
     differences: tuple[Change, ...]
     spend: tuple[Spend, Spend]
-    rules: tuple[RuleResult, ...]
     cap: float
     trade_cost: float
     seed: int
@@ -104,7 +102,6 @@ def compare(
     returns: Returns | None = None,
     *,
     how: Scoring | None = None,
-    rules: Sequence[Rule] = (),
     differences: int = 10,
     warnings: Sequence[str] = (),
 ) -> Comparison:
@@ -147,7 +144,6 @@ def compare(
         verdict_flips=tuple(c for c in every if c.verdict_a and c.verdict_b and c.verdict_a != c.verdict_b),
         differences=tuple(every[:differences]),
         spend=(_spend(a), _spend(b)),
-        rules=tuple(judge(rule, metrics, comparability) for rule in rules),
         cap=how.cap,
         trade_cost=how.trade_cost,
         seed=how.seed,

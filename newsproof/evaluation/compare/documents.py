@@ -10,7 +10,6 @@ import msgspec
 from newsproof.app.invocation import markdown_table
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.pairing import aligned_in_words
-from newsproof.evaluation.compare.rules import RuleResult
 from newsproof.evaluation.compare.terminal import (
     CALIBRATION_COLUMNS,
     FLIP_COLUMNS,
@@ -46,7 +45,6 @@ def as_markdown(found: Comparison) -> str:
         f"### Backtest: {_plain(found.name_a)} against {_plain(found.name_b)}",
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
-        *(_rule_line(rule) for rule in found.rules),
         f"{aligned_in_words(counts)}.",
         markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
         *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
@@ -72,11 +70,6 @@ def _table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 def _quoted(warnings: Sequence[str]) -> list[str]:
     return ["\n".join(f"> {_plain(warning)}  " for warning in warnings)] if warnings else []
-
-
-def _rule_line(rule: RuleResult) -> str:
-    state = {True: "❌ holds", False: "✅ does not hold", None: "⚠️ cannot be judged"}[rule.holds]
-    return f"`--fail-on` {_plain(rule.rule)}: {state} ({_plain(rule.why)})"
 
 
 _MARKUP = re.compile(r"[!#$&*<>@\[\\\]^`{|}~]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W\d])|^[+-](?=\s)")

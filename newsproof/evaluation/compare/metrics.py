@@ -81,7 +81,7 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The metric with its horizon, as ``--fail-on`` names it: ``brier@4h``."""
+        """The metric with its horizon, as ``--primary`` names it: ``brier@4h``."""
         return self.metric if self.horizon is None else f"{self.metric}@{self.horizon}"
 
 

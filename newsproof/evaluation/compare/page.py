@@ -65,7 +65,6 @@ def as_html(found: Comparison) -> str:
         f"<h2>Largest differences: {len(found.differences):,} of {found.changed_texts:,}</h2>",
         *map(_difference, found.differences),
         *_titled("Spend over the cases in both, all repeats", SPEND_COLUMNS, spend_rows(found), right=SPEND_COLUMNS[1:]),
-        *(f"<p>--fail-on {escape(rule.rule)}: {escape(_state(rule.holds))} ({escape(rule.why)})</p>" for rule in found.rules),
         f'<p class="soft">Random signs: {found.draws:,}, seed {found.seed}.</p>',
     ]  # fmt: skip
     return (
@@ -80,10 +79,6 @@ def as_html(found: Comparison) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _state(holds: bool | None) -> str:
-    return {True: "holds", False: "does not hold", None: "cannot be judged"}[holds]
 
 
 def _titled(

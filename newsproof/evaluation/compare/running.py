@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +23,6 @@ from newsproof.evaluation.compare.page import as_html
 from newsproof.evaluation.compare.pricing import LATENCY_S
 from newsproof.evaluation.compare.reading import other_models, read_returns, read_runs, read_texts, read_titles
 from newsproof.evaluation.compare.rows import RunRows
-from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
 from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import declared_primary, visible
@@ -53,7 +51,6 @@ async def compare_for_gate(
     b: str,
     *,
     how: Scoring | None = None,
-    rules: Sequence[Rule] = (),
     differences: int = 10,
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
@@ -79,7 +76,7 @@ async def compare_for_gate(
     how, said = _with_primary(how or Scoring(primary=""), second)
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
     said += await other_models(tables, a, b)
-    found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=said)
+    found = compare(first, second, returns, how=how, differences=differences, warnings=said)
     shown = claimed(found, [claim_of(trials, run) for run in (a, b)])
     texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
     return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
@@ -126,13 +123,6 @@ def show(result: Comparison, format: ReportFormat) -> None:
         say_result(_DOCUMENTS[format](result).rstrip("\n"))
 
 
-def status_of(found: Comparison) -> int:
-    """Return the exit status that follows from the rules: 100 when one holds, 1 when none holds but one cannot be judged."""
-    if any(rule.holds for rule in found.rules):
-        return exits.FAIL_ON
-    return exits.FINDING if any(rule.holds is None for rule in found.rules) else exits.OK
-
-
 def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
     """Return the exit status of a gate, and why: 100 when the primary metric lost, 1 when that cannot be seen, else 0.
 
@@ -140,7 +130,7 @@ def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
     Without, it passes unless it is worse beyond chance.
     """
     if primary.verdict == "worse":
-        return exits.FAIL_ON, f"closed: {primary.label} is worse in B"
+        return exits.GATE_CLOSED, f"closed: {primary.label} is worse in B"
     if primary.verdict == "identical":
         return exits.OK, f"open: {primary.label} is identical"
     if primary.p is None:
@@ -152,5 +142,5 @@ def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
     edge = primary.low if primary.better == "higher" else primary.high
     loss = None if edge is None else -edge if primary.better == "higher" else edge
     if loss is None or loss > margin:
-        return exits.FAIL_ON, f"closed: a loss of {primary.label} of more than {margin:g} is not excluded"
+        return exits.GATE_CLOSED, f"closed: a loss of {primary.label} of more than {margin:g} is not excluded"
     return exits.OK, f"open: a loss of {primary.label} of more than {margin:g} is excluded (95 %)"

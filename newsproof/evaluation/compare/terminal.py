@@ -40,7 +40,7 @@ CALIBRATION_COLUMNS = (
 
 
 def show_table(found: Comparison) -> None:
-    """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
+    """Print comparability, metrics, flips, differences and spend, then the verdict."""
     say_result(f"A = {found.name_a}{_changes(found.changes_a)}\nB = {found.name_b}{_changes(found.changes_b)}\n")
     counts = found.comparability
     say_result(aligned_in_words(counts))
@@ -62,9 +62,6 @@ def show_table(found: Comparison) -> None:
     _show_flips(found)
     _show_differences(found)
     table(SPEND_COLUMNS, spend_rows(found), title="Spend over the cases in both, all repeats", right=SPEND_COLUMNS[1:])
-    for rule in found.rules:
-        state = {True: "HOLDS", False: "does not hold", None: "CANNOT BE JUDGED"}[rule.holds]
-        say_result(f"--fail-on {rule.rule!r} {state}: {rule.why}")
     say_result(f"\nVerdict: {found.verdict}.")
 
 

@@ -205,16 +205,6 @@ def test_the_same_command_says_the_same_again_and_a_run_is_identical_to_itself(d
 
 
 @pytest.mark.parametrize(
-    ("rules", "status"),
-    [(["misses>0"], 100), (["misses>5"], 0), (["misses>5", "confidence>+0.1"], 100), (["brier@5m>+0.01"], 1)],
-)
-def test_a_rule_that_holds_ends_with_100(database: dict[str, str], rules: list[str], status: int) -> None:
-    done = run(database, "v3", "v4", *(part for rule in rules for part in ("--fail-on", rule)))
-    assert done.exit_code == status, done.output
-    assert "Verdict: " in done.stdout
-
-
-@pytest.mark.parametrize(
     ("runs", "says"),
     [
         (("v3", "v33"), "there is no run 'v33': did you mean v3? (newsproof backtest list)"),
@@ -229,11 +219,6 @@ def test_a_run_that_is_not_known_is_refused_with_those_that_are(
     done = run(database, *runs)
     assert isinstance(done.exception, ConfigError) and says in str(done.exception)
     assert exits.status_of(done.exception) == exits.USAGE
-
-
-def test_a_rule_that_is_none_is_refused_before_any_server_is_asked(database: dict[str, str]) -> None:
-    done = run(database | {"CLICKHOUSE_URL": "http://127.0.0.1:1"}, "v3", "v4", "--fail-on", "nicer")
-    assert isinstance(done.exception, ConfigError) and "METRIC[@HORIZON] OPERATOR NUMBER" in str(done.exception)
 
 
 async def test_when_and_how_a_signal_was_made_is_not_what_it_says(database: dict[str, str]) -> None:
@@ -284,9 +269,11 @@ def test_a_gate_closes_on_a_loss_of_the_primary_metric_and_when_it_cannot_see(da
     blind = CliRunner().invoke(app, ["v3", "v4", "--primary", "profit@24h"], env=database)
     assert (blind.exit_code, "Gate closed: whether profit@24h was lost cannot be seen" in blind.stdout) == (1, True)
     margin = CliRunner().invoke(app, ["v3", "v4", "--margin", "0"], env=database)
-    assert (margin.exit_code, "of more than 0 is not excluded" in margin.stdout) == (exits.FAIL_ON, True)
+    assert (margin.exit_code, "of more than 0 is not excluded" in margin.stdout) == (exits.GATE_CLOSED, True)
     worse = CliRunner().invoke(app, ["good", "short"], env=database)
-    assert (worse.exit_code, "Gate closed: profit is worse in B" in worse.stdout) == (exits.FAIL_ON, True), worse.output
+    assert (worse.exit_code, "Gate closed: profit is worse in B" in worse.stdout) == (exits.GATE_CLOSED, True), (
+        worse.output
+    )
 
 
 async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse_engine: EmbeddedClickHouse) -> None:
