@@ -30,7 +30,6 @@ EXPECTED: dict[AgentName, tuple[str, ...]] = {
     "OnChainAgent": (
         "exchange_inflow",
         "exchange_outflow",
-        "whale_transfers",
         "active_addresses",
         "mvrv",
         "network_activity",

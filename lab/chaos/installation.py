@@ -144,6 +144,8 @@ def settings_of(directory: Path, shape: Shape, kafka: Brokers, clickhouse: Embed
         session_timeout_seconds=shape.session_s,
         # Two searches per case: the quota is used up after 70 % of the cases, and the others continue without searches.
         deep_analysis_tool_daily_limit=int(1.4 * shape.cases),
+        # The money of a day ends after none: from then on cases fail without a call, and no fault finds anybody at work.
+        deep_analysis_monthly_budget=30.0 * max(1.0, shape.cases / 20_000),
         gemini_api_key=None,
         tavily_api_key=None,
         metrics_port=None,

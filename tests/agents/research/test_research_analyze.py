@@ -99,15 +99,15 @@ def test_an_indicator_that_no_source_gave_has_no_value_and_no_weight(turn, judge
     (result,) = turn("OnChainAgent").told(reply).event.results
     inflow = result.indicators["exchange_inflow"]
     assert (inflow.value, inflow.impact, inflow.weight) == (None, "NEUTRAL", 0.0)
-    assert result.missing == ("exchange_inflow", "exchange_outflow", "whale_transfers")
+    assert result.missing == ("exchange_inflow", "exchange_outflow")
 
 
 def test_missing_data_bounds_how_sure_an_agent_may_be(turn, judged):
     (whole,) = turn("MacroAgent").told(judged(confidence=1.0)).event.results
-    (half,) = turn("OnChainAgent").told(judged(confidence=1.0)).event.results  # three of six
+    (half,) = turn("OnChainAgent").told(judged(confidence=1.0)).event.results  # three of five
     mood_only = turn("MacroAgent", macro=())  # one of five
     (least,) = mood_only.told(judged(confidence=1.0)).event.results
-    assert (whole.confidence, half.confidence, least.confidence) == (0.9, 0.6, 0.42)
+    assert (whole.confidence, half.confidence, least.confidence) == (0.9, 0.66, 0.42)
 
 
 @pytest.mark.parametrize(("confidence", "word"), [(0.39, "low"), (0.4, "medium"), (0.69, "medium"), (0.7, "high")])
