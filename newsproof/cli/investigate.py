@@ -36,7 +36,7 @@ from schemas.effects import BriefReply, FindBrief
 from schemas.errors import ConfigError
 from schemas.investigation_events import BriefWritten, InvestigationAsked
 from schemas.printable import printable
-from streams.feed.investigation_events import InvestigationTeller
+from streams.feed.investigation_events import InvestigationEventConverter
 from streams.feed.turns import TurnFeed, TurnItem
 
 _STORED_WITHIN_S = 30.0
@@ -172,7 +172,7 @@ async def _stored(settings: Settings, item: TurnItem) -> None:
 
 async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
     say(f"Investigation {item.chat_id}: {item.subject}, as of {item.as_of:%Y-%m-%d %H:%M} UTC")
-    teller, brief, ended = InvestigationTeller(), None, dict[str, Any]()
+    teller, brief, ended = InvestigationEventConverter(), None, dict[str, Any]()
     async for record in feed.records(item):
         if record is None:
             continue

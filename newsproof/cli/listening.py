@@ -21,7 +21,7 @@ from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.source_list import keys_of
 from newsproof.app.terminal import as_started
 from newsproof.cli.sources import moment, with_remedy
-from streams.listening.deciding import PUBLISHED, Look, decide
+from streams.listening.item_outcome import PUBLISHED, Poll, decide_outcome
 
 _AT_ONCE = 16
 """Sources that a check looks at side by side."""
@@ -146,7 +146,7 @@ async def peek(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[Pe
 def _print_items(
     settings: Settings, found: list[tuple[Peeked, tuple[Item, ...]]], backfill: timedelta | None, *, as_json: bool
 ) -> None:
-    look = Look(
+    look = Poll(
         at=datetime.now(UTC),
         previous=None,
         max_age=timedelta(seconds=settings.listener_max_age_seconds),
@@ -157,7 +157,7 @@ def _print_items(
         (row.source, item)
         for row, items in found
         for item in items
-        if decide(item, None, look, is_known_text=False) in PUBLISHED
+        if decide_outcome(item, None, look, is_known_text=False) in PUBLISHED
     ]
     if as_json:
         for name, item in rows:

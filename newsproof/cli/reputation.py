@@ -7,7 +7,7 @@ from newsproof.app.invocation import Invocation, json_line, say_result, table
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.reputation.fold import RATED_FROM, WINDOW, Reputation, Share
-from streams.reputation.keeping import reputations_in
+from streams.reputation.reputation_topic import compute_reputations
 
 UNRATED = "unrated"
 _FIGURES = ("first", "copies", "confirmed", "refuted", "retracted")
@@ -16,7 +16,7 @@ _FIGURES = ("first", "copies", "confirmed", "refuted", "retracted")
 async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
     """Print the figures of every source as the journal has them now; they are folded anew, and nothing is written."""
     async with log_to_read(invocation) as log:
-        found = await reputations_in(KafkaLog(log.address), log.topics, utc_now())
+        found = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
     if as_json:
         for one in found:
             json_line(one)

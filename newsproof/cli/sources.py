@@ -26,7 +26,7 @@ from schemas.printable import counted
 from schemas.topics import Topics
 from streams.journal.log import KafkaLog
 from streams.listening.memory import Cursors
-from streams.reputation.keeping import written
+from streams.reputation.reputation_topic import read_reputations
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -170,7 +170,7 @@ async def _listed(settings: Settings) -> list[ListedSource]:
     topics = Topics(settings.topic_prefix)
     cursors, unmarked = await asyncio.gather(Cursors(address, topics).read(), UnmarkedNews(address, topics).read())
     rows = listed_sources(settings, cursors, datetime.now(UTC), unmarked)
-    reputations = (await written(KafkaLog(address), topics)).values()
+    reputations = (await read_reputations(KafkaLog(address), topics)).values()
     return [replace(row, reputation=tuple(r for r in reputations if r.source == row.id)) for row in rows]
 
 

@@ -27,7 +27,7 @@ from schemas.effects import CallModel, Effect, Failure
 from schemas.errors import ContractError
 from schemas.record_codec import NewerRecordError
 from schemas.topics import Topics
-from streams.budget.keeping import KeptBudget
+from streams.budget.budget_store import BudgetStore
 from streams.budget.rule import BudgetState, Decision
 from streams.effects.spending import Budget, Grant
 from streams.ending import Ending
@@ -87,7 +87,7 @@ class BudgetLedger(Budget):
         self._tending: asyncio.Task[None] | None = None
         self._caught_up = False
         self._directory = directory
-        self._kept: KeptBudget | None = None
+        self._kept: BudgetStore | None = None
         self._kept_at = 0.0
         self._last: ConsumerRecord[Any, bytes] | None = None
 
@@ -114,7 +114,7 @@ class BudgetLedger(Budget):
         end = (await self._consumer.end_offsets([self._tp]))[self._tp]
         self.position = first
         if self._directory is not None:
-            self._kept = KeptBudget(self._directory, self._tp)
+            self._kept = BudgetStore(self._directory, self._tp)
             self.state, self.position = await self._kept.load(KafkaLog(self._address), (first, end))
         self._consumer.seek(self._tp, self.position)
         self._following = asyncio.create_task(self._follow(), name="budget")
@@ -262,7 +262,7 @@ class BudgetLedger(Budget):
             if isinstance(exc, NewerRecordError):
                 raise
             self.state.ignore(record.offset, record.timestamp, str(exc))
-            log.warning("passed by: not a budget record", offset=record.offset, why=str(exc))
+            log.warning("ignored a record that is not a budget record", offset=record.offset, why=str(exc))
             return
         decision = self.state.fold(record.offset, record.timestamp, said)
         if decision is not None and (waiting := self._waiting.get(decision.id)) is not None and not waiting.done():

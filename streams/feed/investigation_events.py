@@ -65,7 +65,7 @@ _SAID: dict[str, tuple[str, str]] = {
 }
 
 
-class InvestigationTeller:
+class InvestigationEventConverter:
     """Converts the records of one investigation, in log order, into events. ``over`` is set once its end was converted."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ STAGES = {
 AGENT_IDS: dict[str, str] = {"MacroAgent": "macro_agent", "TAAgent": "ta_agent", "OnChainAgent": "onchain_agent"}
 
 
-class TurnTeller:
+class TurnEventConverter:
     """Converts the records of one turn, in log order, into events. ``over`` is set once its end was converted.
 
     ``candles``: send the price bars; otherwise only their number.

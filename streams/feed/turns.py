@@ -23,9 +23,9 @@ from schemas.research_events import QuestionAsked
 from schemas.topics import Topics, partition_of
 from streams.feed.follower import Follower
 from streams.feed.history import CaseRecords
-from streams.feed.investigation_events import InvestigationTeller
+from streams.feed.investigation_events import InvestigationEventConverter
 from streams.feed.sse import RETRY_MS, frame, heartbeat
-from streams.feed.turn_events import TurnTeller, state_of
+from streams.feed.turn_events import TurnEventConverter, state_of
 from streams.feed.turn_reader import TurnReader
 from streams.journal.case_reading import JournalRecord, record_of
 from streams.journal.fold import JournalFold
@@ -239,7 +239,7 @@ class TurnFeed:
                 break
             await asyncio.sleep(1)
             yield heartbeat()
-        teller = TurnTeller(config, candles=candles) if turn.subject is None else InvestigationTeller()
+        teller = TurnEventConverter(config, candles=candles) if turn.subject is None else InvestigationEventConverter()
         async for record in self.records(turn):
             if record is None:
                 yield heartbeat()

@@ -73,7 +73,7 @@ class Tombstones:
         self._of: dict[TopicPartition, _Stretch] = {}
         self._reading = asyncio.Lock()
         self._directory = directory
-        self._kept: KeptTombstones | None = None
+        self._kept: TombstoneStore | None = None
 
     def keep(self, tp: TopicPartition, accepted: AcceptedEvents) -> None:
         """Take over what a fold knows, before it is discarded. The fold must have been loaded by :meth:`load`."""
@@ -105,7 +105,7 @@ class Tombstones:
         starts = {tp: max(first[tp], a.position - TOMBSTONE_OFFSETS) for tp, a in accepted.items()}
         async with self._reading:  # so that concurrent callers read a range once
             if self._directory is not None and self._kept is None and starts:
-                self._kept = KeptTombstones(self._log, next(iter(starts)).topic, self._directory)
+                self._kept = TombstoneStore(self._log, next(iter(starts)).topic, self._directory)
             if self._kept is not None and not self._kept.loaded:
                 self._of = await self._kept.load() | self._of
             for tp, start in starts.items():
@@ -145,7 +145,7 @@ _RULE = (acceptance.__file__, events.__file__, envelope.__file__, fold.__file__,
 _stretch = msgspec.msgpack.Decoder(tuple[int, list[tuple[int, str]]]).decode
 
 
-class KeptTombstones:
+class TombstoneStore:
     """The tombstones of one journal on the worker's disk."""
 
     def __init__(self, log: Log, topic: str, directory: Path) -> None:

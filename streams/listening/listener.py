@@ -30,19 +30,19 @@ from schemas.topics import Topics
 from streams.effects.meter import Latencies
 from streams.journal.retry import is_away, retry_while_unavailable
 from streams.lease import SESSION_S, Lease, first_of
-from streams.listening.deciding import (
+from streams.listening.item_outcome import (
     PUBLISHED,
-    Look,
     Outcome,
-    Seen,
-    decide,
+    Poll,
+    SeenItem,
+    decide_outcome,
     encoded,
-    held_back,
+    limit_items,
     news_of,
     remembered,
 )
 from streams.listening.memory import KEPT_LAGS, ItemLog, SourceCursor
-from streams.reputation.keeping import keep_written
+from streams.reputation.reputation_topic import write_reputations_daily
 
 log = structlog.get_logger(__name__)
 
@@ -192,7 +192,7 @@ class Listener:
     async def _listen(self) -> None:
         await self._started(self._sources())
         running: dict[Source | str, asyncio.Task[None]] = {}
-        daily = asyncio.create_task(keep_written(self._address, self._topics))
+        daily = asyncio.create_task(write_reputations_daily(self._address, self._topics))
         try:
             while True:
                 if daily.done():
@@ -335,9 +335,11 @@ class Listener:
         texts: set[str] = set()
         for item in items:
             known = item.text_hash in texts or memory.knows_text(source.id, item.text_hash)
-            decided.append((item, decide(item, memory.seen(source.id, item.external_id), look, is_known_text=known)))
+            decided.append(
+                (item, decide_outcome(item, memory.seen(source.id, item.external_id), look, is_known_text=known))
+            )
             texts.add(item.text_hash)
-        kept, waiting = held_back(decided, self._options.max_new)
+        kept, waiting = limit_items(decided, self._options.max_new)
         news, seen, outcomes = self._news(source, kept, look)
         if live is None and source.kind != "markets":
             seen += memory.left(source.id, [item.external_id for item in items], at)
@@ -353,9 +355,9 @@ class Listener:
         self._looked_back.add(source.id)
         self._told(source, outcomes, waiting)
 
-    def _as_look(self, source: Source, at: datetime, previous: datetime | None) -> Look:
+    def _as_look(self, source: Source, at: datetime, previous: datetime | None) -> Poll:
         backfill = None if source.id in self._looked_back else self._options.backfill
-        return Look(
+        return Poll(
             at=at,
             previous=previous,
             max_age=timedelta(seconds=self._options.max_age_s),
@@ -364,10 +366,10 @@ class Listener:
         )
 
     def _news(
-        self, source: Source, kept: list[tuple[Item, Outcome]], look: Look
-    ) -> tuple[list[tuple[bytes, bytes]], list[Seen], list[Outcome]]:
+        self, source: Source, kept: list[tuple[Item, Outcome]], look: Poll
+    ) -> tuple[list[tuple[bytes, bytes]], list[SeenItem], list[Outcome]]:
         news: list[tuple[bytes, bytes]] = []
-        seen: list[Seen] = []
+        seen: list[SeenItem] = []
         outcomes: list[Outcome] = []
         for item, decided in kept:
             outcome = decided
@@ -421,7 +423,7 @@ class Listener:
         await self._recorded([], [], cursor, was, is_changed=False)
 
     async def _recorded(
-        self, news: list[tuple[bytes, bytes]], seen: list[Seen], cursor: SourceCursor, was: str, *, is_changed: bool
+        self, news: list[tuple[bytes, bytes]], seen: list[SeenItem], cursor: SourceCursor, was: str, *, is_changed: bool
     ) -> None:
         """Write what a look brought; a cursor of which little changed every ``WRITTEN_EVERY`` only. ``was``: its state before."""
         assert cursor.looked_at is not None

@@ -27,7 +27,7 @@ from schemas.errors import ContractError, TransientError
 from schemas.news import News, decode_news, is_marked
 from schemas.topics import Topics
 from streams.lease import Fence
-from streams.listening.deciding import Seen, seen_in
+from streams.listening.item_outcome import SeenItem, seen_item_of
 
 FORGOTTEN_AFTER = timedelta(days=35)
 """How long after an item left its source it is still known: longer than ``DEDUP_DAYS``."""
@@ -90,7 +90,7 @@ class Memory:
     """Everything that is remembered, by source. Built by :func:`remembered_in`; changed by :meth:`ItemLog.record` alone."""
 
     def __init__(self) -> None:
-        self.items: dict[str, dict[str, Seen]] = {}
+        self.items: dict[str, dict[str, SeenItem]] = {}
         self.texts: dict[str, Counter[str]] = {}
         """Source → how many of its items have a text."""
         self.present: dict[str, set[str]] = {}
@@ -98,7 +98,7 @@ class Memory:
         self.cursors: dict[str, SourceCursor] = {}
         self.through: dict[int, int] | None = None
 
-    def seen(self, source: str, external_id: str) -> Seen | None:
+    def seen(self, source: str, external_id: str) -> SeenItem | None:
         return self.items.get(source, {}).get(external_id)
 
     def knows_text(self, source: str, text_hash: str) -> bool:
@@ -111,7 +111,7 @@ class Memory:
             SourceCursor(source=source) if known is None else msgspec.structs.replace(known, counts=dict(known.counts))
         )
 
-    def put(self, seen: Seen) -> None:
+    def put(self, seen: SeenItem) -> None:
         if (before := self.seen(seen.source, seen.external_id)) is not None:
             self.forget(before)
         self.items.setdefault(seen.source, {})[seen.external_id] = seen
@@ -119,19 +119,19 @@ class Memory:
         present = self.present.setdefault(seen.source, set())
         (present.add if seen.left_at is None else present.discard)(seen.external_id)
 
-    def forget(self, seen: Seen) -> None:
+    def forget(self, seen: SeenItem) -> None:
         if (known := self.items.get(seen.source, {}).pop(seen.external_id, None)) is not None:
             texts = self.texts[seen.source]
             texts[known.text_hash] -= 1
             if not texts[known.text_hash]:
                 del texts[known.text_hash]
 
-    def left(self, source: str, shown: Iterable[str], at: datetime) -> list[Seen]:
+    def left(self, source: str, shown: Iterable[str], at: datetime) -> list[SeenItem]:
         """Return the items that a look, which shows these ids, shows no longer."""
         gone = self.present.get(source, set()).difference(shown)
         return [msgspec.structs.replace(self.items[source][one], left_at=at) for one in gone]
 
-    def forgotten(self, source: str, at: datetime, shown: Iterable[Seen] = ()) -> list[Seen]:
+    def forgotten(self, source: str, at: datetime, shown: Iterable[SeenItem] = ()) -> list[SeenItem]:
         """Return the items that need not be known any more: they left long ago, or ``MOST_REMEMBERED`` left later.
 
         ``shown``: what the present look remembers, which is not forgotten.
@@ -168,7 +168,7 @@ class ItemLog:
         known = {*sources, *self.memory.cursors, *self.memory.items}
         ends = {tp: end for tp, (_, end) in (await offsets_of(self._address, self._topics.news)).items()}
         through = self.memory.through
-        found: list[Seen] = []
+        found: list[SeenItem] = []
         if through is not None:
             spans = {tp: (through.get(tp.partition, 0), end) for tp, end in ends.items()}
             async for _, records in read_range(self._address, spans):
@@ -185,9 +185,9 @@ class ItemLog:
     async def record(
         self,
         news: Iterable[tuple[bytes, bytes]],
-        seen: Iterable[Seen],
+        seen: Iterable[SeenItem],
         cursor: SourceCursor,
-        forgotten: Iterable[Seen] = (),
+        forgotten: Iterable[SeenItem] = (),
     ) -> None:
         """Write news (key and value), then items, then the cursor, each once the one before is durable; then remember them.
 
@@ -209,7 +209,7 @@ class ItemLog:
         self._in_doubt = False
 
     async def _remember(
-        self, seen: Iterable[Seen], forgotten: Iterable[Seen], cursor: SourceCursor | None = None
+        self, seen: Iterable[SeenItem], forgotten: Iterable[SeenItem], cursor: SourceCursor | None = None
     ) -> None:
         seen, forgotten = list(seen), list(forgotten)
         topic = self._topics.listener_items
@@ -235,8 +235,8 @@ class ItemLog:
         waiting = [await self._producer.send(topic, value, key=key) for topic, key, value in records]
         return [await one for one in waiting]
 
-    def _recovered(self, news: News) -> Seen:
-        seen = seen_in(news, self.memory.seen(news.source, news.identity), sketch(news.text))
+    def _recovered(self, news: News) -> SeenItem:
+        seen = seen_item_of(news, self.memory.seen(news.source, news.identity), sketch(news.text))
         self.memory.put(seen)
         return seen
 
@@ -270,7 +270,7 @@ async def remembered_in(address: KafkaAddress, topics: Topics) -> Memory:
     """Return what the two topics hold. Records of another form are passed by."""
     memory = Memory()
     async for value, key in _records(address, topics.listener_items):
-        seen = _as(Seen, value)
+        seen = _as(SeenItem, value)
         if seen is not None:
             memory.put(seen)
         elif value is None and (old := memory.seen(*_ids(key))) is not None:
@@ -296,7 +296,7 @@ def _as(kind: Any, value: bytes | None) -> Any:
         return None
 
 
-def _key(seen: Seen) -> bytes:
+def _key(seen: SeenItem) -> bytes:
     return f"{seen.source}\x1f{seen.external_id}".encode()
 
 

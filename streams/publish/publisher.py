@@ -55,7 +55,7 @@ from streams.journal.reader import JournalReader
 from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.lease import SESSION_S, Lease
-from streams.publish.of_others import OfOthers
+from streams.publish.pending_revisions import PendingRevisions
 from streams.publish.published import Place, Published
 from streams.publish.revisions import PRELIMINARY, Batch, Item, decoded
 
@@ -242,7 +242,7 @@ class Publisher:
         committed_at = looked_at = loop.time()
         held: dict[TopicPartition, int] = {}
         committed: dict[int, int] = {}
-        waiting = OfOthers(cursor, parts)
+        waiting = PendingRevisions(cursor, parts)
         while True:
             got = await cursor.next(1.0)
             batch = Batch(self._address, self._topics.signals, published)
@@ -258,7 +258,9 @@ class Publisher:
                 held, looked_at = await self._look(held), loop.time()
                 self.ignored += await published.follow(self._reader.log, committed)
 
-    async def _take(self, batch: Batch, waiting: OfOthers, env: wire.Envelope, tp: TopicPartition, record: Any) -> None:
+    async def _take(
+        self, batch: Batch, waiting: PendingRevisions, env: wire.Envelope, tp: TopicPartition, record: Any
+    ) -> None:
         if env.type == _TRIAGED and PRELIMINARY not in (record.value or b""):
             return
         if env.type in _ENDS_WITHOUT and not batch.stands(signal_id(env.run_id, env.case_id)):
@@ -275,7 +277,7 @@ class Publisher:
         items: list[Item],
         parts: dict[TopicPartition, JournalFold],
         published: Published,
-        waiting: OfOthers,
+        waiting: PendingRevisions,
     ) -> dict[int, int]:
         """Publish the items, and return the watermarks that were committed with them, by partition."""
         await producer.begin_transaction()

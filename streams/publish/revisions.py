@@ -33,7 +33,7 @@ from schemas.events import (
 from schemas.ids import signal_id
 from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
-from streams.publish.of_others import Waiting
+from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
 
 PRELIMINARY = b'"preliminary_signal":'
@@ -107,7 +107,7 @@ class Batch:
         elif isinstance(event, CaseDropped | CaseFailed):
             await self._revise(signal_id(env.run_id, env.case_id), event, env, partition, offset)
 
-    async def revise(self, one: Waiting) -> None:
+    async def revise(self, one: PendingRevision) -> None:
         """Revise the signal that a retraction or a corroboration names, if there is one.
 
         Of two signals of one event, it revises the one that is less well founded.

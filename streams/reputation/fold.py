@@ -101,7 +101,7 @@ class _Judged(NamedTuple):
     supported_by: frozenset[str]
 
 
-class _Told(NamedTuple):
+class _SourceStory(NamedTuple):
     """One story of a source. ``order``: first, tied or late; empty where no other owner told it, or when is not known."""
 
     story: str
@@ -165,7 +165,7 @@ class ReputationFold:
             domains[case.group].add(case.domain)
             if (story := self._story_of(case.case_id)) in inside:
                 stories[story].append(case)
-        told: dict[tuple[str, str], list[_Told]] = defaultdict(list)
+        told: dict[tuple[str, str], list[_SourceStory]] = defaultdict(list)
         for story, cases in stories.items():
             by: dict[tuple[str, str], list[_Case]] = defaultdict(list)
             for case in sorted(cases, key=lambda c: c.place):
@@ -183,7 +183,7 @@ class ReputationFold:
             case_id = before
         return case_id
 
-    def _told(self, story: str, own: list[_Case], all_: list[_Case], domains: dict[str, set[str]]) -> _Told:
+    def _told(self, story: str, own: list[_Case], all_: list[_Case], domains: dict[str, set[str]]) -> _SourceStory:
         heard = min((one for one in own if one.received_at), key=lambda c: (c.received_at, c.case_id), default=None)
         order, lead_s = _order(heard, [c for c in all_ if c.owner != own[0].owner and c.received_at is not None])
         signal = next((c for c in own if c.case_id in self._judged), None)
@@ -192,7 +192,7 @@ class ReputationFold:
         if signal is not None and judged is not None and judged.verdict == "confirmed":
             # A page of its own bears nothing out. Who names no group may link to anybody's pages: only this one is its own.
             confirmed = bool(judged.supported_by - (domains[signal.group] if signal.group else {signal.domain}))
-        return _Told(
+        return _SourceStory(
             story=story,
             first=own[0],
             copied=own[0].case_id in self._duplicates,
@@ -244,15 +244,15 @@ def _before(one: _Case, other: _Case) -> bool:
     return other.looked_before is not None and one.received_at is not None and one.received_at < other.looked_before
 
 
-def capped(told: Iterable[_Told]) -> list[_Told]:
+def capped(told: Iterable[_SourceStory]) -> list[_SourceStory]:
     """Return the stories of a source that count."""
-    by_day: dict[object, list[_Told]] = defaultdict(list)
+    by_day: dict[object, list[_SourceStory]] = defaultdict(list)
     for one in told:
         by_day[one.first.opened_at.date()].append(one)
     return [one for day in by_day.values() for one in sorted(day, key=lambda t: t.story)[:MOST_A_DAY]]
 
 
-def _reputation(source: str, language: str, as_of: datetime, told: list[_Told]) -> Reputation:
+def _reputation(source: str, language: str, as_of: datetime, told: list[_SourceStory]) -> Reputation:
     compared = [one for one in told if one.order]
     judged = [one for one in told if one.judged is not None]
     searched = [one for one in judged if one.judged and one.judged.verdict not in (None, "unchecked")]

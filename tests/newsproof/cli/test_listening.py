@@ -32,7 +32,7 @@ from schemas.errors import ConfigError
 from schemas.news import is_marked
 from schemas.topics import Topics, partition_of
 from streams.journal.log import KafkaLog
-from streams.reputation.keeping import write_reputations, written
+from streams.reputation.reputation_topic import read_reputations, write_reputations
 from tests.infra.fakes.sources import news_in, recent
 from tests.infra.fakes.webhooks import SECRET, signed
 from tests.streams.records import opening
@@ -209,7 +209,7 @@ async def test_the_process_listens_takes_webhooks_and_ends_in_order(
             with suppress(httpx.ConnectError):
                 answered = await http.post(f"http://127.0.0.1:{port}/hooks/hooked", content=body, headers=signed(body))
             await asyncio.sleep(0.05)
-        while len(found := await news_in(address, topics)) < 2 or not await written(KafkaLog(address), topics):  # noqa: ASYNC110 - the log tells no event
+        while len(found := await news_in(address, topics)) < 2 or not await read_reputations(KafkaLog(address), topics):  # noqa: ASYNC110 - the log tells no event
             await asyncio.sleep(0.05)
     signal.raise_signal(signal.SIGTERM)
     await running

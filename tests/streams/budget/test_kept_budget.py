@@ -12,9 +12,9 @@ from aiokafka import TopicPartition
 
 from schemas.budget import encode
 from schemas.topics import Topics
-from streams.budget import keeping
+from streams.budget import budget_store
 from streams.budget.budget import BudgetLedger
-from streams.budget.keeping import FILE, KeptBudget
+from streams.budget.budget_store import FILE, BudgetStore
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState
 from streams.effects.spending import Grant
@@ -39,14 +39,14 @@ def a_log(count: int = len(RECORDS), *, first_ms: int = 0) -> MemoryLog:
     return log
 
 
-async def folded(log: MemoryLog, kept: KeptBudget) -> tuple[BudgetState, int]:
+async def folded(log: MemoryLog, kept: BudgetStore) -> tuple[BudgetState, int]:
     """Read what is new, keep the state after each record, and return it with the number of records read."""
     span = (await log.bounds(TOPIC))[TP]
     state, position = await kept.load(log, span)
     read = 0
     async for _, records in log.replay({TP: (position, span[1])}):
         for record in records:
-            state.fold(record.offset, record.timestamp, keeping.budget.decode(record.value))
+            state.fold(record.offset, record.timestamp, budget_store.budget.decode(record.value))
             kept.store(state, record)
             read += 1
     return state, read
@@ -56,32 +56,32 @@ async def whole() -> dict[str, Any]:
     state = BudgetState()
     async for _, records in a_log().replay({TP: (0, 100)}):
         for record in records:
-            state.fold(record.offset, record.timestamp, keeping.budget.decode(record.value))
+            state.fold(record.offset, record.timestamp, budget_store.budget.decode(record.value))
     return vars(state)
 
 
 async def test_a_second_start_reads_only_what_is_new(tmp_path: Path) -> None:
-    kept = KeptBudget(tmp_path, TP)
+    kept = BudgetStore(tmp_path, TP)
     assert (await folded(a_log(4), kept))[1] == 4
     kept.close()
-    state, read = await folded(a_log(), KeptBudget(tmp_path, TP))
+    state, read = await folded(a_log(), BudgetStore(tmp_path, TP))
     assert (vars(state), read) == (await whole(), 2)
 
 
 async def test_a_state_of_another_rule_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = KeptBudget(tmp_path, TP)
+    kept = BudgetStore(tmp_path, TP)
     await folded(a_log(), kept)
     kept.close()
-    monkeypatch.setattr(keeping, "version_of", lambda *_: 7)
-    state, read = await folded(a_log(), KeptBudget(tmp_path, TP))
+    monkeypatch.setattr(budget_store, "version_of", lambda *_: 7)
+    state, read = await folded(a_log(), BudgetStore(tmp_path, TP))
     assert (vars(state), read) == (await whole(), len(RECORDS))
 
 
 async def test_the_state_of_another_log_is_thrown_away(tmp_path: Path) -> None:
-    kept = KeptBudget(tmp_path, TP)
+    kept = BudgetStore(tmp_path, TP)
     await folded(a_log(first_ms=5), kept)
     kept.close()
-    state, read = await folded(a_log(), KeptBudget(tmp_path, TP))
+    state, read = await folded(a_log(), BudgetStore(tmp_path, TP))
     assert (vars(state), read) == (await whole(), len(RECORDS))
 
 
@@ -89,20 +89,20 @@ async def test_the_state_of_another_log_is_thrown_away(tmp_path: Path) -> None:
     "damage", ["UPDATE budget SET state = CAST(state || x'00' AS BLOB)", "UPDATE positions SET position = 2"]
 )
 async def test_a_state_that_is_not_as_it_was_written_is_thrown_away(tmp_path: Path, damage: str) -> None:
-    kept = KeptBudget(tmp_path, TP)
+    kept = BudgetStore(tmp_path, TP)
     await folded(a_log(), kept)
     kept.close()
     with sqlite3.connect(tmp_path / FILE) as rows:
         rows.execute(damage)
     rows.close()
-    state, read = await folded(a_log(), again := KeptBudget(tmp_path, TP))
+    state, read = await folded(a_log(), again := BudgetStore(tmp_path, TP))
     assert (vars(state), read) == (await whole(), len(RECORDS))
     again.close()
-    assert (await folded(a_log(), KeptBudget(tmp_path, TP)))[1] == 0, "and the next one is kept"
+    assert (await folded(a_log(), BudgetStore(tmp_path, TP)))[1] == 0, "and the next one is kept"
 
 
 async def test_a_file_that_was_overwritten_anywhere_is_thrown_away(tmp_path: Path) -> None:
-    kept = KeptBudget(tmp_path / "whole", TP)
+    kept = BudgetStore(tmp_path / "whole", TP)
     await folded(a_log(), kept)
     kept.close()
     written = (tmp_path / "whole" / FILE).read_bytes()
@@ -110,20 +110,20 @@ async def test_a_file_that_was_overwritten_anywhere_is_thrown_away(tmp_path: Pat
         directory = tmp_path / f"at-{at}"
         directory.mkdir()
         (directory / FILE).write_bytes(written[:at] + b"\xff" * 200 + written[at + 200 :])
-        state, _ = await folded(a_log(), again := KeptBudget(directory, TP))
+        state, _ = await folded(a_log(), again := BudgetStore(directory, TP))
         assert vars(state) == await whole()
         again.close()
 
 
 async def test_a_process_that_is_killed_while_it_writes_leaves_a_state_that_fits_its_position(tmp_path: Path) -> None:
-    await folded(a_log(), KeptBudget(tmp_path / "whole", TP))  # left open, as a killed process leaves it
+    await folded(a_log(), BudgetStore(tmp_path / "whole", TP))  # left open, as a killed process leaves it
     written = (tmp_path / "whole" / f"{FILE}-wal").read_bytes()
     for length in range(0, len(written), 997):
         cut = tmp_path / f"cut-{length}"
         cut.mkdir()
         shutil.copy(tmp_path / "whole" / FILE, cut / FILE)
         (cut / f"{FILE}-wal").write_bytes(written[:length])
-        state, _ = await folded(a_log(), again := KeptBudget(cut, TP))
+        state, _ = await folded(a_log(), again := BudgetStore(cut, TP))
         assert vars(state) == await whole()
         again.close()
 

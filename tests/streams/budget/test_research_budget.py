@@ -18,7 +18,7 @@ from schemas.effects import CallModel
 from schemas.ids import uuid5
 from streams.budget.budget import BudgetLedger
 from streams.ending import Ending
-from streams.feed.turn_events import TurnTeller
+from streams.feed.turn_events import TurnEventConverter
 from streams.journal.clock import utc_now
 from streams.wake import Wake
 from tests.streams.budget.spender import limits_of
@@ -123,7 +123,7 @@ async def test_an_answer_that_comes_after_the_stop_is_paid_passed_by_and_not_sho
     found = [f for f in await world.journal(world.topics.research) if f.envelope is not None]
     [late] = [f for f in found if not f.accepted]
     assert isinstance(late.event, rev.AnalysisPlanned) and [c.cost_usd for c in late.event.calls] == [COST]
-    teller = TurnTeller(SNAPSHOT)
+    teller = TurnEventConverter(SNAPSHOT)
     said = [one for f in found if f.accepted and f.envelope for one in teller.take(f.envelope, f.event)]
     assert [name for name, _ in said] == ["status", "super_agent_decision", "status", "done"]
     assert said[-1][1]["stopped"] is True and QUESTION in str(said[0][1])

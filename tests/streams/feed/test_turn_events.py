@@ -17,7 +17,7 @@ from schemas.effects import Failure, ModelReply
 from schemas.evidence import MarketValue
 from schemas.ids import RESEARCH_RUN, uuid5
 from schemas.research_events import CaseQuery, CasesFound, DataCollected
-from streams.feed.turn_events import SHORT, TurnTeller, state_of
+from streams.feed.turn_events import SHORT, TurnEventConverter, state_of
 from tests.schemas.research_samples import NOW, SAMPLES
 
 ASKED, ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED, STOPPED, FINISH, FOUND = SAMPLES
@@ -28,7 +28,7 @@ SLOW = Failure(kind="timeout", message="nobody answered", retryable=True)
 
 def told(*events: ev.Event, language: str = "en", candles: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """What a turn of these events says, with the record's number in place of its time."""
-    teller = TurnTeller(CONFIG, candles=candles)
+    teller = TurnEventConverter(CONFIG, candles=candles)
     said = []
     for number, event in enumerate(events):
         opened = replace(event, language=language) if event is ASKED else event  # type: ignore[call-arg]

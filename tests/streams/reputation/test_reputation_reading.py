@@ -12,7 +12,7 @@ from schemas.ids import signal_id
 from schemas.topics import Topics, partition_of
 from streams.journal.memory_log import MemoryLog
 from streams.publish.publisher import _record
-from streams.reputation.keeping import reputations_in, written
+from streams.reputation.reputation_topic import compute_reputations, read_reputations
 from tests.infra.clickhouse.clickhouse_samples import signal
 from tests.streams.records import after, opening
 
@@ -40,7 +40,7 @@ async def test_of_the_log_counts_what_is_accepted_committed_and_not_too_old() ->
                 said = _record(one, env, TOPICS.cases, where, 0)
                 log.append(TOPICS.signals, 0, **said, timestamp=NOW_MS, aborted=aborted)
             log.append(TOPICS.signals, 0, value=b"?", timestamp=NOW_MS)
-    copycat, of_wire = await reputations_in(log, TOPICS, NOW)
+    copycat, of_wire = await compute_reputations(log, TOPICS, NOW)
     assert (copycat.source, copycat.stories, copycat.copies.count) == ("copycat", 1, 1)
     assert (of_wire.refuted.count, of_wire.refuted.of, of_wire.retracted.count, of_wire.retracted.of) == (1, 1, 0, 1)
 
@@ -49,4 +49,4 @@ async def test_a_record_of_the_topic_counts_until_its_tombstone_and_another_form
     log = MemoryLog({TOPICS.reputation: 1})
     for key, value in ((b"a\x1fen", b"{}"), (b"b\x1fen", None), (b"c", b"\xff")):
         log.append(TOPICS.reputation, 0, key=key, value=value)
-    assert await written(log, TOPICS) == {}
+    assert await read_reputations(log, TOPICS) == {}

@@ -29,7 +29,7 @@ Key = tuple[str, str]
 """Source and language."""
 
 
-async def reputations_in(of: Log, topics: Topics, as_of: datetime) -> list[Reputation]:
+async def compute_reputations(of: Log, topics: Topics, as_of: datetime) -> list[Reputation]:
     """Return the figures of the journal's last ``WINDOW``. What does not decode is left out: its case is quarantined.
 
     Raises:
@@ -63,7 +63,7 @@ async def reputations_in(of: Log, topics: Topics, as_of: datetime) -> list[Reput
     return await asyncio.to_thread(fold.reputations, as_of)  # a second for 50,000 cases, during which sources are heard
 
 
-async def written(of: Log, topics: Topics) -> dict[Key, Reputation]:
+async def read_reputations(of: Log, topics: Topics) -> dict[Key, Reputation]:
     """Return what the topic holds. Records of another form are passed by."""
     found: dict[Key, Reputation] = {}
     async for _, records in of.replay(await of.bounds(topics.reputation)):
@@ -77,14 +77,14 @@ async def written(of: Log, topics: Topics) -> dict[Key, Reputation]:
     return found
 
 
-async def keep_written(address: KafkaAddress, topics: Topics) -> None:
+async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None:
     """Write the figures each day, for as long as this runs: at once where the topic's are older than that.
 
     Raises:
         KafkaError: the broker is away. Whatever else goes wrong is logged, and tried again after a day.
     """
     of = KafkaLog(address, client_id="newsproof-reputation")
-    last = min((one.as_of for one in (await written(of, topics)).values()), default=None)
+    last = min((one.as_of for one in (await read_reputations(of, topics)).values()), default=None)
     while True:
         if last is not None:
             await asyncio.sleep((last + EVERY - utc_now()).total_seconds())
@@ -99,8 +99,8 @@ async def keep_written(address: KafkaAddress, topics: Topics) -> None:
 
 async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
     """Fold the figures and write them; a source that told nothing any more gets a tombstone."""
-    found = {(one.source, one.language): one for one in await reputations_in(of, topics, as_of)}
-    gone = (await written(of, topics)).keys() - found.keys()
+    found = {(one.source, one.language): one for one in await compute_reputations(of, topics, as_of)}
+    gone = (await read_reputations(of, topics)).keys() - found.keys()
     values = {key: msgspec.json.encode(one) for key, one in found.items()} | dict.fromkeys(gone)
     producer = address.producer(linger_ms=0)
     await producer.start()

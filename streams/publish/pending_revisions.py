@@ -22,7 +22,7 @@ from streams.journal.fold import JournalFold
 from streams.journal.log import Cursor
 
 
-class Waiting(NamedTuple):
+class PendingRevision(NamedTuple):
     """One such event. ``read_to``: the end of the target's partition by which the target must have been seen."""
 
     event: RetractionFound | StoryCorroborated
@@ -34,12 +34,12 @@ class Waiting(NamedTuple):
     read_to: int
 
 
-class OfOthers:
+class PendingRevisions:
     """The waiting revisions of other cases' signals, in the order in which they were read."""
 
     def __init__(self, cursor: Cursor, parts: Mapping[TopicPartition, JournalFold]) -> None:
         self._cursor, self._parts = cursor, parts
-        self._waiting: list[Waiting] = []
+        self._waiting: list[PendingRevision] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -54,9 +54,9 @@ class OfOthers:
         target = TopicPartition(tp.topic, partition_of(event.of_case, len(self._parts)))
         began = self._parts[tp].accepted.open[env.case_id].first_offset
         ends = await self._cursor.ends([target])
-        self._waiting.append(Waiting(event, env, tp.partition, offset, began, target, ends[target]))
+        self._waiting.append(PendingRevision(event, env, tp.partition, offset, began, target, ends[target]))
 
-    async def due(self, publish: Callable[[Waiting], Awaitable[None]]) -> None:
+    async def due(self, publish: Callable[[PendingRevision], Awaitable[None]]) -> None:
         """Publish every one whose target has ended; keep the others."""
         left = []
         for one in self._waiting:
@@ -70,7 +70,7 @@ class OfOthers:
         """Return the offset to commit for a partition: at most the first offset of a case whose event waits."""
         return min([watermark, *(w.held_at for w in self._waiting if w.partition == partition)])
 
-    def _is_open(self, one: Waiting) -> bool:
+    def _is_open(self, one: PendingRevision) -> bool:
         event = one.event
         if event.of_case in self._parts[one.target].accepted.open:
             return True

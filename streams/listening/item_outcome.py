@@ -1,4 +1,4 @@
-"""What becomes of an item that a look brought: pure, of what is remembered and of when the look was."""
+"""The outcome of each item that a poll returned. Pure: it depends on what is remembered and on the time of the poll."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PUBLISHED: frozenset[Outcome] = frozenset({"new", "late", "backfilled", "edit"})
 _FIRST = ("new", "edit", "late", "backfilled")
 
 
-class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SeenItem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What is remembered of an item: hashes and sketch of the text that was last published, or seen where none was.
 
     ``sent``: it became news. ``edits``: how often again. ``left_at``: when a look no longer showed it; None while it does.
@@ -41,7 +41,7 @@ class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
     left_at: datetime | None = None
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class Poll(msgspec.Struct, frozen=True, kw_only=True):
     """When a look was. ``previous``: the one before, None at the first look ever. ``backfill``: how far back it was asked to go.
 
     ``max_age``: up to which age an item counts as just published; ``kept``: for how long intake knows what was news.
@@ -59,7 +59,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         return self.previous is not None and self.at - self.previous <= self.max_age
 
 
-def decide(item: Item, seen: Seen | None, look: Look, *, is_known_text: bool) -> Outcome:
+def decide_outcome(item: Item, seen: SeenItem | None, look: Poll, *, is_known_text: bool) -> Outcome:
     """Return what becomes of an item. ``seen``: what is remembered under its id; ``is_known_text``: of its text, under any.
 
     An item without a date is as old as our own sight of it: fresh where the look before, not long ago, did not show it.
@@ -81,23 +81,23 @@ def decide(item: Item, seen: Seen | None, look: Look, *, is_known_text: bool) ->
     return "late" if look.previous is not None and age <= look.kept else "recorded"
 
 
-def is_edit(seen: Seen, item: Item) -> bool:
+def is_edit(seen: SeenItem, item: Item) -> bool:
     """Return whether the title changed, or more than ``EDITED_FROM`` of the text."""
     if seen.text_hash == item.text_hash:
         return False
     return seen.title_hash != item.title_hash or changed(seen.sketch, item.sketch) > EDITED_FROM
 
 
-def held_back(found: list[tuple[Item, Outcome]], most: int) -> tuple[list[tuple[Item, Outcome]], int]:
+def limit_items(found: list[tuple[Item, Outcome]], most: int) -> tuple[list[tuple[Item, Outcome]], int]:
     """Return what a look may publish, at most ``most`` items, and how many wait for the next; just published ones go first."""
     wanted = sorted((one for one in found if one[1] in PUBLISHED), key=lambda one: _FIRST.index(one[1]))
     waiting = {id(item) for item, _ in wanted[most:]}
     return [one for one in found if id(one[0]) not in waiting], len(waiting)
 
 
-def remembered(source: str, item: Item, outcome: Outcome, seen: Seen | None) -> Seen:
+def remembered(source: str, item: Item, outcome: Outcome, seen: SeenItem | None) -> SeenItem:
     """Return what is remembered of an item after this outcome."""
-    return Seen(
+    return SeenItem(
         source=source,
         external_id=item.external_id,
         text_hash=item.text_hash,
@@ -109,7 +109,7 @@ def remembered(source: str, item: Item, outcome: Outcome, seen: Seen | None) -> 
     )
 
 
-def news_of(source: Source, item: Item, outcome: Outcome, look: Look) -> dict[str, Any]:
+def news_of(source: Source, item: Item, outcome: Outcome, look: Poll) -> dict[str, Any]:
     """Return the record of ``news``. A date later than the look + 60 s, or none, is the time of the look.
 
     ``extra.previous_look_at``: the look that did not show the item yet; of a socket, the receipt itself.
@@ -141,12 +141,12 @@ def encoded(fields: dict[str, Any]) -> bytes:
     return orjson.dumps(fields)
 
 
-def seen_in(news: News, before: Seen | None, sketch: bytes) -> Seen:
+def seen_item_of(news: News, before: SeenItem | None, sketch: bytes) -> SeenItem:
     """Return what a record of ``news`` that we wrote says of its item: what to remember where nobody got to write it down."""
     title = str(news.extra.get("title", ""))
     is_again = before is not None and before.sent and before.text_hash != news.text_hash
     edits = 0 if before is None else before.edits + is_again
-    return Seen(
+    return SeenItem(
         source=news.source, external_id=news.identity, text_hash=news.text_hash,
         title_hash=text_hash(title) if title else "", sketch=sketch, sent=True, edits=edits,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The budget's state on the worker's disk, so that a start folds only the records behind it."""
+"""Store of the budget's state on the worker's disk, so that a start folds only the records behind it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILE = "budget.sqlite"
 _TABLES = "CREATE TABLE budget (state BLOB NOT NULL, digest BLOB NOT NULL)"
 
 
-class KeptBudget:
+class BudgetStore:
     """The state as of some record of the topic. The next start folds what follows that record."""
 
     def __init__(self, directory: Path, tp: TopicPartition) -> None:
