@@ -15,8 +15,6 @@ from infra.clickhouse.cluster import on_cluster
 from infra.clickhouse.migrate import _LEDGER, load_migrations, migrate
 from schemas.errors import ConfigError, PermanentError
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 STATEMENTS = [_LEDGER, *(statement for migration in load_migrations() for statement in migration.statements)]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.migrate import migrate
-from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.settings import load_settings
 from newsproof.app.open_log import LogAccess
@@ -163,11 +159,8 @@ def test_a_candidate_is_known_by_its_prompts_and_models_whatever_its_run_is_call
 
 
 @pytest.fixture
-async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    engine = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(engine, database=f"trials_{uuid.uuid4().hex[:8]}") as client:
-        await migrate(client)
-        yield client
+def tables(clickhouse: ClickHouse) -> ClickHouse:
+    return clickhouse
 
 
 @pytest.fixture
