@@ -8,13 +8,15 @@ import gc
 import os
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from infra import redaction
+from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
@@ -103,6 +105,29 @@ def clickhouse_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embe
     asyncio.run(server.start())
     yield server
     asyncio.run(server.stop())
+
+
+@pytest.fixture
+async def empty(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+    """A client of a database that does not exist yet."""
+    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
+    async with connect(at, database=f"test_{uuid.uuid4().hex[:10]}") as client:
+        yield client
+
+
+FILLED = """SELECT name FROM system.tables
+WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows > 0 AND name != 'schema_migrations'"""
+
+
+@pytest.fixture
+async def clickhouse(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+    """A client of a database with the newest schema and nothing in it: one for all tests, for a new one takes seconds."""
+    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
+    async with connect(at, database="shared") as client:
+        await migrate(client)
+        for (table,) in (await client.query(FILLED)).rows:
+            await client.command(f"TRUNCATE TABLE {table}")
+        yield client
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ import pytest
 CHECKOUT = Path(__file__).parents[1]
 TOOLS = ("ruff", "mypy", "lint-imports")
 CLOSING = "3 passed, 1 skipped in 0.12s"
-# Stands in for ./run: makes the environment's tools at the first call, "runs" the tests at the second.
+# Stands in for ./run: makes the environment's tools at the first call, compiles nothing, "runs" the tests at the last.
 RUN = """#!/bin/sh
 [ "$1" = test ] || exit 9
+[ "${2-}" != --collect-only ] || exit 0
 if [ "${2-}" = --version ]; then
     mkdir -p .venv/bin
     for tool in ruff mypy lint-imports; do

@@ -25,8 +25,6 @@ from newsproof.notebook import compare, outcomes, run, sql
 from schemas.errors import ConfigError, PermanentError
 from tests.infra.clickhouse.clickhouse_samples import fill_signals, published, signal
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 PROJECT = Path(__file__).parents[2]
 asked: list[tuple[Path | None, bool]] = []
 COLUMNS = (

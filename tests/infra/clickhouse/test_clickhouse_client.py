@@ -12,8 +12,6 @@ from infra.clickhouse.client import Address, ClickHouse, connect, parse_url
 from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 
 @pytest.mark.parametrize(
     ("url", "address"),

@@ -14,8 +14,6 @@ from infra.clickhouse.client import ClickHouse, connect, on_cluster
 from infra.clickhouse.migrate import _LEDGER, load_migrations, migrate
 from schemas.errors import ConfigError, PermanentError
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 STATEMENTS = [_LEDGER, *(statement for migration in load_migrations() for statement in migration.statements)]
 
 

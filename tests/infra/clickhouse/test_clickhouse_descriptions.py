@@ -12,8 +12,6 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.descriptions import Descriptions, describe, load_descriptions, outdated, undescribed
 from infra.clickhouse.migrate import migrate
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 
 async def columns_of(client: ClickHouse) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}

@@ -14,8 +14,6 @@ from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.migrate import DIRECTORY, load_migrations, migrate
 from schemas.errors import ConfigError
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 TABLE = "CREATE TABLE IF NOT EXISTS t (n UInt8) ENGINE = MergeTree ORDER BY n;\n"
 
 

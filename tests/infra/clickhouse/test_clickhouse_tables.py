@@ -30,8 +30,6 @@ from tests.infra.clickhouse.clickhouse_samples import (
     signal,
 )
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 RECALLED = ev.ContextGathered(entries=(), memory="no_match")
 
 

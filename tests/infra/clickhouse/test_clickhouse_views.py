@@ -26,8 +26,6 @@ from tests.infra.clickhouse.clickhouse_samples import (
     signal,
 )
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 
 async def view(client: ClickHouse, name: str, columns: str = "*", where: str = "1") -> list[dict[str, Any]]:
     return (await client.query(f"SELECT {columns} FROM {name} WHERE {where}")).dicts()

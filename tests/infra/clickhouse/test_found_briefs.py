@@ -16,7 +16,6 @@ from schemas.ids import RESEARCH_RUN
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, record
 from tests.schemas.research_samples import INVESTIGATION
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
 DAY = timedelta(days=1)
 
 

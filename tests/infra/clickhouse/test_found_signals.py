@@ -17,8 +17,6 @@ from schemas.signals import SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 from tests.infra.fakes.server import FakeServer, Say, StaySilent
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 DAY = timedelta(days=1)
 
 

@@ -21,8 +21,6 @@ from schemas.errors import TransientError
 from schemas.evidence import MemoryEntry
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, record, seconds, signal
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 NEAR = [
     ("SEC 批准比特币现货 ETF,将于下周开始交易", "比特币现货ETF获SEC批准,下周开始交易"),
     ("Coinbase 即将上线 XYZ 代币,内部人士透露下周公布", "内部人士:Coinbase下周将上线XYZ代币"),

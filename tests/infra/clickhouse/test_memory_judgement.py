@@ -13,8 +13,6 @@ from schemas.signals import Signal
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, seconds, signal
 from tests.infra.clickhouse.test_memory import recall, remembered
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 TEXT = "USDC 跌至 0.87 美元"
 HOUR = 3600.0
 

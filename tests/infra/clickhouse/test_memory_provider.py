@@ -16,8 +16,6 @@ from schemas.errors import TransientError
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, record, seconds, signal
 from tests.infra.fakes.embeddings import numbers, openai, openai_vector
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 NEWS = "USDC 跌至 0.87 美元"
 
 

@@ -20,8 +20,6 @@ from schemas.errors import TransientError
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, seconds
 from tests.infra.clickhouse.test_memory import asked, remembered, replied
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 WORDS = ["USDC", "depeg", "SEC", "批准", "ETF", "hack", "bridge", "Binance", "lists", "token", "跌至", "起诉"]
 
 LIKE = """

@@ -40,8 +40,6 @@ from tests.infra.clickhouse.clickhouse_samples import (
     signal,
 )
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 H = 3600
 SET: dict[str, tuple[str, float, float]] = {
     "a": ("long", 0.5, 0.7),

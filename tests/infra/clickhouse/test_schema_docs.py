@@ -12,8 +12,6 @@ import yaml
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.descriptions import load_descriptions
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 PROJECT = Path(__file__).parents[3]
 HOW = "run: ./.venv/bin/python docs/schema.py"
 

@@ -18,8 +18,6 @@ from infra.market.outcomes.bars import (
 )
 from schemas.prices import HORIZONS_S, PriceSeries, Renaming
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 T0 = 1_700_000_000_000
 STEP = 300_000
 

@@ -19,9 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import CapturingLogger
 
 from agents.core.registry import Registry
-from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.migrate import migrate
-from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
@@ -221,38 +219,27 @@ class _Nothing:
         return []
 
 
-@asynccontextmanager
-async def tables_of(engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    url = f"http://{engine.host}:{engine.port}"
-    async with connect(url, database=f"health{next(_numbers)}") as tables:
-        await migrate(tables)
-        yield tables
-
-
 @pytest.mark.slow
 async def test_the_sink_says_how_far_behind_it_is_and_when_clickhouse_is_away(
-    world: World, clickhouse_engine: EmbeddedClickHouse
+    world: World, clickhouse: ClickHouse
 ) -> None:
     await world.publish(*range(3))
     async with world.working(plain_registry(asks=True)):
         await world.until_closed(3)
-    async with tables_of(clickhouse_engine) as tables:
-        sink = Sink(world.address, world.topics, tables)
-        async with served(SinkMetrics(sink), lambda: sink_unready(sink)) as health:
-            assert (await get(health, "/readyz")).json()["waits_for"] == {"kafka": "no partitions are assigned yet"}
-            running = asyncio.create_task(sink.run())
-            await sink.caught_up()
-            assert (await get(health, "/readyz")).status_code == 200
-            got = await scraped(health)
-            lags = [v for k, v in got.items() if k[0] == "newsproof_sink_lag"]
-            journals_and_signals = 3 * world.partitions
-            assert (
-                len(lags) == journals_and_signals and max(lags) == 0 and got["newsproof_sink_rows_inserted_total",] > 0
-            )
-            sink._tables.waits_for["an insert into events"] = "it is away"
-            assert "clickhouse" in (await get(health, "/readyz")).json()["waits_for"]
-            sink.stop()
-            await running
+    sink = Sink(world.address, world.topics, clickhouse)
+    async with served(SinkMetrics(sink), lambda: sink_unready(sink)) as health:
+        assert (await get(health, "/readyz")).json()["waits_for"] == {"kafka": "no partitions are assigned yet"}
+        running = asyncio.create_task(sink.run())
+        await sink.caught_up()
+        assert (await get(health, "/readyz")).status_code == 200
+        got = await scraped(health)
+        lags = [v for k, v in got.items() if k[0] == "newsproof_sink_lag"]
+        journals_and_signals = 3 * world.partitions
+        assert len(lags) == journals_and_signals and max(lags) == 0 and got["newsproof_sink_rows_inserted_total",] > 0
+        sink._tables.waits_for["an insert into events"] = "it is away"
+        assert "clickhouse" in (await get(health, "/readyz")).json()["waits_for"]
+        sink.stop()
+        await running
 
 
 # The dashboard
@@ -270,12 +257,12 @@ def names_in(expression: str) -> set[str]:
 
 
 async def test_every_metric_of_the_dashboard_is_exposed_and_the_other_way_round(
-    world: World, clickhouse_engine: EmbeddedClickHouse
+    world: World, clickhouse: ClickHouse
 ) -> None:
     budget = BudgetLedger(world.address, world.topics, LIMITS, Ending(), Wake())
     await budget.start()
-    async with tables_of(clickhouse_engine) as tables, world.working(plain_registry(asks=True)) as worker:
-        sink, publisher = Sink(world.address, world.topics, tables), Publisher(world.address, world.topics)
+    async with world.working(plain_registry(asks=True)) as worker:
+        sink, publisher = Sink(world.address, world.topics, clickhouse), Publisher(world.address, world.topics)
         async with (
             served(WorkerMetrics(worker, publisher, budget), dict) as of_worker,
             served(SinkMetrics(sink), dict) as of_sink,

@@ -35,8 +35,6 @@ from tests.newsproof.app.live_chat import AGENTS, Market, Models, outside
 from tests.streams.runtime.test_research import ask, until_ended
 from tests.streams.world import World
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 _numbers = count()
 TASKS = ("research_route", "research_plan", *AGENTS, "research_answer")
 
@@ -219,7 +217,7 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     world: World,
     tmp_path: Path,
     clickhouse: ClickHouse,
-    clickhouse_server: EmbeddedClickHouse,
+    clickhouse_engine: EmbeddedClickHouse,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A chat waits 0.9 s for ClickHouse; a loaded machine may need more, and this is no test of that.
@@ -240,7 +238,7 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     obeys = {"answer": f"{HOSTILE} See [1], [2] and [99].", "summary": "Rallies [77].", "confidence": 1.0}
     models = Models(research_answer={**obeys, "key_insights": ["Told by [99]"]})
     where = {
-        "clickhouse_url": f"http://{clickhouse_server.host}:{clickhouse_server.port}",
+        "clickhouse_url": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
         "clickhouse_database": "shared",
     }
     async with outside(market, models) as (at, _), chatting(world, tmp_path, at, **where) as chat:

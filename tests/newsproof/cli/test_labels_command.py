@@ -19,8 +19,6 @@ from schemas.errors import ConfigError
 from schemas.news import News
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, signal
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 JUDGED: dict[str, tuple[str, str, float]] = {
     "a": ("confirmed", "buy", 0.9),
     "b": ("confirmed", "sell", 0.8),

@@ -21,8 +21,6 @@ from newsproof.cli.data.outcomes import CaseSelection
 from schemas.prices import PriceSeries
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 T0 = round(NOW.timestamp() * 1000)
 
 

@@ -28,8 +28,6 @@ from schemas.news import News
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 from tests.infra.market.test_outcome_exchange import START, Binance
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 CHECKOUT = Path(__file__).parents[3]
 HEADER = "timestamp,symbol,open,high,low,close,volume\n"
 

@@ -34,8 +34,6 @@ from tests.infra.clickhouse.clickhouse_samples import (
     signal,
 )
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 
 @pytest.fixture
 async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ClickHouse]:

@@ -40,8 +40,6 @@ from tests.infra.clickhouse.clickhouse_samples import (
 from tests.infra.clickhouse.test_questions import the_set
 from tests.newsproof.command import newsproof
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 HOSTILE = "<svg onload=alert(1)>"
 AT = "2026-03-01 12:00 UTC"
 

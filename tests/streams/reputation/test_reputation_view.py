@@ -19,8 +19,6 @@ from schemas.signals import Signal, SignalEvidence
 from streams.reputation.fold import Reputation, ReputationFold
 from tests.infra.clickhouse.clickhouse_samples import insert_rows, published, record, signal
 
-pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
-
 NOW = datetime.now(UTC).replace(microsecond=0)
 SOURCES = {"desk-a": "house", "desk-b": "house", "wire": "", "archive": "", "hook": ""}
 VERDICTS = ("confirmed", "confirmed", "refuted", "unconfirmed", "unchecked", None)

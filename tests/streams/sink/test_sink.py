@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,9 +10,7 @@ import pytest
 
 import streams.sink.batches
 import streams.sink.sink
-from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.migrate import migrate
-from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.clickhouse.client import ClickHouse
 from lab.bench.graph import plain_registry
 from schemas.errors import TransientError
 from streams.sink.sink import Sink
@@ -26,12 +23,8 @@ OTHER_ROWS_OF_A_CASE = 3
 
 
 @pytest.fixture
-async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    """A database of its own with the newest schema."""
-    address = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(address, database=f"sink_{uuid.uuid4().hex[:8]}") as client:
-        await migrate(client)
-        yield client
+def tables(clickhouse: ClickHouse) -> ClickHouse:
+    return clickhouse
 
 
 class Breaking:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
@@ -13,9 +12,7 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.planning import plan_tools
 from agents.prompts import load_prompts
-from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.migrate import migrate
-from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.clickhouse.client import ClickHouse
 from newsproof.evaluation.backtest.code_identity import (
     CodeChange,
     Questions,
@@ -153,11 +150,8 @@ def test_a_long_list_of_versions_is_cut() -> None:
 
 
 @pytest.fixture
-async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    at = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    async with connect(at, database=f"code_identity_{next(_numbers)}") as client:
-        await migrate(client)
-        yield client
+def tables(clickhouse: ClickHouse) -> ClickHouse:
+    return clickhouse
 
 
 async def write(tables: ClickHouse, one: RunAbout, *, changes: str = '{"prompts":{}}', started: int = 0) -> None:

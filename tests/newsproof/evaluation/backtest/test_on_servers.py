@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
@@ -13,10 +12,8 @@ from typing import Any
 import pytest
 
 from agents.core.case import Case, open_case
-from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY, SIGNALS
-from infra.clickhouse.migrate import migrate
-from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed
 from infra.settings import Settings, load_settings
@@ -39,11 +36,8 @@ STRICT = {"synthesize": prompt("synthesize")}
 
 
 @pytest.fixture
-async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(at, database=f"backtest_{next(_numbers)}") as client:
-        await migrate(client)
-        yield client
+def tables(clickhouse: ClickHouse) -> ClickHouse:
+    return clickhouse
 
 
 @pytest.fixture

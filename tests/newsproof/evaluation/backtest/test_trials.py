@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,8 +13,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from agents.prompts import load_prompts
-from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.migrate import migrate
+from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress
@@ -105,11 +102,8 @@ def test_a_candidate_is_known_by_its_prompts_and_models_whatever_its_run_is_call
 
 
 @pytest.fixture
-async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    engine = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(engine, database=f"trials_{uuid.uuid4().hex[:8]}") as client:
-        await migrate(client)
-        yield client
+def tables(clickhouse: ClickHouse) -> ClickHouse:
+    return clickhouse
 
 
 @pytest.fixture

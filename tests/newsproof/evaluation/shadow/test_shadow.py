@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.migrate import migrate
+from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress
@@ -40,13 +38,10 @@ PLAN = plan_of(candidate(), None, "fail", WATCH)
 
 @pytest.fixture
 async def installation(
-    address: KafkaAddress, topics: Topics, tmp_path: Path, clickhouse_engine: EmbeddedClickHouse
+    address: KafkaAddress, topics: Topics, tmp_path: Path, clickhouse: ClickHouse
 ) -> AsyncIterator[Installation]:
-    engine = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(engine, database=f"shadow_{uuid.uuid4().hex[:8]}") as client:
-        await migrate(client)
-        async with World.made(address, topics.prefix, tmp_path / "slots", partitions=2) as world:
-            yield Installation(world, client, tmp_path)
+    async with World.made(address, topics.prefix, tmp_path / "slots", partitions=2) as world:
+        yield Installation(world, clickhouse, tmp_path)
 
 
 def items(*numbers: int) -> list[dict[str, Any]]:
