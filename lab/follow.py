@@ -39,7 +39,7 @@ from schemas.events import WIRE_NAMES, SignalSynthesized
 from schemas.news import News
 from streams.sink.sink import Sink
 
-PACKAGES = ("schemas", "agents", "infra", "streams", "newsproof")
+PACKAGES = ("schemas", "agents", "infra", "streams", "evaluation", "newsproof")
 ROOT = f"{Path(__file__).resolve().parents[1]}/"
 OWN = tuple(f"{ROOT}{package}/" for package in PACKAGES)
 FIRST, SECOND = "h09", "h05"

@@ -8,7 +8,7 @@
 
 Every function may be called where an event loop runs already, as in Jupyter: it works in a loop and a thread of its own.
 It uses the running servers of the data directory, as commands do; where none runs, it starts ClickHouse for the call.
-Here and not in ``newsproof.evaluation``, whose package ``compare`` has the name of the function.
+Here and not in ``evaluation``, whose package ``compare`` has the name of the function.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from evaluation.compare.comparison import Comparison
+from evaluation.compare.metrics import parse_primary
+from evaluation.compare.running import compare_runs
+from evaluation.compare.terms import Scoring
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.parquet import read_table
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation
-from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.metrics import parse_primary
-from newsproof.evaluation.compare.running import compare_runs
-from newsproof.evaluation.compare.terms import Scoring
 from schemas.errors import ConfigError
 
 __all__ = ["Compared", "compare", "outcomes", "run", "sql"]
@@ -83,7 +83,7 @@ def compare(
     """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md says what the figures mean.
 
     ``cap`` bounds the return of one case (None: the setting ``PROFIT_CAP``), ``trade_cost`` is what one trade costs in and out together, both as shares. ``options`` are those of
-    ``newsproof.evaluation.compare.running.compare_runs``, such as ``differences`` and ``latency_s``.
+    ``evaluation.compare.running.compare_runs``, such as ``differences`` and ``latency_s``.
 
     Raises:
         ConfigError: an unknown run, nothing to compare, or the library of ``frames`` is missing.

@@ -263,7 +263,16 @@ def test_prometheus_asks_every_process_of_ours_and_grafana_finds_prometheus_and_
 def test_the_image_holds_the_project_installs_by_hash_and_does_not_run_as_root() -> None:
     lines = (DOCKER / "Dockerfile").read_text("utf-8").splitlines()
     copied = [source for line in lines if line.startswith("COPY ") for source in line.split()[1:-1]]
-    assert copied == ["LICENSE", "requirements.lock", "schemas", "agents", "infra", "streams", "newsproof"]
+    assert copied == [
+        "LICENSE",
+        "requirements.lock",
+        "schemas",
+        "agents",
+        "infra",
+        "streams",
+        "evaluation",
+        "newsproof",
+    ]
     assert all((PROJECT / source).exists() for source in copied)
     assert ["--require-hashes" in line for line in lines if "pip install" in line] == [True, True]
     users = [number for number, line in enumerate(lines) if line == "USER newsproof"]

@@ -151,7 +151,7 @@ def constants() -> set[str]:
     """Every constant that a module of ours defines, by its bare name."""
     modules = [
         path
-        for package in ("schemas", "agents", "infra", "streams", "newsproof")
+        for package in ("schemas", "agents", "infra", "streams", "evaluation", "newsproof")
         for path in (PROJECT / package).rglob("*.py")
     ]
     return {name for path in modules for name in re.findall(r"^([A-Z][A-Z0-9_]+)\b.*=", text_of(path), re.MULTILINE)}

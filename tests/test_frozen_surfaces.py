@@ -31,6 +31,19 @@ from agents.core.answers import checked
 from agents.core.step import StepFailure, needed
 from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
+from evaluation.acceptance.report import AcceptanceReport
+from evaluation.backtest.fork import _document as replay_document
+from evaluation.backtest.run.estimate import Estimate
+from evaluation.backtest.run.running import RunSummary
+from evaluation.backtest.run.show_trials import ListedTrial
+from evaluation.backtest.sample import read_log_file
+from evaluation.compare.comparison import Comparison
+from evaluation.eval.evaluate import Evaluation
+from evaluation.labels.judging import LabelReport
+from evaluation.labels.tables import LabelSource
+from evaluation.profit.report import ProfitReport
+from evaluation.profit.study_report import StudyReport
+from evaluation.watch.watching import Watched
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
@@ -59,19 +72,6 @@ from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import _document as letter_document
 from newsproof.cli.log.topics import SHOWN, describe_topics
 from newsproof.cli.main import app
-from newsproof.evaluation.acceptance.report import AcceptanceReport
-from newsproof.evaluation.backtest.fork import _document as replay_document
-from newsproof.evaluation.backtest.run.estimate import Estimate
-from newsproof.evaluation.backtest.run.running import RunSummary
-from newsproof.evaluation.backtest.run.show_trials import ListedTrial
-from newsproof.evaluation.backtest.sample import read_log_file
-from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.eval.evaluate import Evaluation
-from newsproof.evaluation.labels.judging import LabelReport
-from newsproof.evaluation.labels.tables import LabelSource
-from newsproof.evaluation.profit.report import ProfitReport
-from newsproof.evaluation.profit.study_report import StudyReport
-from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
 from newsproof.report.data import Report
@@ -111,7 +111,7 @@ from streams.worker import Worker
 
 PROJECT = Path(__file__).parents[1]
 FROZEN: dict[str, Any] = json.loads((PROJECT / "tests" / "data" / "frozen_surfaces.json").read_text("utf-8"))
-PACKAGES = ("schemas", "agents", "infra", "streams", "newsproof")
+PACKAGES = ("schemas", "agents", "infra", "streams", "evaluation", "newsproof")
 NOWHERE = KafkaAddress(bootstrap="127.0.0.1:1")
 LIMITS = LimitsSet(monthly_usd=Decimal(1), triage_reserve_usd=Decimal(0), daily_units=1, allow_unpriced=False, by="0")
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)

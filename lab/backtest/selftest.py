@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from evaluation.backtest.run.show import show_verified, verified
 from infra.kafka.topics import offsets_of, read_range
 from infra.settings import Settings
 from lab.backtest.generated import generated_news
@@ -32,7 +33,6 @@ from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, run
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.evaluation.backtest.run.show import show_verified, verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES

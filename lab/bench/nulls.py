@@ -19,11 +19,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.compare.comparison import Comparison, compare
+from evaluation.compare.rows import HORIZONS, ComparedCase, Returns, RunRows
+from evaluation.compare.terms import OWN_HORIZONS, Scoring
+from evaluation.statistics.sequence import looked_at
 from lab.bench.measures import Figure
-from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.rows import HORIZONS, ComparedCase, Returns, RunRows
-from newsproof.evaluation.compare.terms import OWN_HORIZONS, Scoring
-from newsproof.evaluation.statistics.sequence import looked_at
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,16 +16,16 @@ import psutil
 
 from agents.core.registry import Registry
 from agents.graphs import verification
+from evaluation.backtest.deciding import Deciding
+from evaluation.backtest.journal import Source
+from evaluation.backtest.processes import LogAt, verify_at
+from evaluation.backtest.sample import LogFile, Record, by_partition, read_log_file
+from evaluation.backtest.verify import same
 from lab.bench.auditing import _events_of as events_of
 from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure
 from lab.bench.nulls import comparing
 from lab.bench.world import news
-from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import Source
-from newsproof.evaluation.backtest.processes import LogAt, verify_at
-from newsproof.evaluation.backtest.sample import LogFile, Record, by_partition, read_log_file
-from newsproof.evaluation.backtest.verify import same
 from schemas.config import Snapshot
 from schemas.ids import uuid5
 from streams.journal.gc_thresholds import rarely_collected

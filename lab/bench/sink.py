@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import psutil
 
+from evaluation.backtest.sample import read_log_file
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.migrate import migrate
@@ -19,7 +20,6 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import offsets_of, read_range
 from lab.bench.measures import Figure
 from lab.bench.world import PARTITIONS, World, world
-from newsproof.evaluation.backtest.sample import read_log_file
 from schemas import envelope as wire
 from schemas.events import WIRE_NAMES, SignalSynthesized
 from schemas.ids import LIVE_RUN, signal_id, uuid5

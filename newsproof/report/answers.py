@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Interval = Callable[[npt.NDArray[np.float64], npt.NDArray[np.intp]], tuple[float, float] | None]
 """From each case's hit (1 or 0) and its block of time to the 95 % interval of their share, None for too few blocks. Given by the
-caller: ``newsproof.evaluation.statistics`` lies above."""
+caller: ``evaluation.statistics`` lies above."""
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 MOST_TYPES = 20
 MOST_SOURCES = 12

@@ -97,14 +97,14 @@ def run_cases(
 
     from msgspec.structs import replace
 
+    from evaluation.backtest.models import candidate_models
+    from evaluation.backtest.prompts import candidate_prompts
+    from evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
+    from evaluation.backtest.run.show import show_dry_run, show_run
+    from evaluation.backtest.sample import read_log_file
+    from evaluation.compare.metrics import parse_primary
+    from evaluation.compare.power import what_a_sample_shows
     from newsproof.app.version import code_version
-    from newsproof.evaluation.backtest.models import candidate_models
-    from newsproof.evaluation.backtest.prompts import candidate_prompts
-    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
-    from newsproof.evaluation.backtest.run.show import show_dry_run, show_run
-    from newsproof.evaluation.backtest.sample import read_log_file
-    from newsproof.evaluation.compare.metrics import parse_primary
-    from newsproof.evaluation.compare.power import what_a_sample_shows
 
     plan = RunPlan(
         run_id="",
@@ -150,7 +150,7 @@ def verify(
 
     Exit status 1 if any signal differs.
     """
-    from newsproof.evaluation.backtest.run.show import show_verified, verified
+    from evaluation.backtest.run.show import show_verified, verified
 
     work = verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
     found = run(work, interrupted=READS_ONLY)
@@ -166,7 +166,7 @@ def verify(
 @backtest.command()
 def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
-    from newsproof.evaluation.backtest.run.show_trials import show_trials
+    from evaluation.backtest.run.show_trials import show_trials
 
     run(show_trials(of(ctx), as_json=as_json))
 
@@ -174,7 +174,7 @@ def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
 @backtest.command("list")
 def list_runs(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List runs, newest first."""
-    from newsproof.evaluation.backtest.run.show import show_list
+    from evaluation.backtest.run.show import show_list
 
     run(show_list(of(ctx), as_json=as_json))
 
@@ -186,7 +186,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a run: its change, its results and its unfinished cases."""
-    from newsproof.evaluation.backtest.run.show import show_one
+    from evaluation.backtest.run.show import show_one
 
     run(show_one(of(ctx), run_id, as_json=as_json))
 
@@ -201,7 +201,7 @@ def watch(
 
     The interval of its metric stays valid however often you look.
     """
-    from newsproof.evaluation.watch.show import show_watched
+    from evaluation.watch.show import show_watched
 
     run(show_watched(of(ctx), run_id, as_json=as_json))
 
@@ -215,6 +215,6 @@ def record_sample(
     ] = False,
 ) -> None:
     """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
-    from newsproof.evaluation.backtest.record import record
+    from evaluation.backtest.record import record
 
     run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")

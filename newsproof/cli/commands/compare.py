@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from evaluation.compare.formats import ReportFormat
 from newsproof.app.invocation import READS_ONLY, of, run, say_result
-from newsproof.evaluation.compare.formats import ReportFormat
 
 A = Annotated[str, typer.Argument(help="Baseline: a run id or `live`.", show_default=False)]
 B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_default=False)]
@@ -61,7 +61,7 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
-    from newsproof.evaluation.compare.running import read_comparison, show
+    from evaluation.compare.running import read_comparison, show
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
@@ -92,7 +92,7 @@ def gate(
 
     Exit status 100 if B loses, 1 if the data cannot tell, else 0.
     """
-    from newsproof.evaluation.compare.running import gate_status, read_comparison, show
+    from evaluation.compare.running import gate_status, read_comparison, show
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
@@ -126,8 +126,8 @@ def power(
     seed: Seed = 0,
 ) -> None:
     """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
-    from newsproof.evaluation.compare.power import parse_differences, power_of, show_power
-    from newsproof.evaluation.compare.running import read_comparison
+    from evaluation.compare.power import parse_differences, power_of, show_power
+    from evaluation.compare.running import read_comparison
 
     wanted = parse_differences(difference or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
@@ -140,8 +140,8 @@ def scoring(
     ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
 ) -> Any:
     """Return the :class:`Scoring` that these options and the settings ask for; a cost in basis points."""
-    from newsproof.evaluation.compare.metrics import parse_primary
-    from newsproof.evaluation.compare.terms import Scoring
+    from evaluation.compare.metrics import parse_primary
+    from evaluation.compare.terms import Scoring
 
     chosen = parse_primary(primary) if primary else ""
     cap = of(ctx).settings().profit_cap if cap is None else cap

@@ -40,7 +40,7 @@ def evaluate(
 
     Uses no model and no network, except with --model. See docs/verification.md.
     """
-    from newsproof.evaluation.eval.report import show_evaluation
+    from evaluation.eval.report import show_evaluation
 
     raise typer.Exit(
         show_evaluation(of(ctx), file, as_json=as_json, markdown=markdown, strict=strict, model=model, oracle=oracle)

@@ -62,10 +62,10 @@ def acceptance(
 
     Uses the scripted model server, whatever keys are set. With --live, it uses the configured providers.
     """
+    from evaluation.acceptance.run import acceptance as run_acceptance
+    from evaluation.acceptance.run import live_question
     from newsproof.cli.doctor.calls import planned
     from newsproof.cli.doctor.live import refuse_silent_servers
-    from newsproof.evaluation.acceptance.run import acceptance as run_acceptance
-    from newsproof.evaluation.acceptance.run import live_question
 
     settings = of(ctx).settings()
     if live:
@@ -116,8 +116,8 @@ def shadow(
     ] = False,
 ) -> None:
     """Run a candidate prompt on live traffic beside the live prompt, until SIGTERM. It publishes no signals."""
-    from newsproof.evaluation.shadow.main import shadow as run_shadow
-    from newsproof.evaluation.watch.watching import checked_watch
+    from evaluation.shadow.main import shadow as run_shadow
+    from evaluation.watch.watching import checked_watch
 
     invocation = of(ctx)
     work = run_shadow(

@@ -27,8 +27,8 @@ def report(
     ] = False,
 ) -> None:
     """Show cost, latency, confidence and calibration from ClickHouse, with small charts."""
-    from newsproof.evaluation.profit.study_page import study_section
-    from newsproof.evaluation.statistics import share_interval
+    from evaluation.profit.study_page import study_section
+    from evaluation.statistics import share_interval
     from newsproof.report.command import report_on
 
     run(report_on(of(ctx), run_id=run_id, html=html, as_json=as_json, study=study_section, interval=share_interval))

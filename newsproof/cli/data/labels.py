@@ -6,13 +6,13 @@ from collections import Counter
 
 import msgspec
 
+from evaluation.labels.cases import Found, find_cases
+from evaluation.labels.file import LabelFile
+from evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
+from evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, say_result, table
 from newsproof.app.terminal import as_started
-from newsproof.evaluation.labels.cases import Found, find_cases
-from newsproof.evaluation.labels.file import LabelFile
-from newsproof.evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
-from newsproof.evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.printable import counted

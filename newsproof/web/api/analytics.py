@@ -18,14 +18,11 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from infra.clickhouse.client import engine_words
-from infra.clickhouse.first_rows import first_rows
-from infra.clickhouse.statement import split_statements
-from newsproof.evaluation.backtest.run.tables import read_runs
-from newsproof.evaluation.compare.running import compare_runs
-from newsproof.evaluation.compare.terms import Scoring
-from newsproof.evaluation.profit.study_page import drawn_study
-from newsproof.evaluation.profit.study_report import (
+from evaluation.backtest.run.tables import read_runs
+from evaluation.compare.running import compare_runs
+from evaluation.compare.terms import Scoring
+from evaluation.profit.study_page import drawn_study
+from evaluation.profit.study_report import (
     MOST_GROUPS,
     POINT_COLUMNS,
     Dimension,
@@ -34,7 +31,10 @@ from newsproof.evaluation.profit.study_report import (
     points_of,
     study_report,
 )
-from newsproof.evaluation.statistics import share_interval
+from evaluation.statistics import share_interval
+from infra.clickhouse.client import engine_words
+from infra.clickhouse.first_rows import first_rows
+from infra.clickhouse.statement import split_statements
 from newsproof.report.answers import ANSWERS, Rows
 from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
 from newsproof.report.csv_text import as_csv

@@ -8,9 +8,9 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import UnknownTopicOrPartitionError
 
+from evaluation.backtest.run.topic import RunTopic
 from infra.kafka import topics as module
 from infra.kafka.topics import KafkaAddress, ensure_topics
-from newsproof.evaluation.backtest.run.topic import RunTopic
 from schemas.errors import TransientError
 from schemas.topics import Topics
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from evaluation.labels.file import read_labels, sample_labels
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import labels
 from newsproof.cli.data.labels import import_labels, list_sources, print_import, print_report, remove, report
-from newsproof.evaluation.labels.file import read_labels, sample_labels
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.news import News

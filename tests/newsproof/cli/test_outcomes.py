@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from evaluation.compare import running
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import PriceFile, read_bars
 from infra.market.outcomes.bars import Overlap, delete_left_over, overlaps, standing_imports, write_bars
@@ -21,7 +22,6 @@ from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
 from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file, import_from_exchange
 from newsproof.cli.main import app
-from newsproof.evaluation.compare import running
 from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import EventReceived
 from schemas.news import News

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from lxml import html as parser  # type: ignore[import-untyped]
 
+from evaluation.statistics import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
-from newsproof.evaluation.statistics import share_interval
 from newsproof.report.answers import ANSWERS, answers_of
 from newsproof.report.audit import print_audit
 from newsproof.report.csv_text import as_csv

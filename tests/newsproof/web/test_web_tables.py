@@ -12,18 +12,18 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+from evaluation.profit.study import OFFSETS_MIN
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
-from newsproof.evaluation.profit.study import OFFSETS_MIN
 from newsproof.report.drawn import CHARTS
 from newsproof.web.api import analytics as analytics_api
 from schemas import events as ev
 from schemas.ids import signal_id
 from streams.feed import live
 from streams.sink.sink import Sink
-from tests.newsproof.evaluation.profit.test_profit_tables import market, prices
+from tests.evaluation.profit.test_profit_tables import market, prices
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_live import open_case, until_ready

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 
 import streams.intake.feed_search as module
 from agents.graphs import verification
+from evaluation.backtest.journal import LogSource
+from evaluation.backtest.verify import verify
 from infra.listeners.source import sources_of
 from infra.offline.model import OfflineModel
 from infra.offline.simulated import Simulated
@@ -22,8 +24,6 @@ from infra.ports import Ports
 from infra.settings import Settings, load_settings
 from newsproof.app.composition import snapshot_of
 from newsproof.cli.doctor.feeds import feeds
-from newsproof.evaluation.backtest.journal import LogSource
-from newsproof.evaluation.backtest.verify import verify
 from schemas.effects import Search, SearchReply
 from schemas.errors import ConfigError, FailureKind, PermanentError, TransientError
 from schemas.events import SearchCompleted

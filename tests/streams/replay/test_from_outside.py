@@ -12,12 +12,12 @@ from agents.core.failures import failed
 from agents.core.step_turn import with_calls
 from agents.graphs import verification
 from agents.specification import call_of, opened
+from evaluation.backtest.verify import same
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.settings import load_settings
 from newsproof.app.composition import snapshot_of
-from newsproof.evaluation.backtest.verify import same
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Search, request_hash

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from agents.graphs import verification
+from evaluation.backtest.deciding import Deciding
+from evaluation.backtest.journal import LogSource, recordings
+from evaluation.backtest.verify import same, verify
 from infra.offline.model import OfflineModel
 from infra.offline.pages import OfflinePages
 from infra.offline.search import OfflineSearch
@@ -17,9 +20,6 @@ from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from infra.settings import load_settings
 from newsproof.app.composition import snapshot_of
-from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import LogSource, recordings
-from newsproof.evaluation.backtest.verify import same, verify
 from schemas.effects import CallModel, Failure, request_hash
 from schemas.errors import PermanentError, TransientError
 from schemas.events import CaseDegraded, EffectCompleted, SignalSynthesized, StepFailed

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from agents.graphs import research
 from agents.investigation.subject import asked
 from agents.prompts import load_prompts
+from evaluation.backtest.processes import LogAt, verify_at
 from infra.offline.market import OfflineCandles, OfflineMarket
 from infra.ports import Answer, Free, Ports
-from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from schemas import events as ev
 from schemas.config import RULES
 from schemas.effects import BriefReply, RecallReply

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
+from evaluation.backtest.journal import LogSource
+from evaluation.backtest.verify import verify
 from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import PlayedSearch
 from infra.offline.sample_news import sample_news
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from newsproof.evaluation.backtest.journal import LogSource
-from newsproof.evaluation.backtest.verify import verify
 from schemas import events as ev
 from schemas.attempts import look_id
 from schemas.config import RULES, Snapshot

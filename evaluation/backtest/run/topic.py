@@ -1,0 +1,176 @@
+"""``runs.<run_id>``: the journal of one run. A paid call is written here before it is used, so it is paid only once.
+
+RunStarted · CallMade (one per model call, before its case continues) · CaseReplayed (one per case and repeat) ·
+RunEnded
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from evaluation.backtest.code_identity import RunAbout
+from evaluation.backtest.run.plan import RunPlan
+from evaluation.backtest.run.rows import RunCaseRow
+from infra.kafka.topics import KafkaAddress, create_topic, known_topics, offsets_of, read_range
+from schemas.calls import Call
+from schemas.errors import ConfigError, ContractError
+from schemas.ids import uuid5
+from schemas.topics import Topics
+from streams.journal.appender import Appender
+
+KEPT_DAYS = 180
+"""Same retention as the rows in ClickHouse."""
+
+
+class RunStarted(msgspec.Struct, frozen=True, tag="newsproof.run_started", tag_field="type"):
+    """The plan; written again at every resumption. ``about``: the code of the run and of what it replays."""
+
+    plan: RunPlan
+    started_at: datetime
+    about: RunAbout | None = None
+
+
+class CallMade(msgspec.Struct, frozen=True, tag="newsproof.call_made", tag_field="type"):
+    """Calls made for one request, as answered. ``occurrence`` counts equal requests of the case from 0."""
+
+    case_id: str
+    repeat: int
+    request_hash: str
+    occurrence: int
+    calls: tuple[Call, ...]
+
+
+class CaseReplayed(msgspec.Struct, frozen=True, tag="newsproof.case_replayed", tag_field="type"):
+    """A case ended in this run, or could not be replayed."""
+
+    row: RunCaseRow
+
+
+class RunEnded(msgspec.Struct, frozen=True, tag="newsproof.run_ended", tag_field="type"):
+    """``status``: finished, or stopped before the last case."""
+
+    status: str
+    ended_at: datetime
+
+
+RunEvent = RunStarted | CallMade | CaseReplayed | RunEnded
+_decode = msgspec.json.Decoder(RunEvent).decode
+Asked = tuple[str, int, str, int]
+"""(case id, repeat, request hash, occurrence)."""
+
+
+class Held(msgspec.Struct):
+    """What a run's topic already holds."""
+
+    plan: RunPlan | None = None
+    started_at: datetime | None = None
+    calls: dict[Asked, tuple[Call, ...]] = {}
+    done: set[tuple[str, int]] = set()
+
+    @property
+    def spent(self) -> Decimal:
+        """USD of the calls with a known price."""
+        return sum((c.cost_usd for calls in self.calls.values() for c in calls if c.cost_usd is not None), Decimal(0))
+
+
+def runs_topic(topics: Topics, run_id: str) -> str:
+    return f"{topics.prefix}runs.{run_id}"
+
+
+class RunTopic:
+    """The topic of one run; :meth:`open` it before paying for anything."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, run_id: str) -> None:
+        self.name = runs_topic(topics, run_id)
+        self._run_id = run_id
+        self._address = address
+        self._appender = Appender(address, client_id=f"newsproof-backtest-{run_id}")
+
+    async def open(self, plan: RunPlan, *, replication: int, about: RunAbout | None = None) -> Held:
+        """Create the topic or read it, then begin or resume the run.
+
+        Raises:
+            ConfigError: the topic holds a run with another plan.
+        """
+        await self.make(replication)
+        held = await self.read()
+        if held.plan is not None and (other := _differences(held.plan, plan)):
+            raise ConfigError(
+                f"the run {plan.run_id} was begun with another {', '.join(other)}: go on with the same options, "
+                "or name another --run-id"
+            )
+        await self._appender.start()
+        now = datetime.now(UTC)
+        await self.write(RunStarted(plan, now, about), key="")
+        held.started_at = held.started_at or now
+        return held
+
+    async def read(self) -> Held:
+        held = Held()
+        async for _, records in read_range(self._address, await offsets_of(self._address, self.name)):
+            for record in records:
+                self._take(held, record)
+        return held
+
+    def _take(self, held: Held, record: Any) -> None:
+        try:
+            event = _decode(record.value or b"")
+        except msgspec.MsgspecError:
+            return  # not an event of this run, so not a paid call
+        match event:
+            case RunStarted(plan=plan, started_at=at):
+                held.plan, held.started_at = held.plan or plan, held.started_at or at
+            case CallMade():
+                held.calls.setdefault((event.case_id, event.repeat, event.request_hash, event.occurrence), event.calls)
+            case CaseReplayed(row=row):
+                held.done.add((row.case_id, row.repeat))
+            case _:
+                pass
+
+    async def write(self, event: RunEvent, *, key: str) -> None:
+        """Append one event; return when it is durable."""
+        value = msgspec.json.encode(event)
+        kind = str(event.__struct_config__.tag)
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        headers = {
+            "ce_specversion": "1.0",
+            "content-type": "application/json",
+            "ce_id": uuid5("run", self._run_id, kind, key, now),
+            "ce_source": "newsproof-backtest",
+            "ce_type": kind,
+            "ce_time": now,
+            "ce_subject": key or self._run_id,
+            "ce_schemaversion": "1",
+            "ce_runid": self._run_id,
+        }
+        encoded = [(name, text.encode()) for name, text in headers.items()]
+        try:
+            await self._appender.append(self.name, value, key=key.encode(), partition=0, headers=encoded)
+        except ContractError as exc:
+            raise ContractError(f"{kind} of case {key}: {exc}", reason=exc.reason) from exc
+
+    async def close(self) -> None:
+        await self._appender.stop()
+
+    async def make(self, replication: int) -> None:
+        """Create the topic unless it exists; return when the broker knows it."""
+        config = {"retention.ms": str(KEPT_DAYS * 24 * 3600 * 1000), "cleanup.policy": "delete"}
+        async with self._address.admin() as admin:
+            if self.name not in await admin.list_topics():
+                await create_topic(admin, self.name, 1, replication, config)
+                await known_topics(admin, [self.name])
+
+
+def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:
+    names = [n for n in RunPlan.__struct_fields__ if getattr(begun, n) != getattr(asked, n)]
+    return [_IN_WORDS.get(name, name.replace("_", "-")) for name in names]
+
+
+_IN_WORDS = {"prompts": "--prompt or MODEL_OPTIONS", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
+             "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code", "watch": "--metric or --stop-when",
+             "models": "--model", "log": "--sample-log"}  # fmt: skip

@@ -1,0 +1,276 @@
+"""Measures pairs of cases: each metric in A and in B, the difference with its interval, and a significance verdict.
+
+A case that worked in one run alone is not left out: what it would have been in the other is unknown, so each figure is
+computed at both ends of what it can be. Only what holds at both ends is called a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.compare.pairing import Judged, Pair
+from evaluation.compare.rows import HORIZONS, Returns
+from evaluation.compare.terms import (
+    PRIMARY,
+    Better,
+    Role,
+    Scoring,
+    Terms,
+    Unit,
+    hits_of,
+    profit_of,
+    terms_of_cases,
+    terms_of_outcomes,
+)
+from evaluation.statistics import (
+    BINS,
+    FEW_BLOCKS,
+    MIN_BLOCKS,
+    BrierParts,
+    Estimate,
+    blocks_of,
+    brier_parts,
+    holm,
+    scores_of,
+    wild_bootstrap,
+)
+from evaluation.statistics.blocks import Labels
+from schemas.errors import ConfigError
+
+Floats = npt.NDArray[np.float64]
+Verdict = Literal["better", "worse", "higher", "lower", "not distinguishable", "identical", "changed", "not measured"]
+
+SIGNIFICANT = 0.05
+WITH_HORIZON = ("profit", "hit_rate", "brier")
+"""Metrics that may be declared primary: ``profit`` at each signal's own horizon, or one of these at a fixed one."""
+
+
+class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the comparison. ``delta`` is ``b - a`` over the same ``cases``, with the 95 % interval ``low`` to ``high``.
+
+    Where cases worked in one run alone, a figure that they could change is None, and the difference lies between
+    ``delta_low`` and ``delta_high``; interval and ``p`` then hold at both ends. ``p_holm``: ``p`` corrected for all metrics of
+    the same role. ``detectable``: the smallest true difference that this sample shows with a probability of 80 %. ``blocks``:
+    blocks of time that were drawn. An unmeasured value is None, never 0, and ``note`` says why.
+    """
+
+    metric: str
+    horizon: str | None
+    role: Role
+    unit: Unit
+    better: Better
+    cases: int
+    blocks: int
+    a: float | None
+    b: float | None
+    delta: float | None
+    delta_low: float | None
+    delta_high: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_holm: float | None
+    detectable: float | None
+    verdict: Verdict
+    note: str
+
+    @property
+    def label(self) -> str:
+        """The metric with its horizon, as ``--primary`` names it: ``brier@4h``."""
+        return self.metric if self.horizon is None else f"{self.metric}@{self.horizon}"
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """The Brier score of one run's acted signals against the price at a horizon, and its parts (:class:`BrierParts`).
+
+    Every repeat that acted counts by itself.
+    """
+
+    run_id: str
+    horizon: str
+    parts: BrierParts
+
+
+def of_calibration(found: Sequence[Calibration], a: str, b: str) -> tuple[MetricResult, ...]:
+    """Return the calibration error of both runs as a metric of each horizon. It is not tested: over few cases it is noise."""
+    results = []
+    for horizon in HORIZONS.values():
+        one, other = (next((c.parts for c in found if (c.run_id, c.horizon) == (run, horizon)), None) for run in (a, b))
+        both = one is not None and other is not None
+        delta = other.ece - one.ece if one is not None and other is not None else None
+        results.append(
+            MetricResult(
+                metric="ece", horizon=horizon, role="shown", unit="score", better="lower",
+                cases=max((parts.count for parts in (one, other) if parts is not None), default=0), blocks=0,
+                a=one.ece if one is not None else None, b=other.ece if other is not None else None,
+                delta=delta, delta_low=delta, delta_high=delta, low=None, high=None, p=None, p_holm=None,
+                detectable=None, verdict="not measured" if not both else "changed" if delta else "identical",
+                note="not tested: over few cases it is mostly noise" if both else f"no outcomes at {horizon} that count in both",
+            )
+        )  # fmt: skip
+    return tuple(results)
+
+
+def parse_primary(text: str) -> str:
+    """Return the name of a metric that may be primary.
+
+    Raises:
+        ConfigError: it may not.
+    """
+    name, _, horizon = text.strip().partition("@")
+    if text == PRIMARY or (name in WITH_HORIZON and horizon in HORIZONS.values()):
+        return text
+    every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in list(HORIZONS.values())[1:3])
+    raise ConfigError(f"--primary {text!r:.40}: write {PRIMARY} (at each signal's own horizon), or such as {every}")
+
+
+def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
+    """Measure all metrics, the primary first; and return the terms of the profit that segments are made of."""
+    profit = profit_of(pairs, returns, how, _horizon_of(how.primary) if how.primary.startswith(PRIMARY) else None)
+    others = [profit_of(pairs, returns, how, profit.horizon_s, of=of) for of in ("profit_uncapped", "profit_adjusted")]
+    every = [profit, *others, *terms_of_cases(pairs)]
+    every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
+    terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
+    terms.sort(key=lambda one: one.role != "primary")
+    results = [_measured(one, pairs, how) for one in terms]
+    return _judged(results), profit
+
+
+def calibration(run_id: str, judged: Sequence[tuple[str, Judged | None]], returns: Returns) -> list[Calibration]:
+    """Score the acted signals of one run, given with their case ids, at each horizon with outcomes."""
+    found = []
+    for horizon_s, name in HORIZONS.items():
+        scored = [
+            (confidence, hit)
+            for case_id, one in judged
+            if one is not None
+            for confidence, hit in hits_of(case_id, one.said, returns, horizon_s)
+        ]
+        if scored:
+            parts = brier_parts([p for p, _ in scored], [hit for _, hit in scored], BINS)
+            found.append(Calibration(run_id=run_id, horizon=name, parts=parts))
+    return found
+
+
+# What is measured
+
+
+def _horizon_of(label: str) -> int | None:
+    _, _, name = label.partition("@")
+    return next((seconds for seconds, short in HORIZONS.items() if short == name), None)
+
+
+# How it is tested
+
+
+def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult:
+    counts, unknown = terms.counts, terms.unknown
+    if not (counts[:, 0].any() and counts[:, 1].any()):
+        return _result(terms, note=terms.note)
+    if not np.isfinite([terms.low[unknown], terms.high[unknown]]).all():
+        many = int(unknown.any(axis=1).sum())
+        return _result(
+            terms, note=f"{many:,} of its cases did not work in both runs, and nothing bounds what they come to"
+        )
+    labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
+    ends = [_end(terms, labels, how, b_at_most=False)]
+    ends.append(_end(terms, labels, how, b_at_most=True) if unknown.any() else ends[0])
+    known = [
+        None if unknown[:, side].any() else float(terms.low[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
+    ]
+    return _result(terms, known, ends)
+
+
+def _end(terms: Terms, labels: Labels, how: Scoring, *, b_at_most: bool) -> Estimate:
+    """Test the difference where B's unknown values are as large as they can be and A's as small, or the other way round."""
+    a, b = (terms.low, terms.high) if b_at_most else (terms.high, terms.low)
+    estimate, scores, shares = scores_of(a[:, 0], terms.counts[:, 0], b[:, 1], terms.counts[:, 1])
+    return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+
+
+def _result(
+    terms: Terms, known: Sequence[float | None] = (None, None), ends: Sequence[Estimate] = (), *, note: str = ""
+) -> MetricResult:
+    a, b = known
+    low, high = (ends[0], ends[1]) if ends else (None, None)
+    counts, unknown = terms.counts, terms.unknown
+    bounded = bool(unknown.any())
+    same = low is not None and not bounded and _same(terms)
+    p = low.pvalue if low is not None else None
+    if bounded and low is not None and high is not None and p is not None:
+        p = max(p, high.pvalue or 0.0) if (low.estimate > 0) == (high.estimate > 0) else 1.0
+    if low is not None:
+        note = "; ".join(filter(None, (terms.remark, _of_blocks(low.blocks, terms.block_s), _of_unknown(unknown))))
+    return MetricResult(
+        metric=terms.name,
+        horizon=None if terms.horizon_s is None else HORIZONS[terms.horizon_s],
+        role=terms.role,
+        unit=terms.unit,
+        better=terms.better,
+        cases=0 if low is None else int((counts > 0).any(axis=1).sum()),
+        blocks=0 if low is None else low.blocks,
+        a=a,
+        b=b,
+        delta=None if a is None or b is None else b - a,
+        delta_low=None if low is None else low.estimate,
+        delta_high=None if high is None else high.estimate,
+        low=None if low is None or terms.role == "shown" else low.low,
+        high=None if high is None or terms.role == "shown" else high.high,
+        p=None if terms.role == "shown" else p,
+        p_holm=None,
+        detectable=None if low is None or high is None or terms.role == "shown" or same else _shown(low, high),
+        verdict="not measured" if low is None else "identical" if same else "changed",
+        note=note,
+    )
+
+
+def _same(terms: Terms) -> bool:
+    return bool(
+        np.array_equal(terms.low[:, 0], terms.low[:, 1]) and np.array_equal(terms.counts[:, 0], terms.counts[:, 1])
+    )
+
+
+def _shown(low: Estimate, high: Estimate) -> float | None:
+    """Return the true difference that shows 4 times in 5, whatever the unknown values are: both ends have to be passed."""
+    if low.detectable is None or high.detectable is None:
+        return None
+    return max(low.detectable, high.detectable) + high.estimate - low.estimate
+
+
+def _of_blocks(blocks: int, block_s: int) -> str:
+    length = block_s // 86_400
+    of = "days" if length == 1 else f"blocks of {length} days"
+    if blocks < MIN_BLOCKS:
+        return f"too few days: {blocks} {of}, and a test needs {MIN_BLOCKS}"
+    return f"few blocks: {blocks} {of}" if blocks < FEW_BLOCKS else ""
+
+
+def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
+    many = int(unknown.any(axis=1).sum())
+    return f"{many:,} cases are not known in both runs: what they may come to is taken both ways" if many else ""
+
+
+def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
+    # When all pairs are equal no test can reject, so the metric does not count in the correction (Tarone 1990,
+    # Biometrics 46, 515-522).
+    corrected: dict[int, float] = {}
+    for role in ("primary", "secondary"):
+        family = [n for n, r in enumerate(results) if r.role == role and r.p is not None and r.verdict != "identical"]
+        corrected |= zip(family, holm([results[n].p or 0.0 for n in family]), strict=True)
+    return tuple(_with_verdict(result, corrected.get(n)) for n, result in enumerate(results))
+
+
+def _with_verdict(result: MetricResult, p_holm: float | None) -> MetricResult:
+    if result.verdict in ("not measured", "identical") or result.role == "shown":
+        return result
+    verdict: Verdict = "not distinguishable"
+    if p_holm is not None and p_holm < SIGNIFICANT and result.delta_low and result.delta_high:
+        verdict = "higher" if result.delta_low > 0 else "lower"
+        if result.better != "neither":
+            verdict = "better" if verdict == result.better else "worse"
+    return msgspec.structs.replace(result, p_holm=p_holm, verdict=verdict)

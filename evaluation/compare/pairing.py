@@ -1,0 +1,328 @@
+"""Pairs the cases of two runs: averages the repeats of each case, and keeps sight of those that worked in one run alone.
+
+Numbers (confidence, cost, latency, profits, hits, squared errors) are averaged over the repeats that worked. The action, the
+path and the verdict are the majority's; among equally frequent ones, that of the earliest repeat. So every case has the same
+weight, however often it was repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from evaluation.compare.rows import LIVE, NO_SIGNAL, ComparedCase, RunRows
+from schemas.errors import ConfigError
+from schemas.printable import counted
+
+SIDES = {"buy": 1, "sell": -1}
+"""The actions that are acted on; every other one leaves no order."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What one repeat said. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
+
+    side: int
+    asset: str
+    horizon_s: int
+    confidence: float | None
+
+    @property
+    def trade(self) -> tuple[int, str, int]:
+        """What whoever follows it does; nothing is one and the same, whatever it is of."""
+        return (self.side, self.asset, self.horizon_s) if self.side else (0, "", 0)
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
+
+    ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
+    ``no signal``. ``verdict`` is "" where no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the earliest repeat with the majority's ``action``;
+    its text is shown. ``acts`` is the share of repeats that say buy or sell. ``said`` holds every repeat that worked.
+    """
+
+    case_id: str
+    event_type: str
+    asset: str
+    action: str
+    verdict: str
+    path: str
+    repeat: int
+    preliminary: float | None
+    confidence: float | None
+    acts: float
+    executed: float
+    cost_usd: float | None
+    full_cost_usd: float | None
+    latency_ms: float | None
+    unpriced: bool
+    missing: float
+    said: tuple[Said, ...]
+    signal_hash: int
+    notes_hash: int
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """One case in both runs. ``a`` or ``b`` is None where the case did not work there, and ``path_a`` or ``path_b`` says
+    how: ``miss``, ``failed``, ``refused``. At least one of them worked. ``at_s``: when its news was knowable, Unix time.
+    """
+
+    case_id: str
+    story_id: str
+    language: str
+    source: str
+    at_s: float
+    a: Judged | None
+    b: Judged | None
+    path_a: str
+    path_b: str
+
+    @property
+    def both(self) -> bool:
+        """Whether the case worked in both runs."""
+        return self.a is not None and self.b is not None
+
+
+class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Case counts of one run: the total, and among the cases in both runs those that did not work, by reason.
+
+    ``partly`` worked in some repeats only. ``acted``: aligned cases with a buy or a sell. ``look_ahead`` counts refused items
+    from after their case. ``after_training_cutoff`` counts cases older than the training cutoff of the model that judged them.
+    """
+
+    cases: int
+    missing: int
+    misses: int
+    failed: int
+    refused: int
+    partly: int
+    repeats: int
+    without_signal: int
+    acted: int
+    look_ahead: int
+    after_training_cutoff: int
+
+
+class Transition(msgspec.Struct, frozen=True, kw_only=True):
+    """How many cases took this path in A and that one in B."""
+
+    path_a: str
+    path_b: str
+    cases: int
+
+
+class Comparability(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
+
+    ``first_day`` and ``last_day`` are those days' ends, ISO 8601 in UTC; "" where nothing aligns.
+    ``only_a`` and ``only_b`` count the cases that worked in one run alone. ``other_preliminary`` counts aligned cases whose
+    preliminary confidence differs, that is before any lookup. ``transitions``: all cases in both runs by their paths, the most
+    frequent first.
+    """
+
+    in_both: int
+    aligned: int
+    only_a: int
+    only_b: int
+    stories: int
+    days: int
+    first_day: str
+    last_day: str
+    other_preliminary: int
+    transitions: tuple[Transition, ...]
+    a: RunCounts
+    b: RunCounts
+
+
+def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
+    """Pair the cases of two runs that worked in one at least, in the order of case ids.
+
+    Raises:
+        ConfigError: no case worked in both.
+    """
+    rows_a, rows_b = _by_case(a.rows), _by_case(b.rows)
+    both = sorted(rows_a.keys() & rows_b.keys())
+    # Live judgements have a story only when some run found it.
+    told = rows_b if a.run_id == LIVE else rows_a
+    every = [_pair(told[case][0], rows_a[case], rows_b[case]) for case in both]
+    pairs = [pair for pair in every if pair.a is not None or pair.b is not None]
+    aligned = [(pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
+    worked = [pair for pair in pairs if pair.both]
+    paths = Counter((pair.path_a, pair.path_b) for pair in every)
+    days = sorted({datetime.fromtimestamp(pair.at_s, UTC).date().isoformat() for pair in worked})
+    comparability = Comparability(
+        in_both=len(both),
+        aligned=len(worked),
+        only_a=sum(pair.b is None for pair in pairs),
+        only_b=sum(pair.a is None for pair in pairs),
+        stories=len({pair.story_id for pair in worked}),
+        days=len(days),
+        first_day=days[0] if days else "",
+        last_day=days[-1] if days else "",
+        other_preliminary=sum(
+            None not in (one.preliminary, other.preliminary) and one.preliminary != other.preliminary
+            for one, other in aligned
+        ),
+        transitions=tuple(Transition(path_a=x, path_b=y, cases=n) for (x, y), n in paths.most_common()),
+        a=_counts(a, b, rows_a, both, [one for one, _ in aligned]),
+        b=_counts(b, a, rows_b, both, [other for _, other in aligned]),
+    )
+    if not worked:
+        raise ConfigError(_why_nothing_aligns(a, b, comparability))
+    return comparability, pairs
+
+
+def aligned_in_words(found: Comparability) -> str:
+    """Return how many cases are compared, and of which period."""
+    worked = f"{found.aligned:,} of {counted(found.in_both, 'case')} worked in both"
+    if not found.days:
+        return worked
+    period = found.first_day if found.days == 1 else f"{found.first_day} to {found.last_day}"
+    return f"{worked}: {counted(found.stories, 'story')} on {counted(found.days, 'day')}, {period} (UTC)"
+
+
+def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:
+    a, b = (judged(worked, len(rows)) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
+    return Pair(
+        case_id=told.case_id,
+        story_id=told.story_id or told.case_id,
+        language=told.language,
+        source=told.source,
+        at_s=told.knowable_ms / 1000.0,
+        a=a,
+        b=b,
+        path_a=a.path if a is not None else _worst(rows_a),
+        path_b=b.path if b is not None else _worst(rows_b),
+    )
+
+
+def judged(repeats: Sequence[ComparedCase], asked: int | None = None) -> Judged:
+    """Average those repeats of one case that worked, of ``asked`` in all."""
+    signals = [row for row in repeats if row.has_signal]
+    action = _most([_action(row) for row in repeats])
+    shown = next(row for row in repeats if _action(row) == action)
+    said = tuple(map(_said, repeats))
+    return Judged(
+        case_id=shown.case_id,
+        event_type=shown.event_type,
+        asset=shown.asset,
+        action=action,
+        verdict=_most([row.verdict for row in signals]),
+        path=_most([_path(row) for row in repeats]),
+        repeat=shown.repeat,
+        preliminary=_mean([row.preliminary_confidence for row in signals]),
+        confidence=_mean([row.confidence for row in signals]),
+        acts=sum(one.side != 0 for one in said) / len(said),
+        executed=sum(row.executed for row in repeats) / len(repeats),
+        cost_usd=_mean([_known(row.cost_usd, row) if row.executed else None for row in repeats]),
+        full_cost_usd=_mean(
+            [_known(row.would_have_cost_usd, row) if row.executed or row.reused else None for row in repeats]
+        ),
+        latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
+        unpriced=any(row.unpriced_calls for row in repeats),
+        missing=0.0 if asked is None else 1.0 - len(repeats) / asked,
+        said=said,
+        signal_hash=shown.signal_hash,
+        notes_hash=shown.notes_hash,
+    )
+
+
+def same_text(one: Judged, other: Judged) -> bool:
+    """Return whether two runs have the same signal and notes for a case; without a full signal, compare the notes only."""
+    said = [(j.action, j.verdict, j.confidence, j.notes_hash) for j in (one, other)]
+    if said[0] != said[1]:
+        return False
+    return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
+
+
+def _said(row: ComparedCase) -> Said:
+    return Said(
+        side=SIDES.get(row.action, 0) if row.has_signal else 0,
+        asset=row.asset,
+        horizon_s=row.horizon_s,
+        confidence=row.confidence if row.has_signal else None,
+    )
+
+
+def _by_case(rows: Iterable[ComparedCase]) -> dict[str, list[ComparedCase]]:
+    found: dict[str, list[ComparedCase]] = {}
+    for row in sorted(rows, key=lambda row: row.repeat):
+        found.setdefault(row.case_id, []).append(row)
+    return found
+
+
+def _worked(repeats: Sequence[ComparedCase]) -> list[ComparedCase]:
+    return [row for row in repeats if row.status == "replayed"]
+
+
+def _action(row: ComparedCase) -> str:
+    return row.action if row.has_signal else NO_SIGNAL
+
+
+def _path(row: ComparedCase) -> str:
+    if not row.has_signal:
+        return "no signal"
+    return {"": "signal", "unchecked": "unchecked"}.get(row.verdict, "checked")
+
+
+def _most(said: Sequence[str]) -> str:
+    # most_common keeps the order of first appearance among equals, and repeats are in order.
+    return Counter(said).most_common(1)[0][0] if said else ""
+
+
+def _known(cost: object, row: ComparedCase) -> float | None:
+    # A sum that omits calls of unknown price is not a price.
+    return None if cost is None or row.unpriced_calls else float(str(cost))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _counts(
+    run: RunRows,
+    other: RunRows,
+    rows: dict[str, list[ComparedCase]],
+    both: Sequence[str],
+    aligned: Sequence[Judged],
+) -> RunCounts:
+    states = {case: {row.status for row in rows[case]} for case in both}
+    did_not = Counter(_worst(rows[case]) for case, found in states.items() if "replayed" not in found)
+    every = [row for case in both for row in rows[case]]
+    return RunCounts(
+        cases=run.cases,
+        missing=other.cases - len(both),
+        misses=did_not["miss"],
+        failed=did_not["failed"],
+        refused=did_not["refused"],
+        partly=sum("replayed" in found and len(found) > 1 for found in states.values()),
+        repeats=max((len(rows[case]) for case in both), default=0),
+        without_signal=sum(all(not row.has_signal for row in done) for case in both if (done := _worked(rows[case]))),
+        acted=sum(one.action in SIDES for one in aligned),
+        look_ahead=sum(row.look_ahead for row in every),
+        after_training_cutoff=len({row.case_id for row in every if row.after_training_cutoff}),
+    )
+
+
+def _worst(rows: Sequence[ComparedCase]) -> str:
+    states = {row.status for row in rows}
+    return next((status for status in ("failed", "miss", "refused") if status in states), "failed")
+
+
+def _why_nothing_aligns(a: RunRows, b: RunRows, found: Comparability) -> str:
+    if not found.in_both:
+        return (
+            f"nothing to compare: {a.run_id} has {a.cases:,} cases and {b.run_id} {b.cases:,}, but none is in both; "
+            "replay the same cases (the same --from, --to and --sample) in both runs"
+        )
+    reasons = [
+        f"{run.run_id}: {count.misses:,} misses, {count.failed:,} failed, {count.refused:,} refused"
+        for run, count in ((a, found.a), (b, found.b))
+    ]
+    return (
+        f"nothing to compare: {found.in_both:,} cases are in both runs, but none worked in both ({'; '.join(reasons)}); "
+        "a miss is a search that was never recorded: change a later step, or run with --on-miss live"
+    )

@@ -1,0 +1,359 @@
+"""What a comparison measures: each metric's value of each case in A and in B, at both ends of what it can be.
+
+A case that worked in one run alone is not left out, for that keeps one kind of change and drops the other. Nor is one that only
+one run acted on without a price.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from agents.signal import HORIZON_S
+from evaluation.compare.pairing import Judged, Pair, Said
+from evaluation.compare.rows import HORIZONS, Asked, Returns, Unadjusted
+from evaluation.statistics import block_length_s
+from evaluation.statistics.blocks import DRAWS
+from schemas.prices import PROFIT_CAP
+
+Floats = npt.NDArray[np.float64]
+Unit = Literal["probability", "share", "usd", "ms", "score", "return"]
+Better = Literal["lower", "higher", "neither"]
+Role = Literal["primary", "secondary", "shown"]
+"""``primary``: the one metric that was declared beforehand, tested at 5 %. ``secondary``: tested, Holm-corrected as one family.
+``shown``: not tested."""
+
+Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
+PRIMARY: Profit = "profit"
+_NO_BETA = (
+    "no case that a run acted on has a beta: it takes bars of its market, not of BTC itself, and of BTC from 30 days before, "
+    "from files (newsproof outcomes import FILE), for --exchange asks for none from before the entries"
+)
+OWN_HORIZONS = tuple(HORIZON_S.values())
+"""Horizons in seconds that a signal may have as its own."""
+
+
+class Scoring(msgspec.Struct, frozen=True, kw_only=True):
+    """How figures are made. ``cap`` bounds the return of one case, ``trade_cost`` is what one trade costs in and out together,
+    both as shares of the amount traded. ``draws``: random signs of a test; equal arguments give equal figures.
+    """
+
+    primary: str = PRIMARY
+    cap: float = PROFIT_CAP
+    trade_cost: float = 0.002
+    seed: int = 0
+    draws: int = DRAWS
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric before it is tested. All arrays have a row per pair and two columns, A and B.
+
+    The figure of a run is the sum of values over the sum of ``counts`` (0 or 1). A value lies between ``low`` and ``high``,
+    which are equal where it is known, and infinite where nothing bounds it.
+    """
+
+    name: str
+    unit: Unit
+    better: Better
+    low: Floats
+    high: Floats
+    counts: Floats
+    horizon_s: int | None = None
+    block_s: int = block_length_s()
+    role: Role = "secondary"
+    note: str = ""
+    """Why nothing was measured, where nothing was."""
+    remark: str = ""
+    """What to know of the figure."""
+
+    @property
+    def label(self) -> str:
+        """As :attr:`MetricResult.label`."""
+        return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
+
+    @property
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """Which values are not known."""
+        return np.asarray((self.counts > 0) & (self.low != self.high), dtype=bool)
+
+
+def profit_of(
+    pairs: Sequence[Pair], returns: Returns, how: Scoring, horizon_s: int | None, *, of: Profit = "profit"
+) -> Terms:
+    """Return the profit of each case to whoever follows the run: 0 where it does not act, else its return less the trade's cost.
+
+    ``horizon_s`` None: each signal's own. What a run would have earned in a case that it missed lies between losing and
+    winning as far as the asset moved that the other run named, whichever horizon it would have had. What it acted on without a
+    price may be anything up to the cap; a case in which both runs made the same trade without a price is left out, for their
+    difference is nothing.
+
+    ``of``: profit_uncapped has no cap; profit_adjusted takes returns less what the market did, over the cases of which each
+    asset that a run names has a beta, whether it acts on it or not.
+    """
+    low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
+    cap = np.inf if of == "profit_uncapped" else how.cap
+    moves = returns.adjusted if of == "profit_adjusted" else returns.held
+    longest, priced, unpriced, left_out = horizon_s or 0, 0, 0, 0
+    without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
+    for n, pair in enumerate(pairs):
+        if n in without:
+            continue
+        runs = [
+            _Ran(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
+            for one in (pair.a, pair.b)
+        ]
+        priced += any(ran.has_price for ran in runs)
+        if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
+            left_out += 1
+            continue
+        unpriced += any(ran.lacks_price for ran in runs)
+        reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
+        counts[n] = 1.0
+        for column, ran in enumerate(runs):
+            low[n, column], high[n, column] = ran.between(cap, reach, how.trade_cost)
+        if horizon_s is None and (low[n, 0] != low[n, 1] or high[n, 0] != high[n, 1]):
+            longest = max([longest, *(one.horizon_s for ran in runs for one in ran.trades if one.side)])
+    if not priced and (unpriced or left_out or without):
+        counts[:] = 0.0
+    return Terms(
+        name=of,
+        unit="return",
+        better="higher",
+        low=low,
+        high=high,
+        counts=counts,
+        horizon_s=horizon_s,
+        block_s=block_length_s(longest),
+        role="shown" if of == "profit_uncapped" else "secondary",
+        note=_NO_BETA
+        if of == "profit_adjusted"
+        else "no case that a run acted on has a price: newsproof outcomes import",
+        remark=_of_prices(unpriced, left_out, without),
+    )
+
+
+def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjusted]:
+    """Return the pairs in which an asset that a run names has no adjusted return, by their places, and why."""
+    found: dict[int, Unadjusted] = {}
+    for n, pair in enumerate(pairs):
+        for asset in sorted(_named(pair)):
+            if why := returns.unadjusted.get((pair.case_id, asset)):
+                found[n] = why
+    return found
+
+
+def _named(pair: Pair) -> set[str]:
+    return {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
+
+
+def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) -> str:
+    said = []
+    if without:
+        reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
+        said.append(f"{len(without):,} cases without a beta are left out: {reasons}")
+    if unpriced:
+        said.append(f"{unpriced:,} cases that one run acts on have no price: taken both ways")
+    if left_out:
+        said.append(f"{left_out:,} cases that both act on alike have no price")
+    return "; ".join(said)
+
+
+class _Ran:
+    """One case in one run: its trades, and what each earned (None: it acted, and there is no price)."""
+
+    def __init__(self, one: Judged | None, earned: Sequence[float | None]) -> None:
+        self.trades: tuple[Said, ...] = () if one is None else one.said
+        self.gone = _missing(one)
+        self._earned = earned
+        self.lacks_price = any(value is None for value in earned)
+        self.has_price = any(said.side and value is not None for said, value in zip(self.trades, earned, strict=True))
+
+    def same_trades(self, other: _Ran) -> bool:
+        """Whether both do the same, so that their difference is nothing whatever it earns."""
+        return self.gone == other.gone and [one.trade for one in self.trades] == [one.trade for one in other.trades]
+
+    def between(self, cap: float, reach: float, cost: float) -> tuple[float, float]:
+        """Return the ends of what the case earned. Not acting earns nothing, so the best of what was missed is no loss."""
+        least = [-cap - cost if value is None else value for value in self._earned] or [0.0]
+        most = [cap - cost if value is None else value for value in self._earned] or [0.0]
+        return (
+            _mixed(sum(least) / len(least), -reach - cost, self.gone),
+            _mixed(sum(most) / len(most), max(reach - cost, 0.0), self.gone),
+        )
+
+
+def _trades(one: Judged | None) -> tuple[Said, ...]:
+    return () if one is None else one.said
+
+
+def _missing(one: Judged | None) -> float:
+    return 1.0 if one is None else one.missing
+
+
+def _mixed(known: float, unknown: float, share: float) -> float:
+    """Return the mean over all repeats of what worked and what did not; an infinite end stays out where nothing is unknown."""
+    return known if not share else unknown if share == 1.0 else known * (1.0 - share) + unknown * share
+
+
+def _earned(
+    case_id: str,
+    one: Judged | None,
+    untraded: Collection[tuple[str, str]],
+    moves: Mapping[Asked, float],
+    horizon_s: int | None,
+    cap: float,
+    cost: float,
+) -> list[float | None]:
+    """Return what each repeat earned; None: it acted, and there is no price."""
+    found: list[float | None] = []
+    for said in _trades(one):
+        if not said.side or (case_id, said.asset) in untraded:
+            found.append(0.0)
+            continue
+        change = moves.get((case_id, said.asset, horizon_s or said.horizon_s))
+        found.append(None if change is None else min(max(said.side * change, -cap), cap) - cost)
+    return found
+
+
+def _reach(pair: Pair, moves: Mapping[Asked, float], horizon_s: int | None, cap: float) -> float:
+    """Return how far the asset moved that one of the runs named, over any horizon that a signal may have; the cap where no
+    price says so."""
+    horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
+    found = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
+    known = [abs(move) for move in found if move is not None]
+    return min(max(known), cap) if known and len(known) == len(found) else cap
+
+
+def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
+    """Return the metrics that need no price: confidence, actions, flips, cost and latency."""
+    alike = [
+        pair.a is not None and pair.b is not None and pair.a.executed > 0 and pair.a.executed == pair.b.executed
+        for pair in pairs
+    ]
+    why = _why_no_calls(pairs, alike)
+    share = (0.0, 1.0)
+    return [
+        _paired(pairs, "confidence", lambda o: o.confidence, "probability", bounds=share, note="no case has a signal"),
+        _paired(pairs, "action_rate", lambda o: o.acts, "share", bounds=share),
+        _flips(pairs, "action_flips", lambda one: one.action),
+        _flips(pairs, "verdict_flips", lambda one: one.verdict),
+        _paired(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=alike, note=why),
+        _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case's price is fully known"),
+        _paired(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=alike, note=why),
+    ]
+
+
+def _paired(
+    pairs: Sequence[Pair],
+    name: str,
+    value: Callable[[Judged], float | None],
+    unit: Unit,
+    better: Better = "neither",
+    *,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    also: Sequence[bool] | None = None,
+    note: str = "",
+) -> Terms:
+    """The mean over the cases that have the value in both runs, or in the one in which they worked."""
+    low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
+    for n, pair in enumerate(pairs):
+        known = [0.0 if one is None else value(one) for one in (pair.a, pair.b)]
+        if any(one is None for one in known) or (also is not None and pair.both and not also[n]):
+            continue
+        counts[n] = 1.0
+        for column, (one, found) in enumerate(zip((pair.a, pair.b), known, strict=True)):
+            low[n, column], high[n, column] = (_mixed(found or 0.0, end, _missing(one)) for end in bounds)
+    return Terms(name=name, unit=unit, better=better, low=low, high=high, counts=counts, note=note)
+
+
+def _flips(pairs: Sequence[Pair], name: str, word: Callable[[Judged], str]) -> Terms:
+    words = [(word(p.a), word(p.b)) if p.a is not None and p.b is not None else ("", "") for p in pairs]
+    use = np.array([bool(one and other) for one, other in words])
+    x = np.zeros((len(pairs), 2))
+    x[:, 1] = [one != other for one, other in words] & use
+    counts = np.repeat(use.astype(np.float64)[:, None], 2, axis=1)
+    note = "no case has a verdict in both: signals of schema 1 have none"
+    return Terms(name=name, unit="share", better="neither", low=x, high=x, counts=counts, role="shown", note=note)
+
+
+def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
+    one, other = (
+        any(o is not None and o.executed for o in side) for side in zip(*((p.a, p.b) for p in pairs), strict=True)
+    )
+    if not one and not other:
+        return "nothing was executed"
+    if not (one and other):
+        return f"nothing was executed in {'B' if one else 'A'}; full_cost compares the cost without a recording"
+    if not any(alike):
+        return "A and B executed different numbers of calls in every case; full_cost compares them without a recording"
+    return "the price or latency of a call is unknown in every case"
+
+
+def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -> list[Terms]:
+    """Hits and squared errors of what each run acted on: a run that acts less is measured on less.
+
+    A case that a run missed it may have acted on, rightly or wrongly. So may one that it alone acted on without a price.
+    """
+    hits, errors, counts = np.zeros((len(pairs), 2, 2)), np.zeros((len(pairs), 2, 2)), np.zeros((len(pairs), 2))
+    known = [0, 0]
+    for n, pair in enumerate(pairs):
+        blind = [_blind(pair.case_id, one, returns, horizon_s) for one in (pair.a, pair.b)]
+        same = [one.trade for one in _trades(pair.a)] == [one.trade for one in _trades(pair.b)]
+        for side, one in enumerate((pair.a, pair.b)):
+            scored = [] if one is None else hits_of(pair.case_id, one.said, returns, horizon_s)
+            unknown = max(_missing(one), 0.0 if same else blind[side])
+            if not scored and not unknown:
+                continue
+            counts[n, side] = 1.0
+            gone = unknown if scored else 1.0
+            known[side] += not gone
+            many = max(len(scored), 1)
+            for values, mean in (
+                (hits, sum(hit for _, hit in scored) / many),
+                (errors, sum((p - hit) ** 2 for p, hit in scored) / many),
+            ):
+                values[n, side] = [_mixed(mean, end, gone) for end in (0.0, 1.0)]
+    name = HORIZONS[horizon_s]
+    there = any(at == horizon_s for _, _, at in returns.moved)
+    note = f"no outcomes at {name}: newsproof outcomes import"
+    if there:
+        note = "a run acts on no case with an outcome that counts (v_outcome_coverage says why)"
+    if not all(known):
+        counts[:] = 0.0
+
+    def terms(of: str, unit: Unit, better: Better, values: Floats) -> Terms:
+        return Terms(
+            name=of, unit=unit, better=better, low=values[:, :, 0], high=values[:, :, 1], counts=counts,
+            horizon_s=horizon_s, block_s=block_length_s(horizon_s), note=note,
+        )  # fmt: skip
+
+    return [terms("hit_rate", "share", "higher", hits), terms("brier", "score", "lower", errors)]
+
+
+def _blind(case_id: str, one: Judged | None, returns: Returns, horizon_s: int) -> float:
+    """Return the share of repeats that acted on an asset without a price at this horizon."""
+    if one is None:
+        return 0.0
+    without = [
+        said
+        for said in one.said
+        if said.side
+        and (case_id, said.asset) not in returns.untraded
+        and (case_id, said.asset, horizon_s) not in returns.held
+    ]
+    return len(without) / len(one.said)
+
+
+def hits_of(case_id: str, every: Sequence[Said], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
+    """Return (confidence, hit) of each repeat that acted. A price that did not move is neither a hit nor a miss."""
+    found = []
+    for said in every:
+        move = returns.moved.get((case_id, said.asset, horizon_s)) if said.side else None
+        if move and said.confidence is not None:
+            found.append((said.confidence, float(said.side * move > 0)))
+    return found

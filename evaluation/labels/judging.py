@@ -1,0 +1,143 @@
+"""Figures of judgements against labels. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from evaluation.statistics import block_length_s, blocks_of, mean_of, share_interval
+from evaluation.statistics.blocks import Labels
+
+TRUTHS = ("true", "false", "partly", "disputed", "unknown")
+"""What labels say together. disputed: two sources disagree; unknown: no source knew."""
+
+
+class LabelledJudgement(msgspec.Struct, frozen=True):
+    """One judgement (one repeat of a case in a run) of a labelled case, as ``v_judgement_on_labels`` has it.
+
+    ``confidence`` is from 0 to 1. ``acted``: the signal said buy or sell. ``truth`` is one of :data:`TRUTHS`. ``at_s``: from
+    when on the news was knowable, Unix time.
+    """
+
+    case_id: str
+    story_id: str
+    verdict: str
+    acted: bool
+    confidence: float
+    truth: str
+    at_s: float
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """``count`` of ``of`` judgements, of ``stories`` distinct stories on ``days`` UTC days; a story counts on its first day.
+
+    ``share`` is null where there is none. ``low`` and ``high`` are its 95 % interval, with whole days as what is drawn, for
+    reports of one story, and of one day's matter, are right or wrong together; null below six days.
+    """
+
+    count: int
+    of: int
+    stories: int
+    days: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """Confidence against truth, over judgements whose claim is true or false.
+
+    ``brier`` is the mean of (confidence - truth)²: 0 is best, 0.25 is what always saying 0.5 gets. ``was_true`` is how
+    often the claims were true: confidence is calibrated in the large when ``mean_confidence`` lies in its interval.
+    ``brier_low`` and ``brier_high`` are the 95 % interval of ``brier`` by random signs of whole days, null below six days.
+    """
+
+    judgements: int
+    stories: int
+    brier: float | None
+    brier_low: float | None
+    brier_high: float | None
+    mean_confidence: float | None
+    was_true: Share
+
+
+class LabelReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A run against the labels. ``name``: what a person calls the run.
+
+    ``judgements`` counts all of the run, ``labelled`` those of labelled cases, ``by_truth`` these by what the labels say
+    together. ``verdicts`` is verdict → truth → judgements; the verdict is "" for a signal of schema 1.
+    Shares and scores take true and false alone: partly, disputed and unknown are counted and not scored.
+    """
+
+    run_id: str
+    name: str
+    judgements: int
+    labelled: int
+    by_truth: dict[str, int]
+    confirmed_that_was_false: Share
+    refuted_that_was_true: Share
+    verdicts: dict[str, dict[str, int]]
+    all: Score
+    acted: Score
+
+
+def report_of(run_id: str, rows: Sequence[LabelledJudgement], *, judgements: int, name: str = "") -> LabelReport:
+    """Return the figures of a run; ``judgements`` is how many it has, labelled or not. It is called by its id without a ``name``."""
+    known = [row for row in rows if row.truth in ("true", "false")]
+    return LabelReport(
+        run_id=run_id,
+        name=name or run_id,
+        judgements=judgements,
+        labelled=len(rows),
+        by_truth={truth: sum(row.truth == truth for row in rows) for truth in TRUTHS},
+        confirmed_that_was_false=_share(
+            [row for row in known if row.verdict == "confirmed"], lambda row: row.truth == "false"
+        ),
+        refuted_that_was_true=_share(
+            [row for row in known if row.verdict == "refuted"], lambda row: row.truth == "true"
+        ),
+        verdicts={
+            verdict: {truth: sum((row.verdict, row.truth) == (verdict, truth) for row in rows) for truth in TRUTHS}
+            for verdict in sorted({row.verdict for row in rows})
+        },
+        all=_score(known),
+        acted=_score([row for row in known if row.acted]),
+    )
+
+
+def _share(rows: Sequence[LabelledJudgement], holds: Callable[[LabelledJudgement], bool]) -> Share:
+    hits, days = np.array([float(holds(row)) for row in rows]), _days(rows)
+    low, high = share_interval(hits, days) or (None, None)
+    return Share(
+        count=int(hits.sum()),
+        of=len(rows),
+        stories=_stories(rows),
+        days=len(np.unique(days)),
+        share=float(hits.mean()) if rows else None,
+        low=low,
+        high=high,
+    )
+
+
+def _score(rows: Sequence[LabelledJudgement]) -> Score:
+    said, came = np.array([row.confidence for row in rows]), np.array([float(row.truth == "true") for row in rows])
+    brier = mean_of((said - came) ** 2, _days(rows), seed=0) if rows else None
+    return Score(
+        judgements=len(rows),
+        stories=_stories(rows),
+        brier=brier.estimate if brier else None,
+        brier_low=max(brier.low, 0.0) if brier and brier.low is not None else None,
+        brier_high=min(brier.high, 1.0) if brier and brier.high is not None else None,
+        mean_confidence=float(said.mean()) if rows else None,
+        was_true=_share(rows, lambda row: row.truth == "true"),
+    )
+
+
+def _days(rows: Sequence[LabelledJudgement]) -> Labels:
+    return blocks_of([row.at_s for row in rows], [row.story_id for row in rows], block_length_s())
+
+
+def _stories(rows: Sequence[LabelledJudgement]) -> int:
+    return len({row.story_id for row in rows})

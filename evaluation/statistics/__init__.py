@@ -1,0 +1,40 @@
+"""Statistics of paired runs: pure functions over arrays, checked against scipy in the tests.
+
+Cases of one day or of one story are not independent observations. So every measure of uncertainty works on *blocks of time*,
+never on cases.
+"""
+
+from evaluation.statistics.blocks import (
+    FEW_BLOCKS,
+    MIN_BLOCKS,
+    Estimate,
+    block_length_s,
+    blocks_of,
+    heterogeneity,
+    mean_of,
+    scores_of,
+    wild_bootstrap,
+)
+from evaluation.statistics.calibration import BINS, BrierParts, bin_of, brier_parts
+from evaluation.statistics.exact import share_interval
+from evaluation.statistics.multiplicity import holm
+from streams.reputation.intervals import wilson
+
+__all__ = [
+    "BINS",
+    "FEW_BLOCKS",
+    "MIN_BLOCKS",
+    "BrierParts",
+    "Estimate",
+    "bin_of",
+    "block_length_s",
+    "blocks_of",
+    "brier_parts",
+    "heterogeneity",
+    "holm",
+    "mean_of",
+    "scores_of",
+    "share_interval",
+    "wild_bootstrap",
+    "wilson",
+]

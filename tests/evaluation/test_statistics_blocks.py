@@ -1,0 +1,162 @@
+"""The wild bootstrap over blocks: beside its definition, by hand, beside a t test, and on nulls whose truth is known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evaluation.statistics import (
+    MIN_BLOCKS,
+    block_length_s,
+    blocks_of,
+    heterogeneity,
+    scores_of,
+    wild_bootstrap,
+)
+from evaluation.statistics.blocks import DAY_S, Floats, Labels
+from evaluation.statistics.blocks import Estimate as Found
+from evaluation.statistics.student import t_quantile, t_two_sided
+
+
+def of(differences: Floats, labels: Labels | None = None, seed: int = 0, draws: int = 1_999) -> Found:
+    """Test paired differences, each a block of its own unless labelled."""
+    ones = np.ones(len(differences))
+    estimate, scores, shares = scores_of(np.zeros(len(differences)), ones, differences, ones)
+    return wild_bootstrap(
+        estimate, scores, shares, np.arange(len(differences)) if labels is None else labels, seed=seed, draws=draws
+    )
+
+
+def t_of(sums: Floats, sizes: Floats) -> float:
+    """Return the t-statistic of a mean over clusters with these sums and sizes, written out."""
+    mean = sums.sum() / sizes.sum()
+    error = math.sqrt(((sums - sizes * mean) ** 2).sum())
+    return abs(sums.sum()) / error if error else math.inf
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 6, 19, 40, 9_999, 250_000])
+@pytest.mark.parametrize("t", [0.0, 0.4, 2.1, 7.0])
+def test_students_distribution_is_that_of_scipy(t: float, df: int) -> None:
+    assert t_two_sided(t, df) == pytest.approx(2 * stats.t.sf(t, df), abs=1e-9, rel=1e-4)
+    assert t_quantile(0.05, df) == pytest.approx(stats.t.ppf(0.975, df), rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_pvalue_of_few_blocks_is_the_share_of_all_signs_that_are_as_extreme(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 6, 8)
+    labels = np.repeat(np.arange(8), sizes)
+    differences = rng.normal(0.4, 1.0, len(labels))
+    sums = np.bincount(labels, weights=differences)
+    seen = t_of(sums, sizes)
+    signed = [t_of(sums * signs, sizes) for signs in itertools.product((1.0, -1.0), repeat=8)]
+    assert of(differences, labels).pvalue == pytest.approx(np.mean([t >= seen * (1 - 1e-9) for t in signed]))
+
+
+def test_the_interval_holds_what_the_test_does_not_reject() -> None:
+    differences = np.random.default_rng(3).normal(0.5, 1.0, 40)
+    found = of(differences)
+    assert found.low is not None and found.high is not None
+    for edge, inwards in ((found.low, 1e-2), (found.high, -1e-2)):
+        inside, outside = (of(differences - edge - step).pvalue for step in (inwards, -inwards))
+        assert inside is not None and outside is not None and outside < 0.05 <= inside
+
+
+def test_with_many_blocks_it_is_about_a_t_test() -> None:
+    differences = np.random.default_rng(4).normal(0.15, 1.0, 300)
+    found, theirs = of(differences, draws=9_999), stats.ttest_1samp(differences, 0.0)
+    interval = theirs.confidence_interval()
+    assert found.pvalue == pytest.approx(theirs.pvalue, abs=0.01)
+    assert (found.low, found.high) == (pytest.approx(interval.low, abs=0.015), pytest.approx(interval.high, abs=0.015))
+    error = differences.std(ddof=1) / math.sqrt(300)
+    assert found.detectable == pytest.approx((stats.t.ppf(0.975, 299) + stats.t.ppf(0.8, 299)) * error, rel=1e-3)
+
+
+def test_a_constant_difference_has_an_interval_without_width_and_the_smallest_pvalue() -> None:
+    found = of(np.full(8, 0.25))
+    assert (found.low, found.high, found.pvalue) == (0.25, 0.25, 2 / 2**8)
+    assert of(np.zeros(8)).pvalue == 1.0
+
+
+def test_fewer_blocks_than_six_are_not_tested() -> None:
+    found = of(np.arange(200.0), np.arange(200) % (MIN_BLOCKS - 1))
+    assert (found.pvalue, found.low, found.high, found.detectable, found.blocks) == (None, None, None, None, 5)
+    assert of(np.arange(200.0), np.arange(200) % MIN_BLOCKS).pvalue is not None
+
+
+def test_a_day_told_ten_times_is_as_sure_as_told_once() -> None:
+    once = np.random.default_rng(6).normal(0.0, 1.0, 30)
+    single, tenfold = of(once), of(np.repeat(once, 10), np.repeat(np.arange(30), 10))
+    assert (single.pvalue, single.blocks) == (tenfold.pvalue, tenfold.blocks)
+    assert single.low == pytest.approx(tenfold.low)
+
+
+def test_blocks_are_utc_days_or_twice_the_horizon_and_a_story_lies_where_it_begins() -> None:
+    assert [block_length_s(horizon) for horizon in (0, 14_400, 43_200, 43_201, 604_800)] == [
+        *(DAY_S, DAY_S, DAY_S, 86_402, 14 * DAY_S)
+    ]
+    at = [0.0, DAY_S - 1.0, DAY_S, 3.5 * DAY_S, 9.0 * DAY_S]
+    assert blocks_of(at, ["a", "b", "c", "b", "d"], DAY_S).tolist() == [0, 0, 1, 0, 2]
+
+
+def test_scores_sum_to_the_difference_of_two_shares_over_other_cases() -> None:
+    hit_a, in_a = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])
+    hit_b, in_b = np.array([1.0, 0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0, 1.0])
+    estimate, scores, shares = scores_of(hit_a, in_a, hit_b, in_b)
+    assert estimate == pytest.approx(1.0 - 2 / 3)
+    assert scores.sum() == pytest.approx(estimate)
+    assert shares.sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="no case"):
+        scores_of(hit_a, in_a, hit_b, np.zeros(4))
+
+
+@given(st.lists(st.floats(-1, 1, allow_nan=False), min_size=6, max_size=10), st.floats(0.01, 100))
+def test_neither_sign_nor_unit_change_the_pvalue(differences: list[float], unit: float) -> None:
+    values = np.array(differences)
+    one = of(values).pvalue
+    assert of(-values).pvalue == one
+    assert of(values * unit).pvalue == pytest.approx(one)
+
+
+def shared(seed: int, days: int, per_day: int, part: float, *, fat: bool = False) -> tuple[Floats, Labels]:
+    """Return differences whose cases of a day share a part of the variance, and the days."""
+    rng = np.random.default_rng(seed)
+    draw = (lambda *shape: rng.standard_t(3, shape)) if fat else (lambda *shape: rng.standard_normal(shape))
+    values = math.sqrt(part) * draw(days, 1) + math.sqrt(1 - part) * draw(days, per_day)
+    return values.ravel(), np.repeat(np.arange(days), per_day)
+
+
+@pytest.mark.parametrize(
+    ("days", "per_day", "part", "fat"), [(20, 10, 0.6, False), (6, 40, 0.6, False), (40, 10, 0.6, True)]
+)
+def test_a_null_is_rejected_in_about_one_of_twenty(days: int, per_day: int, part: float, *, fat: bool) -> None:
+    nulls = [shared(seed, days, per_day, part, fat=fat) for seed in range(400)]
+    rejected = sum((of(*one, seed=n, draws=499).pvalue or 1.0) < 0.05 for n, one in enumerate(nulls))
+    assert rejected <= stats.binom.ppf(0.999, 400, 0.05), rejected
+    # Cases taken for independent cry wolf.
+    wrongly = sum(stats.ttest_1samp(values, 0.0).pvalue < 0.05 for values, _ in nulls)
+    assert wrongly > 3 * stats.binom.ppf(0.999, 400, 0.05), wrongly
+
+
+def test_segments_that_differ_are_seen_and_a_common_shift_is_no_difference_between_them() -> None:
+    values, labels = shared(1, 40, 10, 0.3)
+    segments = np.arange(len(values)) % 4
+    assert (heterogeneity(values + 5.0, labels, segments, seed=0, draws=999) or 0.0) > 0.05
+    moved = values + np.where(segments < 2, 0.8, -0.8)
+    assert (heterogeneity(moved, labels, segments, seed=0, draws=999) or 1.0) < 0.01
+    assert heterogeneity(values, labels, np.where(labels < 3, 0, 1), seed=0) is None, "one segment lies on three days"
+
+
+def test_segments_of_one_truth_differ_in_about_one_of_twenty() -> None:
+    def rejects(seed: int) -> bool:
+        values, labels = shared(seed, 20, 10, 0.6)
+        segments = np.random.default_rng(seed).integers(0, 4, len(values))
+        return (heterogeneity(values, labels, segments, seed=seed, draws=499) or 1.0) < 0.05
+
+    assert sum(map(rejects, range(400))) <= stats.binom.ppf(0.999, 400, 0.05)
