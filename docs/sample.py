@@ -22,13 +22,21 @@ from schemas.signals import Signal  # noqa: E402
 
 HEAD = """# The 42 sample events, and their labels
 
-Written by `./run demo && ./run --data-dir .data/demo signals --json | .venv/bin/python docs/sample.py` from the signals that the demo published.
-Everything here is **offline**: rules over the text and a bundled corpus of invented pages, for trying and testing. The label
-(`truth` in `infra/offline/sample/history.jsonl`) never enters the pipeline, and the corpus carries none. The offline rules were tuned
-while looking at these events, so this table shows that the pipeline works, not how well it would judge news that nobody has seen.
-No critic reads the pages here: the word rules stand in for one, some of whose verbs were added with these events in sight. Words
-alone raise nothing and refute nothing, so a confirmed claim keeps its first confidence, and what a party denies is disputed; what
-is refuted here was denied by a later item of the sample. On cases that were not in sight the words lower many true claims:
+This table compares the demo's signals with the labels of the events. This command writes it:
+
+```sh
+./run demo && ./run --data-dir .data/demo signals --json | .venv/bin/python docs/sample.py
+```
+
+Everything here is **offline**: rules over the text and a bundled corpus of invented pages. The
+label (`truth` in `infra/offline/sample/history.jsonl`) never enters the pipeline, and the corpus
+has none. The offline rules were tuned on these events, so the table shows that the pipeline works,
+not how well it judges unseen news.
+
+No critic reads the pages here. The word rules stand in for one, and some of their verbs were added
+with these events in view. By words alone nothing is raised or refuted. So a confirmed claim keeps
+its first confidence, and a denied claim is disputed; a refuted claim was denied by a later item of
+the sample. On unseen cases the word rules lower many true claims:
 [verification.md](verification.md#what-was-measured) has those figures.
 
 """
