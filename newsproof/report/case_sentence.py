@@ -197,7 +197,7 @@ def _disputed(facts: _Facts) -> Iterator[Told]:
         yield from _denials(denies)
     elif facts.critic in {"conflicting", "refuted"}:
         critic = {
-            "conflicting": Told("the critic finds that sources contradict each other", "核查模型认为来源互相矛盾"),
+            "conflicting": Told("the critic finds that sources contradict each other", "核查模型认为信源互相矛盾"),
             "refuted": Told("the critic finds that the evidence speaks against it", "核查模型认为证据与之相反"),
         }
         yield critic[facts.critic]
@@ -296,7 +296,7 @@ def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Tol
     yield told(en, zh, k=len(kept), **of)
     everyone, sources = len(facts.of("supports")), facts.signal.supporting_sources
     if sources is not None and sources < everyone:
-        yield told("all that say so count as {n:source|sources}", "这样说的共计 {n} 个来源", n=sources)
+        yield told("all that say so count as {n:source|sources}", "这样说的共计 {n} 个信源", n=sources)
 
 
 def _beside(facts: _Facts) -> Iterator[Told]:
@@ -307,7 +307,7 @@ def _beside(facts: _Facts) -> Iterator[Told]:
             chains[page.said.cites.strip().casefold()].append(page)
     for chain in chains.values():
         if len(chain) > 1 and (first := chain[0].said) is not None:
-            en, zh = "{which} cite the same source, “{cited}”", "{which} 引自同一来源“{cited}”"
+            en, zh = "{which} cite the same source, “{cited}”", "{which} 引自同一信源“{cited}”"
             yield told(en, zh, cited=first.cites, which=_numbers(chain))
     yield from _other_amounts([p for p in facts.pages if p.gives_another_amount])
     flags = facts.signal.risk_flags

@@ -37,11 +37,11 @@ class CaseCall(Call, frozen=True, kw_only=True):
 def findings_in_words(found: Findings) -> Told:
     """Return what the word rules alone make of the evidence: "by the word rules 2 independent sources, no official confirmation"."""
     official = (
-        Told("confirmed by an official source", "有官方来源证实")
+        Told("confirmed by an official source", "有官方信源证实")
         if found.official_confirmed
         else Told("no official confirmation", "无官方证实")
     )
-    said = [told("{n:independent source|independent sources}", "{n} 个独立来源", n=found.independent_sources), official]
+    said = [told("{n:independent source|independent sources}", "{n} 个独立信源", n=found.independent_sources), official]
     said += [Told("denied", "有否认")] * found.denied
     said += [Told("conflicting", "相互矛盾")] * found.conflict
     said += [Told("old news", "旧闻")] * found.stale
@@ -62,8 +62,8 @@ def findings_in_words(found: Findings) -> Told:
 def sources_in_words(signal: Signal) -> Told:
     """Return how many sources support the claim, beside how many independent ones speak of it."""
     n, known = signal.independent_sources, signal.supporting_sources
-    supporting = "" if known is None else told("{n} supporting", "{n} 个支持来源", n=known)
-    return joined((supporting, told("{n} independent sources", "{n} 个独立来源", n=n)))
+    supporting = "" if known is None else told("{n} supporting", "{n} 个支持信源", n=known)
+    return joined((supporting, told("{n} independent sources", "{n} 个独立信源", n=n)))
 
 
 def readers_in_words(critique: ev.EvidenceCritiqued) -> Told:
@@ -151,7 +151,7 @@ def doubts_in_words(page: ReadPage) -> str:
 CRITIC_SAYS = {
     "supported": Told("it supports the claim", "支持该说法"),
     "refuted": Told("it refutes the claim", "否定该说法"),
-    "conflicting": Told("sources contradict each other", "来源互相矛盾"),
+    "conflicting": Told("sources contradict each other", "信源互相矛盾"),
     "not_enough_evidence": Told("not enough evidence either way", "正反证据都不足"),
 }
 

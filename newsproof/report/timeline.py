@@ -115,9 +115,9 @@ def _claim_in_words(claim: StatedClaim | None) -> Told:
 
 _NOTHING = Told()
 ATTRIBUTIONS = {
-    "named": Told("by a named source", "来源具名"),
-    "unnamed": Told("by an unnamed source", "来源匿名"),
-    "none": Told("without a source", "未提来源"),
+    "named": Told("by a named source", "信源具名"),
+    "unnamed": Told("by an unnamed source", "信源匿名"),
+    "none": Told("without a source", "未提信源"),
 }
 LANGUAGES = {
     "zh": Told("Chinese", "中文"),

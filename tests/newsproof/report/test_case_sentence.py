@@ -92,7 +92,7 @@ SENTENCES: list[tuple[str, Told, str, str]] = [
     ("two own pages", told_of(page(1, **CAPITALS), page(2, speaker="SEC", official=True)), "Pages of Kroger and SEC say so [1][2].", "Kroger与SEC 自己的网页这样说 [1][2]。"),
     ("official without a name", told_of(page(1, official=True)), "An official page says so [1].", "官方网页这样说 [1]。"),
     ("heard", told_of(page(1, said=PARTY)), "The party itself (Kroger spokeswoman) says so, by what [1] reports.", "据 [1]，当事方（Kroger spokeswoman）这样说。"),
-    ("sources", told_of(*(page(n, source_credibility="high" if n < 3 else "low") for n in (1, 2, 3, 4)), supporting_sources=3), "4 pages say so [1][2][3][4], 2 of them established; all that say so count as 3 sources.", "4 个网页这样说 [1][2][3][4]，其中 2 个可信；这样说的共计 3 个来源。"),
+    ("sources", told_of(*(page(n, source_credibility="high" if n < 3 else "low") for n in (1, 2, 3, 4)), supporting_sources=3), "4 pages say so [1][2][3][4], 2 of them established; all that say so count as 3 sources.", "4 个网页这样说 [1][2][3][4]，其中 2 个可信；这样说的共计 3 个信源。"),
     ("many", told_of(*(page(n, source_credibility="high") for n in range(1, 13))), "12 established pages say so [1][2][3][4][5] and 7 more.", "12 个可信网页这样说 [1][2][3][4][5] 等。"),
     ("weak denial", told_of(page(1, **CAPITALS), page(3, "denies")), "Kroger's own page says so [1]; 1 unofficial page denies it [3].", "Kroger 自己的网页这样说 [1]；1 个非官方网页予以否认 [3]。"),
     ("origin", told_of(page(1, **CAPITALS), page(2, url="https://origin.example/"), supporting_sources=1), "Kroger's own page says so [1].", "Kroger 自己的网页这样说 [1]。"),
@@ -110,9 +110,9 @@ SENTENCES: list[tuple[str, Told, str, str]] = [
     ("earlier", told_of(page(1, "earlier"), page(2, days=None), verdict="stale"), "1 page tells the same story of an earlier event [1]; no page is known to say so within 30 days.", "1 个网页讲的是更早的同类事件 [1]；未见 30 天内的网页这样说。"),
     ("disputed", told_of(page(1, "denies"), page(2), page(3), verdict="disputed"), "1 unofficial page denies it [1]; 2 pages say so [2][3].", "1 个非官方网页予以否认 [1]；2 个网页这样说 [2][3]。"),
     ("official against official", told_of(page(1, "denies", speaker="SEC", official=True), page(2, **CAPITALS), verdict="disputed"), "SEC's own page denies it [1]; Kroger's own page says so [2].", "SEC 自己的网页予以否认 [1]；Kroger 自己的网页这样说 [2]。"),
-    ("critic conflicting", told_of(page(2), critic="conflicting", verdict="disputed"), "The critic finds that sources contradict each other; 1 page says so [2].", "核查模型认为来源互相矛盾；1 个网页这样说 [2]。"),
+    ("critic conflicting", told_of(page(2), critic="conflicting", verdict="disputed"), "The critic finds that sources contradict each other; 1 page says so [2].", "核查模型认为信源互相矛盾；1 个网页这样说 [2]。"),
     ("critic against", told_of(page(2), critic="refuted", verdict="disputed"), "The critic finds that the evidence speaks against it; 1 page says so [2].", "核查模型认为证据与之相反；1 个网页这样说 [2]。"),
-    ("refuted", told_of(page(2, "denies", **CAPITALS), page(1, said=CITES), page(3, "hedges", said=CITES), verdict="refuted"), "Kroger's own page denies it [2]; 1 page says so all the same [1]; [1][3] cite the same source, “The release”.", "Kroger 自己的网页予以否认 [2]；仍有 1 个网页这样说 [1]；[1][3] 引自同一来源“The release”。"),
+    ("refuted", told_of(page(2, "denies", **CAPITALS), page(1, said=CITES), page(3, "hedges", said=CITES), verdict="refuted"), "Kroger's own page denies it [2]; 1 page says so all the same [1]; [1][3] cite the same source, “The release”.", "Kroger 自己的网页予以否认 [2]；仍有 1 个网页这样说 [1]；[1][3] 引自同一信源“The release”。"),
     ("reported denial", told_of(page(1, "denies", said={"speaks_for": "authority"}), page(2, "denies", said={"speaks_for": "authority"}), verdict="refuted"), "An authority denies it, by what [1][2] report.", "据 [1][2]，主管机构予以否认。"),
 ]  # fmt: skip
 
