@@ -17,7 +17,7 @@ _WORDS = {
     "unsettled": ("Said, not settled", "有此说法, 尚无定论"),
     "new_since": ("New since {}", "自 {} 以来的新变化"),
     "not_found": ("Not found out", "没有查到"),
-    "not_done": ("Not done", "没有做到"),
+    "not_done": ("Not done", "未完成"),
     "published": ("Put in as news, as case", "已作为新闻提交, 案例"),
     "references": ("References", "参考"),
     "new_claim": ("new: {}", "新说法: {}"),

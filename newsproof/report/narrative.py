@@ -79,12 +79,12 @@ def readers_in_words(critique: ev.EvidenceCritiqued) -> Told:
     if not missing:
         return told(
             "A critic read what was found of {n:page|pages}; every quote that it gave stands there.",
-            "核查模型阅读了 {n} 个网页的所得内容；它给出的引文都在其中。",
+            "核查模型阅读了 {n} 个网页的摘录；引文均与原文相符。",
             n=n,
         )
     return told(
         "A critic read what was found of {n:page|pages}; not there is the quote of {missing}, which counts for nothing.",
-        "核查模型阅读了 {n} 个网页的所得内容；{missing} 的引文不在其中，不予采信。",
+        "核查模型阅读了 {n} 个网页的摘录；{missing} 的引文与原文不符，不予采信。",
         n=n,
         missing=missing,
     )

@@ -72,13 +72,13 @@ _ENGLISH = (
     ("the new pages leave it {verdict:w}", "新网页没有改变结论：{verdict:w}"),
     ("{step:w} failed ({why:w})", "“{step:w}”失败（{why:w}）"),
     ("the text holds no word: there is nothing to judge", "正文没有文字，无可判断"),
-    ("an earlier case tells the same event", "更早的案例讲述了同一事件"),
+    ("an earlier case tells the same event", "更早的案例报道了同一事件"),
     ("another case has the same text", "另一案例的正文与此相同"),
     ("advertising, or no claim at all", "是广告，或没有任何说法"),
     ("the model chose {a:n}, the verdict allows {b:n} to {c:n}", "模型选了 {a:n}，结论只允许 {b:n} 到 {c:n}"),
     ("a past case like this one (similarity {a:n}) ended at {b:n}", "一个相似的历史案例（相似度 {a:n}）终值为 {b:n}"),
-    ("{verdict:w} leaves at most {cap:n}", "“{verdict:w}”最高只留 {cap:n}"),
-    ("confidence is held in 0-1", "置信度限制在 0 到 1"),
+    ("{verdict:w} leaves at most {cap:n}", "“{verdict:w}”的置信度上限为 {cap:n}"),
+    ("confidence is held in 0-1", "置信度限制在 0 到 1 之间"),
 )  # fmt: skip
 """Written in English whatever the news (``gate``, ``plan``, ``expand``, ``triage``, ``policy``)."""
 

@@ -255,7 +255,7 @@ def _told_ending(event: Any) -> tuple[str, Told, Told]:
         case _:
             en, zh = (
                 "The deep path gave up at {step}; the single pass takes over.",
-                "深入核查在“{step}”处放弃，改为单步判断。",
+                "深入核查在“{step}”处失败，改为单步判断。",
             )
             return "degraded", told(en, zh, step=term(event.failed_step)), term(event.reason)
 
@@ -308,7 +308,7 @@ def _told_aside(event: Any) -> tuple[str, Told, Told]:
             return "retracting", told(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
         case ev.StoryCorroborated(of_case=case, verdict=verdict):
             en = "It reports the event of case {case}, whose signal is now {verdict} if it was less."
-            zh = "它讲述的是案例 {case} 的同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
+            zh = "它与案例 {case} 报道的是同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
             return "corroborating", told(en, zh, case=case, verdict=term(verdict)), rule_words(event.reason)
         case ev.CancelRequested(requested_by=who):
             return (
