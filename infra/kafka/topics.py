@@ -142,7 +142,7 @@ async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dic
 
 
 async def read_range(
-    address: KafkaAddress, ranges: dict[TopicPartition, tuple[int, int]], *, batch: int = 5000, **more: Any
+    address: KafkaAddress, ranges: dict[TopicPartition, tuple[int, int]], *, batch: int = 1000, **more: Any
 ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
     """Yield (partition, records) of each half-open offset range [first, end), in offset order per partition.
 

@@ -6,7 +6,6 @@ the claim that is labelled for it.
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from datetime import UTC, datetime, timedelta
@@ -32,7 +31,7 @@ from schemas.effects import FindStory, StoryReply
 from schemas.ids import text_hash
 from schemas.news import News
 from schemas.signals import StatedClaim, Verdict
-from streams.intake.index_rows import index_rows
+from streams.intake.index_rows import RowAccess, index_rows
 from streams.intake.story_index import StoryIndex
 
 HOURS = 48.0
@@ -89,7 +88,7 @@ class ReadJournal:
     """The journal of :class:`StoryIndex`, which the caller has read to its end."""
 
     def __init__(self) -> None:
-        self.moved, self.rows = asyncio.Condition(), index_rows()
+        self.moved, self.rows = RowAccess(), index_rows()
 
     def subscribe(self, on_record: Any) -> None: ...
 

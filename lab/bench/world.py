@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -103,9 +104,9 @@ class World:
 
 
 def news(i: int) -> tuple[bytes, bytes]:
-    """Return (key, value) of the i-th synthetic news item."""
+    """Return (key, value) of the i-th synthetic news item, which is fresh."""
     item = {"source": "bench", "external_id": str(i), "text": f"synthetic news number {i}",
-            "published_at": "2026-01-01T00:00:00Z", "language": "en"}  # fmt: skip
+            "published_at": datetime.now(UTC).isoformat(), "language": "en"}  # fmt: skip
     return f"bench:{i}".encode(), orjson.dumps(item)
 
 

@@ -46,8 +46,8 @@ CLOSE_WITHIN_S = 5.0
 KEEP_S = 60.0
 """The state is kept on disk this often: after a kill, a start reads the records of this long again."""
 _LETTERS_AT_ONCE = 500
-_FOLD_AT_ONCE = 2000
-"""Records per turn of the event loop, about 40 ms: others on the loop have heartbeats to send."""
+_FOLD_AT_ONCE = 500
+"""Records per turn of the event loop, about 10 ms: others on the loop have heartbeats to send."""
 
 
 class BudgetLedger(Budget):

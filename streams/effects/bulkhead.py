@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
-BACKLOG_SHARE = 8
+KEPT_FOR_FRESH = 16
+"""One slot in this many is not for the backlog, whose effects may wait long: a report for the signal of an earlier one."""
 
 
 class EffectSlots:
     """``total`` slots for effects, at most ``per_step`` for one step.
 
-    Cases of fresh news go first; among them the step nearest to the end of its case. While one of fresh news
-    ``is_fresh_open``, those of the backlog share one slot in ``BACKLOG_SHARE``: what computes without waiting takes turns
-    on one event loop, and fresh news would wait for a turn of every slot at each of its steps.
+    Cases of fresh news go first, and find some slots free; among them the step nearest to the end of its case.
 
     :meth:`alone` takes all slots at once, so that nothing else runs beside a suspect.
     """
@@ -25,8 +25,8 @@ class EffectSlots:
         self._total = total
         self._per_step = per_step
         self._used = self._used_by_backlog = 0
-        self.is_fresh_open = False
-        self._used_by: dict[str, int] = {}
+        self._used_by: Counter[str] = Counter()
+        self._backlog: Counter[str] = Counter()
         self._waiting: dict[str, list[tuple[bool, int, int, asyncio.Future[None]]]] = {}
         self._order = count()
         self._alone = asyncio.Lock()
@@ -71,20 +71,22 @@ class EffectSlots:
                 self.wake()
 
     def _free(self, step: str, is_backlog: bool) -> bool:
-        if is_backlog and self.is_fresh_open and self._used_by_backlog >= max(1, self._total // BACKLOG_SHARE):
+        if is_backlog and (self._used_by_backlog >= _less(self._total) or self._backlog[step] >= _less(self._per_step)):
             return False
-        return not self._held and self._used < self._total and self._used_by.get(step, 0) < self._per_step
+        return not self._held and self._used < self._total and self._used_by[step] < self._per_step
 
     def _take(self, step: str, is_backlog: bool) -> None:
         self._used += 1
+        self._used_by[step] += 1
         self._used_by_backlog += is_backlog
-        self._used_by[step] = self._used_by.get(step, 0) + 1
+        self._backlog[step] += is_backlog
         self._emptied.clear()
 
     def _give_back(self, step: str, is_backlog: bool) -> None:
         self._used -= 1
-        self._used_by_backlog -= is_backlog
         self._used_by[step] -= 1
+        self._used_by_backlog -= is_backlog
+        self._backlog[step] -= is_backlog
         if self._used == 0:
             self._emptied.set()
         self.wake()
@@ -96,9 +98,13 @@ class EffectSlots:
             if not first:
                 return
             step = min(first, key=lambda s: first[s][:3])
-            is_backlog, _, _, place = heapq.heappop(self._waiting[step])
+            is_backlog, *_, place = heapq.heappop(self._waiting[step])
             if not self._waiting[step]:
                 del self._waiting[step]
             if not place.done():
                 self._take(step, is_backlog)
                 place.set_result(None)
+
+
+def _less(slots: int) -> int:
+    return slots - slots // KEPT_FOR_FRESH

@@ -4,7 +4,7 @@ A case holds a slot of the worker that owns its journal partition, from before i
 folded. Nothing is admitted before all own partitions are live, because until then the number of open cases is unknown.
 
 Slots are shared fairly. An own news partition with fewer than its guaranteed slots always gets one. Among those that
-wait, fresh news goes before backlog, and then the partition with the fewest slots, so a hot partition cannot take all. A case's partition follows from its
+wait, fresh news goes before backlog, for which some slots are never used, and then the partition with the fewest slots, so a hot partition cannot take all. A case's partition follows from its
 id, so intake opens cases for other workers too: each news partition has a fixed slice of every other worker's journal
 partition, which the owner keeps free for it. A slice has at least one slot: a limit below the square of the partition
 count cannot be kept exactly by several workers.
@@ -23,6 +23,8 @@ from streams.wake import Wake
 
 GUARANTEED = 4
 """One slot in this many is reserved, in equal parts, for the own news partitions that hold less than their part."""
+KEPT_FOR_FRESH = 50
+"""One slot in this many is not for the backlog: a case of fresh news opens at once, and not when one of the others ends."""
 
 
 class Others(Protocol):
@@ -97,7 +99,7 @@ class Admission:
 
         Two cases at most wait for a partition: that of the news whose turn it is, and one that ``overtakes`` it.
         """
-        if not self._waiting and self._may(news_partition, case_id):
+        if not self._waiting and self._may(news_partition, case_id, is_backlog):
             self._take(news_partition, case_id)
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -164,17 +166,17 @@ class Admission:
         for partition in range(self._partitions):
             self._forget_passed_by(partition)
         for waits in sorted(self._waiting, key=lambda w: (self._waiting[w][1], self._per_news[w[0]])):
-            case_id, _, place = self._waiting[waits]
+            case_id, is_backlog, place = self._waiting[waits]
             if place.done():
                 del self._waiting[waits]
-            elif self._may(waits[0], case_id):
+            elif self._may(waits[0], case_id, is_backlog):
                 del self._waiting[waits]
                 self._take(waits[0], case_id)
                 place.set_result(None)
 
     # Slots
 
-    def _may(self, number: int, case_id: str) -> bool:
+    def _may(self, number: int, case_id: str, is_backlog: bool) -> bool:
         if self._may_admit(len(self._held)) is not None:
             return False
         target = self._target(case_id)
@@ -182,13 +184,14 @@ class Admission:
             slice_, there = self._others.slice_of_news, self._others.open_in(target, number)
             return slice_ is not None and there is not None and there + self._per_slice[target, number] < slice_
         kept = self._kept_for_others()
-        if not self.all_live or kept is None or len(self._held) + kept >= self.limit:
+        limit = self.limit - self.limit // KEPT_FOR_FRESH * is_backlog
+        if not self.all_live or kept is None or len(self._held) + kept >= limit:
             return False
         guaranteed = self.limit // (GUARANTEED * max(len(self._news), 1))
         if self._per_news[number] < guaranteed:
             return True
         kept += sum(max(0, guaranteed - self._per_news[n]) for n in self._news if n != number)
-        return len(self._held) + kept < self.limit
+        return len(self._held) + kept < limit
 
     def _kept_for_others(self) -> int | None:
         # Never all of them: with fewer slots than slices, the own news still gets one at a time.

@@ -37,6 +37,7 @@ from schemas.events import (
     SignalSynthesized,
 )
 from schemas.topics import Topics
+from streams.intake.index_rows import RowAccess
 from streams.journal.clock import append_ms
 from streams.journal.fold import parse_record
 from streams.journal.fold_store import FollowingFold, beside_the_loop
@@ -68,8 +69,8 @@ _claim = msgspec.msgpack.Decoder(EarlierClaim).decode
 class Journal(Protocol):
     """The reader of the journal, which passes its records on and reports how far it has read."""
 
-    moved: asyncio.Condition
-    """Notified after every read. Whoever reads the rows holds it."""
+    moved: RowAccess
+    """Notified after every read. Whoever reads the rows enters it."""
     rows: FollowingFold
 
     def subscribe(self, on_record: Callable[[Any], None]) -> None: ...
@@ -115,7 +116,7 @@ class ClaimIndex(Free, Port):
             raise TransientError(
                 f"the journal was not read in time for earlier claims ({exc!r}): check the broker", kind="timeout"
             ) from exc
-        async with journal.moved:
+        async with journal.moved.alone():
             meant = await beside_the_loop(partial(self._meant, effect))
         await _until(journal, lambda: not self._untriaged(meant), TRIAGED_WITHIN_S)
         assets = {a.upper() for a in effect.assets}

@@ -5,7 +5,10 @@ All of them are as of one position, since one reader takes every record in for a
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import agents.evidence
@@ -42,6 +45,44 @@ CREATE TABLE claims_taken_in (partition INTEGER PRIMARY KEY, at INTEGER NOT NULL
 {search_cache.TABLES}
 """
 """``number``: the order in which cases were read. ``at_ms``: append time. ``as_of``: in microseconds since 1970."""
+
+
+class RowAccess:
+    """Whoever reads the rows enters it; it reads at once on the event loop, and awaits nothing inside but :meth:`wait`.
+
+    No lock that is handed on from one to the next, which takes a turn of the loop for each: hundreds read at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._free, self._moved = asyncio.Event(), asyncio.Event()
+        self._free.set()
+
+    async def __aenter__(self) -> None:
+        while not self._free.is_set():
+            await self._free.wait()
+
+    async def __aexit__(self, *_error: object) -> None: ...
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Keep everybody else out, for a thread that uses the rows. Give up the loop before the next time."""
+        async with self._turn:
+            self._free.clear()
+            try:
+                yield
+            finally:
+                self._free.set()
+
+    async def wait(self) -> None:
+        """Wait for the next :meth:`notify_all`."""
+        await self._moved.wait()
+        await self.__aenter__()
+
+    def notify_all(self) -> None:
+        """Wake those that wait for new rows."""
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
 
 
 def index_rows(directory: Path | None = None) -> FollowingFold:

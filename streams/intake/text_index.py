@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from schemas.events import (
 from schemas.topics import Topics
 from streams.effects.search_cache import SearchCache
 from streams.intake.first_of_text import Claims, Verdict
-from streams.intake.index_rows import index_rows
+from streams.intake.index_rows import RowAccess, index_rows
 from streams.journal.clock import append_ms, utc_now
 from streams.journal.fold import parse_record
 from streams.journal.fold_store import beside_the_loop, is_damage
@@ -61,9 +60,9 @@ for.
 WRITTEN_AGAIN_S = 1.0
 TOLD_FROM, TOLD_EVERY_S = 50_000, 10.0
 """The log tells how far a reading of so many records is, and how often."""
-_AT_ONCE = 2000
-_DIRECTLY = 32
-"""Records taken in on the event loop: about 5 ms. More, and each commit, are left to a thread."""
+_AT_ONCE = 500
+_LONGEST_S = 0.005
+"""After so long the others of the event loop get their turn. A commit may wait for the disk, and is left to a thread."""
 
 
 class TextIndex(Free, Port):
@@ -101,14 +100,14 @@ class TextIndex(Free, Port):
         self._searches = searches
         self.rows = index_rows(directory)
         self._claims = Claims(self.rows)
-        self.moved = asyncio.Condition()
+        self.moved = RowAccess()
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
 
     def subscribe(self, on_record: Callable[[Any], None]) -> None:
-        """Call ``on_record`` with every record that is new to ``rows``, which it writes. It may be called beside the loop.
+        """Call ``on_record`` with every record that is new to ``rows``, which it writes.
 
-        Whoever reads the rows holds ``moved``.
+        Whoever reads the rows enters ``moved``.
         """
         self._heeding.append(on_record)
 
@@ -188,7 +187,7 @@ class TextIndex(Free, Port):
             except sqlite3.DatabaseError as exc:
                 if is_damage(exc):
                     log_of(__name__).warning("the indexes are damaged: the journal is read again", why=str(exc))
-                    async with self.moved:
+                    async with self.moved.alone():
                         self._read_to = {}
                         await beside_the_loop(self.rows.reset)
                 else:
@@ -212,33 +211,29 @@ class TextIndex(Free, Port):
         progress = _Progress({tp: (starts[tp], end) for tp, (_, end) in bounds.items()})
         while True:
             got = await self._consumer.getmany(timeout_ms=1000, max_records=_AT_ONCE)
-            async with self.moved:
-                if got:
-                    await self._write(got)
-                self._read_to = {tp: await self._consumer.position(tp) for tp in self._tps}
-                self.moved.notify_all()
+            await self._take_in(got)
+            self._read_to = {tp: await self._consumer.position(tp) for tp in self._tps}
+            self.moved.notify_all()
+            await asyncio.sleep(0)  # those that wait read now
             progress.tell(self._read_to)
 
-    async def _write(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        work = partial(self._take_in, got)
-        if sum(map(len, got.values())) > _DIRECTLY or self.rows.is_due:
-            await beside_the_loop(work)
-        else:
-            work()
-        if self._searches is not None:
-            for records in got.values():
-                for record in records:
-                    self._searches.on_record(record)
-
-    def _take_in(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
+    async def _take_in(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        # On the loop: SQLite releases the interpreter at each statement, and a thread waits 5 ms for a busy loop to get it back.
+        began = time.monotonic()
         for tp, records in got.items():
             for record in records:
                 for on_record in self._heeding:
                     on_record(record)
                 if self._searches is not None:
                     self._searches.keep(record, self.rows)
-            self.rows.take(tp, records[-1])
-        self.rows.commit_if_due()
+                    self._searches.on_record(record)
+                self.rows.take(tp, record)
+                if time.monotonic() - began > _LONGEST_S:
+                    await asyncio.sleep(0)
+                    began = time.monotonic()
+        if self.rows.is_due:
+            async with self.moved.alone():
+                await beside_the_loop(self.rows.commit)
 
     def _take(self, record: Any) -> None:
         headers = dict(record.headers)

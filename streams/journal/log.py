@@ -58,7 +58,7 @@ class Log(Protocol):
         ...
 
     def replay(
-        self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
+        self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 1000
     ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
         """Yield (partition, records) of each half-open range of offsets, in order per partition, then stop."""
         ...
@@ -68,7 +68,7 @@ class Log(Protocol):
         starts: Mapping[TopicPartition, int],
         *,
         isolation: Isolation = UNCOMMITTED,
-        max_records: int = 5000,
+        max_records: int = 1000,
         wait_ms: int = 100,
     ) -> AbstractAsyncContextManager[Cursor]:
         """Return a cursor at these offsets. ``wait_ms`` is how long the broker may hold an empty fetch."""
@@ -91,7 +91,7 @@ class KafkaLog:
         return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
 
     def replay(
-        self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
+        self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 1000
     ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
         return read_range(self._address, dict(spans), batch=batch, isolation_level=isolation, **self._client)
 
@@ -101,7 +101,7 @@ class KafkaLog:
         starts: Mapping[TopicPartition, int],
         *,
         isolation: Isolation = UNCOMMITTED,
-        max_records: int = 5000,
+        max_records: int = 1000,
         wait_ms: int = 100,
     ) -> AsyncIterator[Cursor]:
         more = {"isolation_level": isolation, "fetch_max_wait_ms": wait_ms, **self._client}

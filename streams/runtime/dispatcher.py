@@ -33,6 +33,7 @@ from streams.runtime.deadlines import Deadlines, cut_off
 from streams.runtime.partition import Partitions
 from streams.runtime.results import Results
 from streams.runtime.running import Running
+from streams.runtime.turns import Turns
 from streams.runtime.worker_slot import WorkerSlot
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Dispatcher:
         self._running = Running(slot, is_head=self._is_head, on_end=self._on_end)
         self._queued: set[tuple[str, str, int]] = set()
         self._live_since: dict[int, datetime] = {}
-        self._fresh: set[str] = set()
+        self._turns = Turns()
         self.steps_started = 0
 
     @property
@@ -87,7 +88,7 @@ class Dispatcher:
         """
         self._registry.next_step(case)
         if case.seq == 0:
-            self._watch(partition, case)
+            self._deadlines.watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
         if isinstance(case.head, ev.COMMANDS):  # the results of what still runs would be ignored
             self._running.leave_behind(case.case_id, case.head_id)
@@ -98,8 +99,6 @@ class Dispatcher:
 
     def on_closed(self, partition: int, case: CaseCore) -> None:
         """Stop watching a case that ended."""
-        self._fresh.discard(case.case_id)
-        self._let_backlog_run()
         self._running.forget(case.case_id)
         self._deadlines.forget(case.case_id)
         if self._crash_isolation.is_over(case):
@@ -115,24 +114,13 @@ class Dispatcher:
 
         cases = self.open_of(partition)
         for case in cases:
-            self._watch(partition, case)
+            self._deadlines.watch(partition, case)
         for case in sorted(cases, key=nearest):
             if self._crash_isolation.is_orphan(case):
                 # Its former worker is gone, and ran nothing else: this step killed it.
                 self._append(case, failed(case, case.head.step, KILLED_ITS_WORKER, now=self._now()))
                 continue
             self.dispatch(partition, case)
-
-    def _watch(self, partition: int, case: CaseCore) -> None:
-        self._deadlines.watch(partition, case)
-        if not case.is_backlog:
-            self._fresh.add(case.case_id)
-            self._places.is_fresh_open = True
-
-    def _let_backlog_run(self) -> None:
-        if self._places.is_fresh_open and not self._fresh:
-            self._places.is_fresh_open = False
-            self._places.wake()
 
     def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """Quarantine the case of an unreadable journal record."""
@@ -165,6 +153,12 @@ class Dispatcher:
 
     def start(self, step: Step, case: CaseCore) -> None:
         """Run the step and start the effects that it requests. Called by the step's agent."""
+        if case.is_backlog:
+            self._turns.add(partial(self._start, step, case))
+        else:
+            self._start(step, case)
+
+    def _start(self, step: Step, case: CaseCore) -> None:
         self._queued.discard((case.case_id, case.head_id, len(case.replies.calls)))
         partition = self._results.partition_of(case.case_id)
         if partition not in self._live_since or self.case_of(partition, case.case_id) is not case:
@@ -215,8 +209,6 @@ class Dispatcher:
     def let_go(self, partitions: list[int]) -> None:
         """Cancel what runs for partitions that another worker owns now."""
         gone = set(partitions)
-        self._fresh = {case for case in self._fresh if self._results.partition_of(case) not in gone}
-        self._let_backlog_run()
         self._live_since = {n: since for n, since in self._live_since.items() if n not in gone}
         self._running.cancel(lambda case_id: self._results.partition_of(case_id) in gone)
 
@@ -264,6 +256,8 @@ class Dispatcher:
             case=case.case_id
         )  # what adapters and libraries log carries the case; a task has a context of its own
         calls = await self._running.asking(self._perform(step, case, effect))
+        if case.is_backlog:
+            await self._turns.wait()
         event = self._guarded(step, case, partial(tell, step, case, asked, wanted, calls), calls)
         await self._results.append(case, event)
 
@@ -271,6 +265,8 @@ class Dispatcher:
         attempt = attempt_of(case, step.name)
         suspect = isinstance(case.head, ev.StepStarted)
         depth = self._registry.depth[step.name]
+        if case.is_backlog:
+            await self._turns.wait()  # what answers without waiting computes here
         place = self._places.alone() if suspect else self._places.one(step.name, depth, is_backlog=case.is_backlog)
         async with place:
             hit(EFFECT_BEFORE)

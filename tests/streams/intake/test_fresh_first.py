@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import orjson
@@ -12,9 +15,11 @@ from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, EventReceived
 from schemas.news import BACKLOG_AFTER, fresh_key
 from streams.audit.audit import audit
-from streams.effects.bulkhead import BACKLOG_SHARE, EffectSlots
+from streams.effects.bulkhead import KEPT_FOR_FRESH, EffectSlots
+from streams.intake.admission import KEPT_FOR_FRESH as KEPT_OPEN
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
+from streams.runtime.turns import LONGEST_S, Turns
 from tests.streams.intake.test_admission import Gate, admission, cases_of, news_partition
 from tests.streams.world import World, leave_at_once, news
 
@@ -149,38 +154,69 @@ def test_fresh_is_what_was_published_a_moment_ago_and_says_when() -> None:
         assert fresh_key(raw, now) == (0, False)
 
 
-async def test_while_a_fresh_case_is_open_effects_of_the_backlog_get_their_share_alone() -> None:
-    places, release = EffectSlots(BACKLOG_SHARE * 2, BACKLOG_SHARE * 2), asyncio.Event()
+async def test_the_backlog_leaves_some_slots_to_effects_of_fresh_news() -> None:
+    places, release = EffectSlots(2 * KEPT_FOR_FRESH, KEPT_FOR_FRESH), asyncio.Event()
 
-    async def call(*, is_backlog: bool) -> None:
-        async with places.one("search", 1, is_backlog=is_backlog):
+    async def call(step: str, *, is_backlog: bool) -> None:
+        async with places.one(step, 1, is_backlog=is_backlog):
             await release.wait()
 
-    places.is_fresh_open = True
     async with asyncio.TaskGroup() as calls:
-        for _ in range(BACKLOG_SHARE * 2):
-            calls.create_task(call(is_backlog=True))
+        for _ in range(2 * KEPT_FOR_FRESH):
+            calls.create_task(call("search", is_backlog=True))
         await asyncio.sleep(0)
+        assert places.used == KEPT_FOR_FRESH - 1
+        calls.create_task(call("search", is_backlog=False))
         await asyncio.sleep(0)
-        assert places.used == 2
-        calls.create_task(call(is_backlog=False))
+        assert places.used == KEPT_FOR_FRESH, "fresh news waits for an effect of the backlog to end"
+        for _ in range(2 * KEPT_FOR_FRESH):
+            calls.create_task(call("scrape", is_backlog=True))
         await asyncio.sleep(0)
-        assert places.used == 3, "fresh news waits behind the backlog"
-        places.is_fresh_open = False
-        places.wake()
-        assert places.used == BACKLOG_SHARE * 2
+        assert places.used == 2 * KEPT_FOR_FRESH - 1, "the step's share, and that of all steps"
         release.set()
     assert places.used == 0
 
 
-async def test_a_worker_knows_whether_a_fresh_case_is_open(world: World) -> None:
-    gate = Gate()
-    async with world.working(plain_registry(asks=True), ports=gate.ports(), max_open_cases=LIMIT) as worker:
-        await world.publish(1, 2)
-        await world.until(lambda: worker.projector.open_cases == 2)
-        assert not worker.places.is_fresh_open
-        await world.publish(fresh(3))
-        await world.until(lambda: worker.places.is_fresh_open)
-        gate.opened.set()
-        await world.until_closed(3)
-        await world.until(lambda: not worker.places.is_fresh_open)
+async def test_the_backlog_leaves_a_place_among_the_open_cases_to_fresh_news() -> None:
+    held, _ = admission(KEPT_OPEN, 1)
+    held.assign({0}, {0})
+    held.on_live(0, [])
+    *cases, old, first, second = cases_of(0, 1, KEPT_OPEN + 2)
+    for case in cases:
+        await held.enter(0, case, is_backlog=True)
+    waiting = asyncio.create_task(held.enter(0, old, is_backlog=True))
+    await asyncio.sleep(0)
+    for case in (first, second):
+        await asyncio.wait_for(held.enter(0, case, overtakes=True), 5)
+        assert held.held == KEPT_OPEN and not waiting.done()
+        held.give_up(case)
+        await asyncio.sleep(0)
+    assert not waiting.done(), "the place stays free for the next fresh news"
+    held.give_up(cases[0])
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_turn_of_the_loop_computes_as_much_of_the_backlog_as_fits_into_it() -> None:
+    turns, turn_of, turn = Turns(), [], 0
+
+    def slow() -> None:
+        turn_of.append(turn)
+        until = time.perf_counter() + 2 * LONGEST_S
+        while time.perf_counter() < until:
+            pass
+
+    for _ in range(8):
+        turns.add(slow)
+    while len(turn_of) < 8:
+        turn += 1
+        await asyncio.sleep(0)
+    assert max(Counter(turn_of).values()) <= 2, "a reply for fresh news would wait for all of them"
+    order: list[int] = []
+    waits = [asyncio.create_task(turns.wait()) for _ in range(500)]
+    for number in range(500):
+        turns.add(partial(order.append, number))
+    await asyncio.gather(*waits)
+    while len(order) < 500:
+        await asyncio.sleep(0)
+        turn += 1
+    assert order == list(range(500)) and turn < 200, "what is short is not slowed down: more and more fit"

@@ -99,7 +99,7 @@ async def take(texts: TextIndex, journal: Journal, upto: int | None = None) -> i
     read = await texts.rows.begin(journal.log, TOPICS.cases, await journal.log.bounds(TOPICS.cases))
     new = [(tp, record) for tp, record in journal.records[:upto] if record.offset >= read.get(tp, 0)]
     for tp, record in new:
-        texts._take_in({tp: [record]})
+        await texts._take_in({tp: [record]})
     return len(new)
 
 
