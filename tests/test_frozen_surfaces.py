@@ -31,14 +31,12 @@ from agents.core.answers import checked
 from agents.core.step import StepFailure, needed
 from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
-from evaluation.acceptance.report import AcceptanceReport
 from evaluation.backtest.fork import _document as replay_document
 from evaluation.backtest.run.estimate import Estimate
 from evaluation.backtest.run.running import RunSummary
 from evaluation.backtest.run.show_trials import ListedTrial
 from evaluation.backtest.sample import read_log_file
 from evaluation.compare.comparison import Comparison
-from evaluation.eval.evaluate import Evaluation
 from evaluation.labels.judging import LabelReport
 from evaluation.labels.tables import LabelSource
 from evaluation.profit.report import ProfitReport
@@ -49,8 +47,10 @@ from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
+from lab.acceptance.report import AcceptanceReport
 from lab.backtest.selftest import SelfTest
 from lab.chaos.outcome import Outcome as ChaosOutcome
+from lab.eval.evaluate import Evaluation
 from lab.hostile.run import Outcome as HostileOutcome
 from newsproof import notebook
 from newsproof.app.composition import worker_options

@@ -223,7 +223,7 @@ POINT_ELSEWHERE = (
     ("newsproof/app/version.py", "import lab.follow", "Product never imports lab", "newsproof.app.version -> lab"),
     (
         "newsproof/report/data.py",
-        "import evaluation.eval.report",
+        "import lab.eval.report",
         "Folders of newsproof point one way",
         "newsproof.report.data -> newsproof",
     ),

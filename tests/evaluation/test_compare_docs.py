@@ -10,7 +10,7 @@ from evaluation.compare.comparison import compare, with_texts
 from evaluation.compare.terminal import show_table
 from tests.evaluation.compare_samples import example
 
-PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
+PAGE = Path(__file__).parents[2] / "docs" / "verdict.md"
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:

@@ -18,7 +18,7 @@ from infra.kafka.address import KafkaAddress
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 
-OTHER_RULES = Path(__file__).parents[3] / "data" / "sample-log-rules1.jsonl.gz"
+OTHER_RULES = Path(__file__).parents[2] / "data" / "sample-log-rules1.jsonl.gz"
 
 
 def without_time(found: Verified) -> Verified:

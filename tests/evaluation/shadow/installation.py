@@ -15,7 +15,6 @@ from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from evaluation.backtest.run.plan import RunPlan, Watch
-from evaluation.eval.empty_journal import EmptyJournal
 from evaluation.shadow.main import plan_of
 from evaluation.shadow.run import Shadow, ShadowSummary
 from infra.clickhouse.client import ClickHouse
@@ -23,6 +22,7 @@ from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
+from lab.empty_journal import EmptyJournal
 from newsproof.app.data_access import LogAccess
 from schemas.config import Prompt, Snapshot
 from schemas.effects import CallModel

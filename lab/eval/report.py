@@ -1,4 +1,4 @@
-"""Output of ``newsproof eval``: a table of the cases and one of the totals, or JSON or Markdown."""
+"""Output of ``./run eval``: a table of the cases and one of the totals, or JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.tables import load_tables
-from evaluation.eval.evaluate import CaseResult, Evaluation, JudgedCase, read_case
-from evaluation.eval.judging import evaluate, read_oracle
+from lab.eval.evaluate import CaseResult, Evaluation, JudgedCase, read_case
+from lab.eval.judging import evaluate, read_oracle
 from newsproof.app import exits
 from newsproof.app.invocation import UNKEPT, Invocation, json_line, markdown_table, run, say_result, table
 from schemas.config import Snapshot
@@ -45,7 +45,7 @@ def show_evaluation(
     settings = invocation.settings()
     snapshot = _snapshot(settings)
     if model:
-        from evaluation.eval.model import evaluate_by_model
+        from lab.eval.model import evaluate_by_model
 
         evaluation = run(evaluate_by_model(cases, snapshot, settings), interrupted=UNKEPT)
         print(_by_whom(evaluation), file=sys.stderr, flush=True)

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from evaluation.acceptance.measures import CaseMeasure, Measured
-from evaluation.acceptance.messages import MESSAGES, acceptance_news, ids_of
-from evaluation.acceptance.run import live_question
-from evaluation.acceptance.targets import criteria, verdicts
 from infra.embedded.child import free_ports
 from infra.offline.scripted import HEAVY, LIGHT, SCRIPTED_HEADER
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
+from lab.acceptance.measures import CaseMeasure, Measured
+from lab.acceptance.messages import MESSAGES, acceptance_news, ids_of
+from lab.acceptance.run import live_question
+from lab.acceptance.targets import criteria, verdicts
 from newsproof.app import exits
 from schemas.errors import ConfigError
 from tests.infra.fakes import tavily
@@ -149,7 +149,7 @@ def test_the_messages_are_of_every_kind_in_both_languages() -> None:
 
 @pytest.mark.slow
 def test_a_run_without_a_key_measures_every_message_and_says_that_it_is_simulated(tmp_path: Path) -> None:
-    done = newsproof("acceptance", "--json", cwd=tmp_path)
+    done = newsproof("acceptance", "--json", module="lab", cwd=tmp_path)
     assert done.returncode in (exits.OK, exits.FINDING), done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert report["mode"].startswith("SIMULATED") and "SIMULATED" in done.stderr
@@ -198,7 +198,7 @@ def test_live_needs_providers_that_can_be_asked_and_a_yes(
 ) -> None:
     (port,) = free_ports(1)
     nobody = {"OLLAMA_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-    done = newsproof("acceptance", "--live", "--max-cost", "0.5", cwd=tmp_path, env=nobody | env)
+    done = newsproof("acceptance", "--live", "--max-cost", "0.5", module="lab", cwd=tmp_path, env=nobody | env)
     assert (done.returncode, done.stdout) == (status, "")
     assert says in done.stderr and not (tmp_path / ".data").exists()
 
@@ -211,7 +211,7 @@ async def live_run(cwd: Path, max_cost: str) -> tuple[dict[str, Any], int, str]:
             **{"TAVILY_API_KEY": "t", "TAVILY_BASE_URL": searching.url, "TOOL_SCRAPE_ENABLED": "false"},
         }
         arguments = ("acceptance", "--live", "--max-cost", max_cost, "--yes", "--json")
-        done = await asyncio.to_thread(newsproof, *arguments, cwd=cwd, env=env, timeout_s=600)
+        done = await asyncio.to_thread(newsproof, *arguments, module="lab", cwd=cwd, env=env, timeout_s=600)
         billed = len(searching.requests)
     assert done.returncode in (exits.OK, exits.FINDING), done.stderr
     return json.loads(done.stdout.splitlines()[-1]), billed, done.stderr
@@ -249,7 +249,9 @@ async def test_a_key_alone_makes_no_run_paid(tmp_path: Path) -> None:
             "TAVILY_API_KEY": "t",
             "TAVILY_BASE_URL": server.url,
         }
-        done = await asyncio.to_thread(newsproof, "acceptance", "--json", cwd=tmp_path, env=env, timeout_s=600)
+        done = await asyncio.to_thread(
+            newsproof, "acceptance", "--json", module="lab", cwd=tmp_path, env=env, timeout_s=600
+        )
         assert server.requests == []
     report = json.loads(done.stdout.splitlines()[-1])
     assert report["mode"].startswith("SIMULATED") and report["max_cost_usd"] is None

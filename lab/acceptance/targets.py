@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from evaluation.acceptance.measures import Measured
-from evaluation.acceptance.messages import MESSAGES, Message, ids_of
+from lab.acceptance.measures import Measured
+from lab.acceptance.messages import MESSAGES, Message, ids_of
 from schemas.printable import counted
 
 MAX_COST_USD, AIM_COST_USD = 0.05, 0.01

@@ -1,4 +1,4 @@
-"""``newsproof eval --model``: the graph over given evidence, by a scripted server where there is no key."""
+"""``./run eval --model``: the graph over given evidence, by a scripted server where there is no key."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from agents.tables import load_tables
-from evaluation.eval.evaluate import read_case
-from evaluation.eval.model import evaluate_by_model
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
+from lab.eval.evaluate import read_case
+from lab.eval.model import evaluate_by_model
 from newsproof.app import exits
 from schemas.config import Snapshot
 from tests.infra.fakes.openai import error
 from tests.infra.fakes.server import FakeServer
 from tests.newsproof.command import newsproof
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[1] / "data"
 GIVEN = DATA / "evidence_cases.jsonl"
 SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 SETTINGS = Settings(_env_file=None)  # type: ignore[call-arg]
@@ -75,9 +75,9 @@ async def test_a_model_that_refuses_leaves_a_case_without_a_signal_and_it_is_nam
 
 @pytest.mark.slow
 def test_the_command_says_that_nobody_but_a_script_judged(tmp_path: Path) -> None:
-    done = newsproof("eval", str(GIVEN), "--model", "--json", cwd=tmp_path)
+    done = newsproof("eval", str(GIVEN), "--model", "--json", module="lab", cwd=tmp_path)
     assert done.returncode == exits.OK, done.stderr
     assert "SCRIPTED" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["model"]["mode"] == "simulated"
-    rules = newsproof("eval", str(GIVEN), "--json", cwd=tmp_path)
+    rules = newsproof("eval", str(GIVEN), "--json", module="lab", cwd=tmp_path)
     assert "model" not in json.loads(rules.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""``newsproof eval --model``: runs the judged cases through the graph, with the file's evidence in place of searches.
+"""``./run eval --model``: runs the judged cases through the graph, with the file's evidence in place of searches.
 
 The file gives the results of triage and plan (the preliminary signal and the search), so the graph begins at its
 search. From there its own steps run, and the configured models critique and synthesise; without a key a scripted server
@@ -23,8 +23,13 @@ from agents.graphs import verification
 from agents.judging import judged_case
 from agents.planning.rounds import findings_so_far
 from agents.prompts import every_task, load_prompts
-from evaluation.eval.empty_journal import EmptyJournal
-from evaluation.eval.evaluate import (
+from infra.models import live_models
+from infra.offline.scripted.ports import scripted_models
+from infra.offline.scripted.server import ScriptedServer
+from infra.ports import Port, Ports
+from infra.settings import Settings
+from lab.empty_journal import EmptyJournal
+from lab.eval.evaluate import (
     CaseResult,
     Evaluation,
     JudgedCase,
@@ -34,12 +39,7 @@ from evaluation.eval.evaluate import (
     results_of,
     totals,
 )
-from evaluation.eval.judging import compared, evaluate
-from infra.models import live_models
-from infra.offline.scripted.ports import scripted_models
-from infra.offline.scripted.server import ScriptedServer
-from infra.ports import Port, Ports
-from infra.settings import Settings
+from lab.eval.judging import compared, evaluate
 from newsproof.app.model_options import tuned_prompts
 from schemas import effects as fx
 from schemas import ids

@@ -1,4 +1,4 @@
-"""``newsproof eval``: measures the deterministic part of the verification on judged cases, field by field.
+"""``./run eval``: measures the deterministic part of the verification on judged cases, field by field.
 
 A case is a news item with its evidence and a careful person's judgement (one JSON object per line; docs/verification.md
 gives the format). It uses no model and no network: quality control, source trust, and the quantified rules with the

@@ -1,4 +1,4 @@
-"""``newsproof acceptance``: sends every message once through a separate installation, then reads the tables."""
+"""``./run acceptance``: sends every message once through a separate installation, then reads the tables."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from decimal import Decimal
 from agents.core.asking import call_of
 from agents.graphs import verification
 from agents.prompts import every_task, load_prompts
-from evaluation.acceptance.measures import Measured, ended, measured
-from evaluation.acceptance.messages import MESSAGES, SOURCE, acceptance_news
-from evaluation.acceptance.report import AcceptanceReport, print_report, report_of
-from evaluation.acceptance.targets import criteria, verdicts
 from infra.clickhouse.client import ClickHouse
 from infra.models import routes
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
+from lab.acceptance.measures import Measured, ended, measured
+from lab.acceptance.messages import MESSAGES, SOURCE, acceptance_news
+from lab.acceptance.report import AcceptanceReport, print_report, report_of
+from lab.acceptance.targets import criteria, verdicts
 from newsproof.app import exits
 from newsproof.app.composition import (
     FULL_PIPELINE,

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from evaluation.acceptance.measures import CaseMeasure, Measured
-from evaluation.acceptance.targets import Verdict
+from lab.acceptance.measures import CaseMeasure, Measured
+from lab.acceptance.targets import Verdict
 from newsproof.app.invocation import markdown_table, say_result, table
 from newsproof.report.data import StepFigures
 

@@ -1,4 +1,4 @@
-"""The judging of ``newsproof eval``: by quotes and witnesses, with given stances or by the word rules alone."""
+"""The judging of ``./run eval``: by quotes and witnesses, with given stances or by the word rules alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.evidence.measurements import measured
 from agents.evidence.policy import Conclusion, conclude, is_thin
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import by_slots, hear, judge_evidence
-from evaluation.eval.evaluate import (
+from lab.eval.evaluate import (
     CaseResult,
     Evaluation,
     JudgedCase,
