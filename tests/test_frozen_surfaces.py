@@ -37,10 +37,9 @@ from evaluation.backtest.run.running import RunSummary
 from evaluation.backtest.run.show_trials import ListedTrial
 from evaluation.backtest.sample import read_log_file
 from evaluation.compare.comparison import Comparison
-from evaluation.labels.judging import LabelReport
-from evaluation.labels.tables import LabelSource
-from evaluation.profit.report import ProfitReport
-from evaluation.profit.study_report import StudyReport
+from evaluation.labels.label_report import LabelReport, LabelSource
+from evaluation.prices.profit_report import ProfitReport
+from evaluation.prices.study_report import StudyReport
 from evaluation.watch.watching import Watched
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from evaluation.compare.rows import Asked, Unadjusted
-from evaluation.profit.beta import BENCHMARK, benchmark_return, betas_before, hourly, is_benchmark
+from evaluation.prices.study import BENCHMARK, benchmark_return, betas_before, hourly, is_benchmark
 from infra.market.outcomes.markets import Markets
 from schemas.prices import JudgedCase, PriceSeries
 

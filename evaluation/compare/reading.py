@@ -13,8 +13,8 @@ from evaluation.compare.comparison import Comparison
 from evaluation.compare.pricing import LATENCY_S, CaseTimes, asked_of, entry_ms, returns_of, symbols_of
 from evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Returns, RunRows, Texts
 from evaluation.compare.texts import visible
-from evaluation.profit.beta import BENCHMARK, BETA_DAYS
-from evaluation.profit.reading import read_withdrawn
+from evaluation.prices.run_signals import read_withdrawals
+from evaluation.prices.study import BENCHMARK, BETA_DAYS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
@@ -170,7 +170,7 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
     """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
     found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
-    judged, withdrawn = await asyncio.gather(tables.query(_TIMES), read_withdrawn(tables))
+    judged, withdrawn = await asyncio.gather(tables.query(_TIMES), read_withdrawals(tables))
     for case_id, knowable_ms, emitted_ms in judged.rows:
         if case_id in found:
             known, told = withdrawn.get(case_id, (None, None))

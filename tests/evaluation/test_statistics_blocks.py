@@ -19,9 +19,8 @@ from evaluation.statistics import (
     scores_of,
     wild_bootstrap,
 )
-from evaluation.statistics.blocks import DAY_S, Floats, Labels
+from evaluation.statistics.blocks import DAY_S, Floats, Labels, t_quantile, t_two_sided
 from evaluation.statistics.blocks import Estimate as Found
-from evaluation.statistics.student import t_quantile, t_two_sided
 
 
 def of(differences: Floats, labels: Labels | None = None, seed: int = 0, draws: int = 1_999) -> Found:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.statistics import bin_of, brier_parts, holm, share_interval, wilson
+from evaluation.statistics import bin_of, brier_parts, holm, share_interval
+from streams.reputation.intervals import wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 9), (1, 3), (5, 10), (97, 100), (10, 10)])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from evaluation.profit.trades import Order
+from evaluation.prices.trades import Order
 from schemas.prices import PriceSeries
 
 DAY = 86_400_000

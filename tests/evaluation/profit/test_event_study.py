@@ -9,18 +9,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from evaluation.profit.beta import BETA_RETURNS, Hourly, betas_before, hourly
-from evaluation.profit.study import (
+from evaluation.prices.study import (
+    BETA_RETURNS,
     OFFSETS_MIN,
     EventPath,
     Group,
+    Hourly,
     Point,
     Study,
     StudyEvent,
+    betas_before,
     event_paths,
+    hourly,
     study_of,
 )
-from evaluation.profit.study_report import rows_of
+from evaluation.prices.study_report import rows_of
 from newsproof.report.charts.study import offset
 from schemas.prices import PriceSeries
 from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.profit.ledger import Ledger, ledger_of, marked
-from evaluation.profit.trades import Order, TradeRules
+from evaluation.prices.ledger import Ledger, ledger_of, mark_trade
+from evaluation.prices.trades import Order, TradeRules
 from schemas.prices import PriceSeries
 from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
 
@@ -64,7 +64,7 @@ def made(row: tuple[Any, ...]) -> tuple[Order, PriceSeries]:
 def ledger() -> Ledger:
     signals = [made(row) for row in TRADES]
     markets = {series.symbol: series for _, series in signals}
-    found = (marked(one, markets.get(f"{one.asset}/USDT"), RULES, now_ms=START + 30 * DAY) for one, _ in signals)
+    found = (mark_trade(one, markets.get(f"{one.asset}/USDT"), RULES, now_ms=START + 30 * DAY) for one, _ in signals)
     return ledger_of(found, capital=Decimal(10_000))
 
 
@@ -110,7 +110,7 @@ def test_the_figures_are_as_worked_out(ledger: Ledger) -> None:
 def test_every_signal_is_traded_or_counted(ledger: Ledger) -> None:
     assert ledger.exits == {"horizon": 5, "stop": 3, "stop_gap": 1, "withdrawn": 1}
     assert ledger.reasons == {}
-    refused = marked(order(), None, RULES, now_ms=START)
+    refused = mark_trade(order(), None, RULES, now_ms=START)
     assert ledger_of([refused, refused], capital=Decimal(1)).reasons == {"no_symbol": 2}
 
 
@@ -125,7 +125,7 @@ def test_an_account_that_is_lost_has_no_sharpe_ratio_and_a_fall_of_more_than_all
     # Two stakes of 1,000 on an account of 100: borrowed, and the fall takes more than there was.
     series = bars([*[100.0] * 13, 50.0])
     two = [order(case_id=str(n)) for n in range(2)]
-    found = [marked(one, series, TradeRules(), now_ms=START + DAY) for one in two]
+    found = [mark_trade(one, series, TradeRules(), now_ms=START + DAY) for one in two]
     lost = ledger_of(found, capital=Decimal(100))
     assert lost.figures.sharpe is None
     assert lost.figures.max_drawdown_share > 1
@@ -136,7 +136,7 @@ def test_equity_is_marked_while_a_trade_is_open() -> None:
     # It falls by 40 % on the way and comes back: the end says nothing of it, the drawdown does.
     series = bars([100.0, 100.0, *[60.0] * 11, 100.0])
     rules = TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0))
-    found = ledger_of([marked(order(), series, rules, now_ms=START + DAY)], capital=Decimal(1000))
+    found = ledger_of([mark_trade(order(), series, rules, now_ms=START + DAY)], capital=Decimal(1000))
     assert (str(found.figures.profit), str(found.figures.max_drawdown)) == ("0.00", "400.00")
     # Neither a gain nor a loss.
     assert found.figures.win_rate is None

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.profit.ledger import Ledger, ledger_of, marked
-from evaluation.profit.trades import CENT, Order, TradeRules
+from evaluation.prices.ledger import Ledger, ledger_of, mark_trade
+from evaluation.prices.trades import CENT, Order, TradeRules
 from infra.embedded.kafka.jars import default_cache_dir
 from schemas.prices import PriceSeries
 from tests.evaluation.profit.peer import made_trades
@@ -41,7 +41,7 @@ def ours() -> Ledger:
         within_s=3600,
     )
     orders = (Order(**one) for one in made_trades.signals())
-    found = (marked(one, markets[one.asset], rules, now_ms=times[-1] + HOUR) for one in orders)
+    found = (mark_trade(one, markets[one.asset], rules, now_ms=times[-1] + HOUR) for one in orders)
     return ledger_of(found, capital=Decimal(RULES["capital"]))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.profit.ledger import ledger_of, marked
-from evaluation.profit.trades import Trade, TradeRules, trade_of
+from evaluation.prices.ledger import ledger_of, mark_trade
+from evaluation.prices.trades import Trade, TradeRules, trade_of
 from schemas.prices import PriceSeries
 from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
 
@@ -73,7 +73,7 @@ def test_what_the_account_gains_is_the_sum_of_the_profits_to_the_cent(
 ) -> None:
     series = market(opens, 0.05)
     every = [order(case_id=str(n), **one) for n, one in enumerate(orders)]
-    ledger = ledger_of((marked(one, series, rules, now_ms=START + DAY) for one in every), capital=Decimal(1000))
+    ledger = ledger_of((mark_trade(one, series, rules, now_ms=START + DAY) for one in every), capital=Decimal(1000))
     assert len(ledger.trades) + len(ledger.not_traded) == len(orders)
     if ledger.trades:
         assert ledger.equity[-1].equity == Decimal(1000) + sum(trade.profit for trade in ledger.trades)

@@ -15,10 +15,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from evaluation.profit import study_report
-from evaluation.profit.report import profit_of
-from evaluation.profit.study_page import study_section
-from evaluation.profit.trades import TradeRules
+from evaluation.prices import study_report
+from evaluation.prices.profit_report import profit_of
+from evaluation.prices.study_report import study_section
+from evaluation.prices.trades import TradeRules
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from evaluation.profit.trades import NoTrade, Order, Trade, TradeRules, trade_of
+from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules, trade_of
 from schemas.prices import PriceSeries
 from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from evaluation.profit.study import OFFSETS_MIN
+from evaluation.prices.study import OFFSETS_MIN
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables

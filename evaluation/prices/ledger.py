@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.profit.trades import CENT, NoTrade, Order, Trade, TradeRules, trade_of
+from evaluation.prices.trades import CENT, NoTrade, Order, Trade, TradeRules, trade_of
 from evaluation.statistics import Estimate, mean_of
 from schemas.prices import PriceSeries
 
@@ -99,7 +99,7 @@ class MarkedTrade(msgspec.Struct, frozen=True):
     cents: Whole
 
 
-def marked(order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int) -> MarkedTrade | NoTrade:
+def mark_trade(order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int) -> MarkedTrade | NoTrade:
     """Trade one signal as :func:`trade_of` does, and mark it at each bar; its market's bars are not needed any more then."""
     found = trade_of(order, series, rules, now_ms=now_ms)
     if isinstance(found, NoTrade) or series is None:

@@ -119,7 +119,7 @@ async def live_signals(tables: ClickHouse, period: Period) -> list[RunSignal]:
 async def _signals_of(tables: ClickHouse, run_id: str, repeat: int, period: Period) -> list[RunSignal]:
     asked = {"run": run_id, "repeat": repeat, **period.bounds}
     live = run_id == LIVE_RUN
-    found, withdrawn = await asyncio.gather(tables.query(_LIVE if live else _REPLAYED, asked), read_withdrawn(tables))
+    found, withdrawn = await asyncio.gather(tables.query(_LIVE if live else _REPLAYED, asked), read_withdrawals(tables))
     if live:
         timing = {row[0]: row[-2:] for row in found.rows}
     else:
@@ -134,7 +134,7 @@ async def _signals_of(tables: ClickHouse, run_id: str, repeat: int, period: Peri
     return [signal(row) for row in found.rows]
 
 
-async def read_withdrawn(tables: ClickHouse) -> dict[str, tuple[int, int]]:
+async def read_withdrawals(tables: ClickHouse) -> dict[str, tuple[int, int]]:
     """Return by case from when on one could know that its live signal was withdrawn, and from when on bots were told, too.
 
     Unix milliseconds. Of live news nobody could act on it before they were told. Withdrawals are what became known in the

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal, get_args
+from xml.sax.saxutils import escape
 
 import msgspec
 
-from evaluation.profit.beta import BENCHMARK, BETA_DAYS
-from evaluation.profit.reading import RunSignal, StoredPrices, live_signals, read_signals
-from evaluation.profit.study import (
+from evaluation.prices.run_signals import RunSignal, StoredPrices, live_signals, read_signals
+from evaluation.prices.study import (
+    BENCHMARK,
+    BETA_DAYS,
     OFFSETS_MIN,
     EventPath,
     Group,
@@ -26,7 +29,10 @@ from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
+from newsproof.report.page import figure
+from newsproof.report.page import table as page_table
 from newsproof.report.period import Period
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
@@ -238,3 +244,40 @@ def _cell(mean: float | None, low: float | None, high: float | None, events: int
         return "–"
     band = "too few days" if low is None or high is None else f"{low:+.2%} … {high:+.2%}"
     return f"{mean:+.2%}{'' if events == of else f' ({events:,})'}\n{band}"
+
+
+def drawn_study(found: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:
+    """Return the study as SVG, a panel for each group."""
+    curves = [
+        Curve(
+            _name(group, on),
+            events_of(group, returns),
+            [CurvePoint(point.minutes, *band_of(point, returns)) for point in group.points],
+        )
+        for group in found.study.groups
+    ]
+    return study_panels(curves, title=f"Mean {returns} return around the signal", on=on)
+
+
+def _name(group: Group, on: Canvas) -> str:
+    if group.dimension == "all":
+        return on.say("all signals")
+    return group.name if group.dimension == "source" else on.say(group.name) or "–"
+
+
+async def study_section(tables: ClickHouse, run_id: str) -> str:
+    """Return the study of a run by verdict as a section of HTML, or a section that says why there is none."""
+    found = await study_or_why_not(tables, run_id, ("verdict",))
+    heading = "How prices moved around the signals"
+    if isinstance(found, str):
+        return f"<section><h2>{heading}</h2><p>{escape(found)}</p></section>"
+    drawn = []
+    for returns, title in TITLES.items():
+        columns, rows = rows_of(found.study, returns)
+        if rows:
+            named = [dict(zip(columns, (cell.replace("\n", ", ") for cell in row), strict=True)) for row in rows]
+            drawn.append(f"<h3>{escape(title)}</h3>{figure(partial(drawn_study, found, returns))}")
+            drawn.append(page_table(title, named, [(name, name, str) for name in columns]))
+    said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
+    notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)
+    return f"<section><h2>{heading}</h2>{said}{notes}{''.join(drawn)}</section>"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from evaluation.profit.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, marked
-from evaluation.profit.reading import RunSignal, RunSignals, StoredPrices, read_signals
-from evaluation.profit.trades import NoTrade, Order, Trade, TradeRules
+from evaluation.prices.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, mark_trade
+from evaluation.prices.run_signals import RunSignal, RunSignals, StoredPrices, read_signals
+from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
@@ -121,7 +121,7 @@ async def profit_of(
     async for markets, signals in prices.by_market(acted, before_ms=_BEFORE_MS):
         for signal in signals:
             series = markets.of(signal.judged)
-            one = marked(_order(signal), series, rules, now_ms=now_ms)
+            one = mark_trade(_order(signal), series, rules, now_ms=now_ms)
             found.append(one)
             if isinstance(one, MarkedTrade) and series is not None and series.imports:
                 synthetic += series.imports[one.trade.first] in prices.synthetic
