@@ -37,10 +37,10 @@ from evaluation.backtest.run.running import RunSummary
 from evaluation.backtest.run.show_trials import ListedTrial
 from evaluation.backtest.sample import read_log_file
 from evaluation.compare.comparison import Comparison
+from evaluation.compare.watch import WatchResult
 from evaluation.labels.label_report import LabelReport, LabelSource
 from evaluation.prices.profit_report import ProfitReport
 from evaluation.prices.study_report import StudyReport
-from evaluation.watch.watching import Watched
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
@@ -388,7 +388,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest selftest", SelfTest),
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
-        ("backtest watch", Watched),
+        ("backtest watch", WatchResult),
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),
         ("config", SettingView),

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from agents.core.registry import Registry
-from evaluation.backtest.code_identity import Questions
 from evaluation.backtest.deciding import Deciding
 from evaluation.backtest.journal import Source, drawn, recordings
+from evaluation.compare.code_identity import QuestionCounts
 from schemas.config import Snapshot
 from schemas.effects import CallModel
 from streams.replay import Change, Miss, Recording, Replayed
@@ -17,7 +17,7 @@ CASES = 300
 """Cases that are looked at: a step that asks otherwise does so in nearly each that reaches it."""
 
 
-async def questions(source: Source, chosen: Sequence[str], registry: Registry) -> tuple[dict[str, Questions], int]:
+async def questions(source: Source, chosen: Sequence[str], registry: Registry) -> tuple[dict[str, QuestionCounts], int]:
     """Return (by step, how many of its questions to a model have another hash than recorded; cases looked at).
 
     The recorded answer stands in for that to a changed question, so that the steps behind are looked at too. No call is made.
@@ -33,7 +33,7 @@ async def questions(source: Source, chosen: Sequence[str], registry: Registry) -
             if used.kind == "model":
                 asked[used.step] += 1
                 otherwise[used.step] += used.execution != "reused"
-    return {step: Questions(asked[step], otherwise[step]) for step in asked}, cases
+    return {step: QuestionCounts(asked[step], otherwise[step]) for step in asked}, cases
 
 
 def _asked_again(deciding: Deciding, recording: Recording) -> Replayed:

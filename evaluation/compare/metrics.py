@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.compare.pairing import Judged, Pair
-from evaluation.compare.rows import HORIZONS, Returns
+from evaluation.compare.pairing import CaseInRun, Pair
+from evaluation.compare.run_rows import HORIZONS, Returns
 from evaluation.compare.terms import (
     PRIMARY,
     Better,
@@ -141,7 +141,7 @@ def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tupl
     return _judged(results), profit
 
 
-def calibration(run_id: str, judged: Sequence[tuple[str, Judged | None]], returns: Returns) -> list[Calibration]:
+def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], returns: Returns) -> list[Calibration]:
     """Score the acted signals of one run, given with their case ids, at each horizon with outcomes."""
     found = []
     for horizon_s, name in HORIZONS.items():

@@ -85,7 +85,7 @@ DIMENSIONS: dict[str, Callable[[Pair], str]] = {
 }
 
 
-def segmented(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tuple[Dimension, ...]:
+def split_by_segment(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tuple[Dimension, ...]:
     """Split the profit by each of :data:`DIMENSIONS` that has two values or more."""
     use = np.logical_and((profit.counts > 0).all(axis=1), ~profit.unknown.any(axis=1))
     chosen = [pair for pair, used in zip(pairs, use.tolist(), strict=True) if used]

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.signal import HORIZON_S
-from evaluation.compare.pairing import Judged, Pair, Said
-from evaluation.compare.rows import HORIZONS, Asked, Returns, Unadjusted
+from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
+from evaluation.compare.run_rows import HORIZONS, ReturnKey, Returns, Unadjusted
 from evaluation.statistics import block_length_s
 from evaluation.statistics.blocks import DRAWS
 from schemas.prices import PROFIT_CAP
@@ -104,7 +104,7 @@ def profit_of(
         if n in without:
             continue
         runs = [
-            _Ran(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
+            _RunTrades(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
             for one in (pair.a, pair.b)
         ]
         priced += any(ran.has_price for ran in runs)
@@ -163,17 +163,17 @@ def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) 
     return "; ".join(said)
 
 
-class _Ran:
+class _RunTrades:
     """One case in one run: its trades, and what each earned (None: it acted, and there is no price)."""
 
-    def __init__(self, one: Judged | None, earned: Sequence[float | None]) -> None:
-        self.trades: tuple[Said, ...] = () if one is None else one.said
+    def __init__(self, one: CaseInRun | None, earned: Sequence[float | None]) -> None:
+        self.trades: tuple[RepeatSignal, ...] = () if one is None else one.said
         self.gone = _missing(one)
         self._earned = earned
         self.lacks_price = any(value is None for value in earned)
         self.has_price = any(said.side and value is not None for said, value in zip(self.trades, earned, strict=True))
 
-    def same_trades(self, other: _Ran) -> bool:
+    def same_trades(self, other: _RunTrades) -> bool:
         """Whether both do the same, so that their difference is nothing whatever it earns."""
         return self.gone == other.gone and [one.trade for one in self.trades] == [one.trade for one in other.trades]
 
@@ -187,11 +187,11 @@ class _Ran:
         )
 
 
-def _trades(one: Judged | None) -> tuple[Said, ...]:
+def _trades(one: CaseInRun | None) -> tuple[RepeatSignal, ...]:
     return () if one is None else one.said
 
 
-def _missing(one: Judged | None) -> float:
+def _missing(one: CaseInRun | None) -> float:
     return 1.0 if one is None else one.missing
 
 
@@ -202,9 +202,9 @@ def _mixed(known: float, unknown: float, share: float) -> float:
 
 def _earned(
     case_id: str,
-    one: Judged | None,
+    one: CaseInRun | None,
     untraded: Collection[tuple[str, str]],
-    moves: Mapping[Asked, float],
+    moves: Mapping[ReturnKey, float],
     horizon_s: int | None,
     cap: float,
     cost: float,
@@ -220,7 +220,7 @@ def _earned(
     return found
 
 
-def _reach(pair: Pair, moves: Mapping[Asked, float], horizon_s: int | None, cap: float) -> float:
+def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
     """Return how far the asset moved that one of the runs named, over any horizon that a signal may have; the cap where no
     price says so."""
     horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
@@ -251,7 +251,7 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
 def _paired(
     pairs: Sequence[Pair],
     name: str,
-    value: Callable[[Judged], float | None],
+    value: Callable[[CaseInRun], float | None],
     unit: Unit,
     better: Better = "neither",
     *,
@@ -271,7 +271,7 @@ def _paired(
     return Terms(name=name, unit=unit, better=better, low=low, high=high, counts=counts, note=note)
 
 
-def _flips(pairs: Sequence[Pair], name: str, word: Callable[[Judged], str]) -> Terms:
+def _flips(pairs: Sequence[Pair], name: str, word: Callable[[CaseInRun], str]) -> Terms:
     words = [(word(p.a), word(p.b)) if p.a is not None and p.b is not None else ("", "") for p in pairs]
     use = np.array([bool(one and other) for one, other in words])
     x = np.zeros((len(pairs), 2))
@@ -335,7 +335,7 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
     return [terms("hit_rate", "share", "higher", hits), terms("brier", "score", "lower", errors)]
 
 
-def _blind(case_id: str, one: Judged | None, returns: Returns, horizon_s: int) -> float:
+def _blind(case_id: str, one: CaseInRun | None, returns: Returns, horizon_s: int) -> float:
     """Return the share of repeats that acted on an asset without a price at this horizon."""
     if one is None:
         return 0.0
@@ -349,7 +349,7 @@ def _blind(case_id: str, one: Judged | None, returns: Returns, horizon_s: int) -
     return len(without) / len(one.said)
 
 
-def hits_of(case_id: str, every: Sequence[Said], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
+def hits_of(case_id: str, every: Sequence[RepeatSignal], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
     """Return (confidence, hit) of each repeat that acted. A price that did not move is neither a hit nor a miss."""
     found = []
     for said in every:

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from evaluation.backtest.run.tables import read_runs
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bars import PriceImport, standing_imports, stored_bars
 from infra.market.outcomes.markets import Markets, wanted_symbols
@@ -148,7 +147,8 @@ async def _missing(tables: ClickHouse, run_id: str, repeat: int, repeats: int) -
         return f"run {run_id} has {repeats} repeats, counted from 0: there is no --repeat {repeat}"
     if run_id == LIVE_RUN:
         return "there are no live judgements in ClickHouse yet: publish news, and let the sink catch up"
-    known = ", ".join(run["run_id"] for run in (await read_runs(tables))[:8]) or "none yet"
+    newest = await tables.query("SELECT run_id FROM runs FINAL ORDER BY started_at DESC LIMIT 8")
+    known = ", ".join(run for (run,) in newest.rows) or "none yet"
     return f"there is no run {run_id!r} with cases in ClickHouse: there are {known} (newsproof backtest list)"
 
 

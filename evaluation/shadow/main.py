@@ -11,8 +11,9 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from evaluation.backtest.prompts import candidate_prompts
-from evaluation.backtest.run.plan import OnMiss, RunPlan, Watch, change_name, run_id_of
+from evaluation.backtest.run.plan import OnMiss, RunPlan, change_name, run_id_of
 from evaluation.backtest.run.running import log_and_tables, model_ports
+from evaluation.compare.run_rows import Watch
 from evaluation.shadow.run import Shadow, ShadowSummary
 from infra.ports import Ports
 from newsproof.app import exits

@@ -22,10 +22,10 @@ from evaluation.backtest.run.performer import Performer
 from evaluation.backtest.run.plan import RunPlan
 from evaluation.backtest.run.rows import case_row, unreplayable
 from evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded, RunTopic
+from evaluation.compare.watch import describe_watch, look_at_run
 from evaluation.shadow.live import LiveCases
 from evaluation.shadow.stories import add_case, recent_stories
 from evaluation.shadow.tables import ShadowTables, Totals
-from evaluation.watch.watching import in_words, watched
 from infra.clickhouse.client import ClickHouse
 from infra.ports import Ports
 from newsproof.app.data_access import LogAccess
@@ -174,14 +174,14 @@ class Shadow:
         if watch is None or not watch.stop_when or (day is not None and self._looked_on == day):
             return
         try:
-            seen = await watched(self._client, self._plan.run_id, watch, self._at.settings.profit_cap)
+            seen = await look_at_run(self._client, self._plan.run_id, watch, self._at.settings.profit_cap)
         except ConfigError:
             return  # no case worked in both yet
         except TransientError as exc:
             log.warning("the stop rule is looked at again with the next case", error=str(exc))
             return
         self._looked_on, self.decided = day, seen.stop
-        said = {"metric": seen.metric, "found": in_words(seen), "code_change": seen.code_change}
+        said = {"metric": seen.metric, "found": describe_watch(seen), "code_change": seen.code_change}
         log.info("looked at the stop rule", run=self._plan.run_id, **said)
 
     def _wanted(self, recording: Recording) -> bool:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from evaluation.backtest.run.ledger import trial_of, write_trial
-from evaluation.backtest.run.plan import RunPlan
+from evaluation.backtest.run.plan import RunPlan, trial_of
 from evaluation.backtest.run.rows import COLUMNS, RunCaseRow, call_rows, table_row
-from evaluation.backtest.run.tables import RUN_COLUMNS, read_about
+from evaluation.backtest.run.tables import RUN_COLUMNS
+from evaluation.compare.run_records import read_about, write_trial
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import epoch_ms

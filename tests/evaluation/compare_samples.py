@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from evaluation.compare.rows import CaseText, ComparedCase, Returns, RunRows
+from evaluation.compare.run_rows import CaseText, ComparedCase, Returns, RunRows
 
 USUAL: dict[str, Any] = {
     "repeat": 0,

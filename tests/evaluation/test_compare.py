@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from evaluation.compare.compare_runs import gate_status
 from evaluation.compare.comparison import Comparison, compare
 from evaluation.compare.metrics import MetricResult, parse_primary
-from evaluation.compare.rows import ComparedCase, Returns, Unadjusted
-from evaluation.compare.running import gate_status
+from evaluation.compare.run_rows import ComparedCase, Returns, Unadjusted
 from evaluation.compare.terms import OWN_HORIZONS, Scoring
 from newsproof.app import exits
 from schemas.errors import ConfigError

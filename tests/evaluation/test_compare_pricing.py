@@ -7,8 +7,8 @@ import random
 import msgspec
 import pytest
 
-from evaluation.compare.pricing import CaseTimes, asked_of, entry_ms, returns_of
-from evaluation.compare.rows import Returns
+from evaluation.compare.inputs import CaseTimes, entry_ms, horizons_of, returns_of
+from evaluation.compare.run_rows import Returns
 from infra.market.outcomes.markets import Markets
 from schemas.prices import PriceSeries
 from tests.evaluation.compare_samples import case
@@ -99,5 +99,5 @@ def test_what_the_market_did_is_taken_off_by_the_beta_of_the_days_before() -> No
 
 
 def test_every_horizon_that_a_signal_may_have_is_asked_of_the_asset_that_a_run_named() -> None:
-    asked = asked_of([case("c", horizon_s=3_600), case("d", has_signal=0)])
+    asked = horizons_of([case("c", horizon_s=3_600), case("d", has_signal=0)])
     assert asked == {("c", "BTC"): {300, 3_600, 14_400, 86_400, 604_800, 2_592_000}}

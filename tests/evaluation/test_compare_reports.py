@@ -9,10 +9,9 @@ import pytest
 
 from evaluation.compare.comparison import Comparison, compare, with_texts
 from evaluation.compare.documents import as_json, as_markdown
-from evaluation.compare.pairing import aligned_in_words
-from evaluation.compare.rows import CaseText
+from evaluation.compare.pairing import describe_alignment
+from evaluation.compare.run_rows import MAX_LINE, MAX_LINES, CaseText, changes_summary, difference, visible
 from evaluation.compare.terminal import show_table
-from evaluation.compare.texts import MAX_LINE, MAX_LINES, changes_summary, difference, visible
 from tests.evaluation.compare_samples import CHANGES, after, called, case, run
 
 NAMES = "abcdefgh"
@@ -108,9 +107,9 @@ def test_a_period_is_named_only_where_cases_worked_in_both() -> None:
     counts = msgspec.structs.replace(
         compared().comparability, aligned=1, in_both=3, stories=1, days=1, last_day="1970-04-08"
     )
-    assert aligned_in_words(counts) == "1 of 3 cases worked in both: 1 story on 1 day, 1970-04-08 (UTC)"
+    assert describe_alignment(counts) == "1 of 3 cases worked in both: 1 story on 1 day, 1970-04-08 (UTC)"
     none = msgspec.structs.replace(counts, aligned=0, stories=0, days=0, first_day="", last_day="")
-    assert aligned_in_words(none) == "0 of 3 cases worked in both"
+    assert describe_alignment(none) == "0 of 3 cases worked in both"
 
 
 def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:

@@ -14,9 +14,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from evaluation.compare.compare_runs import describe_sample_power
 from evaluation.compare.comparison import compare as compared
-from evaluation.compare.power import what_a_sample_shows
-from evaluation.compare.reading import HOW, read_returns, read_runs
+from evaluation.compare.inputs import HOW, read_returns, read_run_rows
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
@@ -223,7 +223,7 @@ def test_a_run_that_is_not_known_is_refused_with_those_that_are(
 
 async def test_when_and_how_a_signal_was_made_is_not_what_it_says(database: dict[str, str]) -> None:
     async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
-        v3, v4 = await read_runs(tables, "v3", "v4")
+        v3, v4 = await read_run_rows(tables, "v3", "v4")
         assert len({row.signal_hash for row in [*v3.rows, *v4.rows] if row.verdict == "likely"}) == 1
         kept = f"SELECT DISTINCT replaceRegexpAll(signal, '{HOW}', '') FROM run_cases ORDER BY 1"
         assert (await tables.query(kept)).rows == [
@@ -251,7 +251,7 @@ async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: Em
         }
         times = dict.fromkeys(("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), day(3))
         await fill(tables, "signals", [own | signal | times | {"case_id": NAMES[3], "preliminary_confidence": 0.5}])
-        live, v3 = await read_runs(tables, "live", "v3")
+        live, v3 = await read_run_rows(tables, "live", "v3")
         returns = await read_returns(tables, [live, v3])
     assert (live.cases, v3.cases) == (1, 10)
     assert (live.name, v3.name) == ("offline judgements (run id live)", "v3")
@@ -280,7 +280,7 @@ async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
     async with connect(url, database=f"compare{next(_numbers)}") as tables:
         await two_runs(tables)
-        assert "no live judgement of it" in await what_a_sample_shows(tables, NAMES)
+        assert "no live judgement of it" in await describe_sample_power(tables, NAMES)
         for n, name in enumerate(NAMES):
             times: dict[str, Any] = dict.fromkeys(
                 ("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), day(n)
@@ -290,9 +290,9 @@ async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse
             }
             of_case = {"run_id": "live", "signal_id": name, "revision": 1, "stage": "final", "verdict": "confirmed"}
             await fill(tables, "signals", [of_case | said | times | {"first_wins": 1, "case_id": name}])
-        every = await what_a_sample_shows(tables, NAMES)
+        every = await describe_sample_power(tables, NAMES)
         assert every.startswith("What this sample can show: its 10 live signals with prices lie in 8 blocks of days.")
-        few = await what_a_sample_shows(tables, NAMES[6:])
+        few = await describe_sample_power(tables, NAMES[6:])
         assert few == "What difference this sample can show is not known: too few days: 4 days, and a test needs 6."
 
 
@@ -341,7 +341,7 @@ async def test_what_live_dropped_is_a_case_of_it_without_a_signal(clickhouse_eng
             for kind in ("event_received", end)
         ]
         await fill(tables, "events", rows)
-        live, v3 = await read_runs(tables, "live", "v3")
+        live, v3 = await read_run_rows(tables, "live", "v3")
     assert [(row.case_id, row.status, row.has_signal) for row in sorted(live.rows, key=lambda row: row.case_id)] == [
         (NAMES[2], "replayed", 0),
         (NAMES[5], "failed", 0),

@@ -9,21 +9,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from evaluation.compare.run_records import Trial, TrialLog
+from evaluation.compare.run_rows import Watch
 from schemas.config import Prompt
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN, RESEARCH_RUN
+from schemas.ids import LIVE_RUN, RESEARCH_RUN, content_hash
 from streams.replay import Change
 
 OnMiss = Literal["fail", "skip", "live"]
-StopWhen = Literal["", "better", "worse", "either"]
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
-
-
-class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a growing run is watched by: a metric, and on which side of live the run ends by itself ("": never)."""
-
-    metric: str
-    stop_when: StopWhen = ""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +40,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     on_miss: OnMiss = "fail"
     code_version: str = ""
     watch: Watch | None = None
-    log: Literal["journal", "sample"] = "journal"
+    log: TrialLog = "journal"
     """Whose cases: this installation's, or those of the log that ships with the project."""
     primary: str = ""
     """The metric that ``backtest compare`` is to test by itself, declared before anything was seen; "": its default."""
@@ -119,3 +113,26 @@ def moment(option: str, text: str | None) -> datetime | None:
 
 def positive_cost(text: float | None) -> Decimal | None:
     return None if text is None else Decimal(str(text))
+
+
+def candidate_of(plan: RunPlan) -> str:
+    """Return the hash of what the plan changes, equal for equal prompts and models; "" when it changes nothing."""
+    changed = {"prompts": {name: p.hash for name, p in plan.prompts.items()}, "models": plan.models}
+    return content_hash(changed)[:16] if any(changed.values()) else ""
+
+
+def trial_of(
+    plan: RunPlan, *, log: TrialLog, cases: int, span: tuple[datetime, datetime], started_at: datetime
+) -> Trial:
+    """Return the row of a run. ``span``: when the first and the last case of its period were received, UTC."""
+    return Trial(
+        run_id=plan.run_id,
+        candidate=candidate_of(plan),
+        label=plan.label,
+        changed=tuple(sorted({*plan.prompts, *plan.models})),
+        log=log,
+        cases=cases,
+        cases_from=span[0],
+        cases_to=span[1],
+        started_at=started_at,
+    )

@@ -12,7 +12,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from evaluation.backtest.cutoffs import known_to_training
-from evaluation.backtest.run.run_case import RunCase
+from evaluation.compare.run_rows import RunCase
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import AcceptedRecord, Row, epoch_ms

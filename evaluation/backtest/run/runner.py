@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from evaluation.backtest.code_identity import RunAbout
 from evaluation.backtest.deciding import Deciding
 from evaluation.backtest.journal import Source, Survey, drawn, recordings
 from evaluation.backtest.run.cost_limit import CostLimitReached
@@ -17,6 +16,7 @@ from evaluation.backtest.run.plan import RunPlan
 from evaluation.backtest.run.rows import RunCaseRow, call_rows, case_row, unreplayable
 from evaluation.backtest.run.tables import RunTables, Totals
 from evaluation.backtest.run.topic import CaseReplayed, Held, RunTopic
+from evaluation.compare.code_identity import RunCode
 from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Recording, Replayed
 
@@ -31,7 +31,7 @@ class Ran(msgspec.Struct, kw_only=True):
     totals: Totals
     held: int = 0
     left: int = 0
-    about: RunAbout = RunAbout(run_id="", code=())
+    about: RunCode = RunCode(run_id="", code=())
 
 
 class Runner:

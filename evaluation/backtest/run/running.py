@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from agents.graphs import verification
-from evaluation.backtest.code_identity import RunAbout, code_change, declarations_of
 from evaluation.backtest.deciding import Deciding
 from evaluation.backtest.journal import FileSource, LogSource, Source, Survey, drawn, survey
 from evaluation.backtest.memory import AsOfMemory
@@ -21,13 +20,14 @@ from evaluation.backtest.questions import questions, recorded_code
 from evaluation.backtest.run.cost_limit import CostLimit
 from evaluation.backtest.run.estimate import Estimate, estimate
 from evaluation.backtest.run.lease import RunLease
-from evaluation.backtest.run.ledger import TrialLog, trial_of, write_trial
 from evaluation.backtest.run.performer import Performer
-from evaluation.backtest.run.plan import RunPlan
+from evaluation.backtest.run.plan import RunPlan, trial_of
 from evaluation.backtest.run.runner import Ran, Runner
 from evaluation.backtest.run.tables import RunTables, Totals, entries_before
 from evaluation.backtest.run.topic import RunEnded, RunTopic
 from evaluation.backtest.sample import LogFile
+from evaluation.compare.code_identity import RunCode, code_change, declarations_of
+from evaluation.compare.run_records import TrialLog, write_trial
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.child import DirectoryLock
 from infra.ports import Answer, Free, Ports
@@ -93,7 +93,7 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
-) -> tuple[Estimate, RunAbout, frozenset[str]]:
+) -> tuple[Estimate, RunCode, frozenset[str]]:
     """Return the estimate of a run, its code, and its cases. ``file`` is a log file to use in place of the journal."""
     source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(with_models(log.settings, plan.models), tables)
@@ -112,7 +112,7 @@ async def run_plan(
     max_cost: Decimal | None,
     ask_every_step: bool = False,
     file: LogFile | None = None,
-    on_about: Callable[[RunAbout], None] = lambda _about: None,
+    on_about: Callable[[RunCode], None] = lambda _about: None,
 ) -> Ran:
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
     ``on_about`` is called with the code of the run before anything is paid for.
@@ -175,7 +175,7 @@ def _log_of(file: LogFile | None) -> TrialLog:
     return "journal" if file is None else "sample"
 
 
-async def about_run(plan: RunPlan, source: Source, surveyed: Survey) -> RunAbout:
+async def about_run(plan: RunPlan, source: Source, surveyed: Survey) -> RunCode:
     """Return by which code a plan is run, and by which its cases were recorded; looks at their questions if that is another."""
     registry = verification()
     recorded = recorded_code(source.snapshots, surveyed.config_hashes)
@@ -183,7 +183,7 @@ async def about_run(plan: RunPlan, source: Source, surveyed: Survey) -> RunAbout
     prompts = {**(newest.prompts if newest is not None else {}), **plan.prompts}
     same = recorded == (plan.code_version,)
     asked, cases = ({}, 0) if same else await questions(source, drawn(surveyed.ended, plan.sample), registry)
-    return RunAbout(
+    return RunCode(
         run_id=plan.run_id,
         code=(plan.code_version,),
         recorded_code=recorded,

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Collection
 from decimal import Decimal
 from pathlib import Path
 
-from evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
 from evaluation.backtest.processes import LogAt, verify_at
 from evaluation.backtest.run.estimate import Estimate
 from evaluation.backtest.run.plan import RunPlan
 from evaluation.backtest.run.runner import Ran
 from evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
-from evaluation.backtest.run.tables import about_of, read_runs
 from evaluation.backtest.sample import LogFile
 from evaluation.backtest.verify import Verified
+from evaluation.compare.code_identity import RunCode, code_change, code_change_note
+from evaluation.compare.run_records import about_of, read_runs
 from infra.clickhouse.client import ClickHouse
 from infra.settings import Settings
 from newsproof.app import exits
@@ -55,7 +55,7 @@ async def show_dry_run(
             json_line(found)
             return
         _print_estimate(plan, found)
-        if found.cases and (said := said_of_run(about, options=_options(plan, file))):
+        if found.cases and (said := code_change_note(about, options=_options(plan, file))):
             say_result(said)
         say_result(found.can_show)
 
@@ -114,9 +114,9 @@ async def show_run(
     return exits.OK if ran.status == "finished" else exits.FINDING
 
 
-def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunAbout], None]:
-    def said(about: RunAbout) -> None:
-        if change := said_of_run(about, options=_options(plan, file)):
+def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunCode], None]:
+    def said(about: RunCode) -> None:
+        if change := code_change_note(about, options=_options(plan, file)):
             say(change)
 
     return said
@@ -233,7 +233,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
         return
     one = runs[0]
     say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
-    if said := about.recorded_code and said_of_run(about):
+    if said := about.recorded_code and code_change_note(about):
         say_result(said)
     say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
     table(("status", "cases"), states.rows, right=("cases",))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from evaluation.backtest.run.claims import claim_of
-from evaluation.backtest.run.ledger import Trial, read_trials
 from evaluation.backtest.run.running import log_and_tables
+from evaluation.compare.run_records import Trial, claim_of, read_trials
 from newsproof.app.invocation import Invocation, json_line, table
 
 

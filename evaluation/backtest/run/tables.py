@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 
-from evaluation.backtest.code_identity import Questions, RunAbout
 from evaluation.backtest.run.plan import RunPlan
 from evaluation.backtest.run.rows import COLUMNS, RunCaseRow, table_row
+from evaluation.compare.code_identity import RunCode
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import Row, epoch_ms
@@ -83,7 +81,7 @@ class RunTables:
     async def run(
         self,
         plan: RunPlan,
-        about: RunAbout,
+        about: RunCode,
         status: str,
         totals: Totals,
         span: tuple[datetime, datetime],
@@ -105,7 +103,7 @@ class RunTables:
         await self._client.insert(table, self._columns[table], rows)
 
 
-def about_row(about: RunAbout) -> Row:
+def about_row(about: RunCode) -> Row:
     """Return the last columns of :data:`RUN_COLUMNS`."""
     return (
         list(about.recorded_code),
@@ -116,41 +114,6 @@ def about_row(about: RunAbout) -> Row:
     )
 
 
-async def read_about(client: ClickHouse, run_id: str) -> RunAbout | None:
-    """Return by which code a run was decided; None where the table has no such run."""
-    found = await read_runs(client, run_id)
-    return about_of(found[0]) if found else None
-
-
-def about_of(row: Mapping[str, Any]) -> RunAbout:
-    """Return by which code the run of a row of ``runs`` was decided."""
-    changed = msgspec.json.decode(row["changes"] or b"{}", type=dict[str, Any]).get("prompts", {})
-    return RunAbout(
-        run_id=row["run_id"],
-        code=(row["code_version"],) if row["code_version"] else (),
-        recorded_code=tuple(row["recorded_code"]),
-        declarations=_DECLARATIONS.decode(row["declarations"]) if row["declarations"] else None,
-        questions=_QUESTIONS.decode(row["questions"]) if row["questions"] else {},
-        looked_at=row["looked_at"],
-        changed_prompts=tuple(changed),
-        baseline=bool(row["baseline"]),
-    )
-
-
-async def baseline_of(client: ClickHouse, about: RunAbout) -> str | None:
-    """Return the newest A/A run by the code of this run over at least its range of cases; None without one."""
-    sql = """SELECT b.run_id FROM runs AS b FINAL, (SELECT * FROM runs FINAL WHERE run_id = {run:String}) AS r
-WHERE b.baseline AND b.run_id != r.run_id AND b.code_version = r.code_version AND b.recorded_code = r.recorded_code
-  AND b.cases_from <= r.cases_from AND b.cases_to >= r.cases_to AND b.cases > 0
-ORDER BY b.started_at DESC LIMIT 1"""
-    rows = (await client.query(sql, {"run": about.run_id})).rows
-    return str(rows[0][0]) if rows else None
-
-
-_DECLARATIONS = msgspec.json.Decoder(dict[str, dict[str, str]])
-_QUESTIONS = msgspec.json.Decoder(dict[str, Questions])
-
-
 async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:
     """Return the entry times of the known outcomes by case. An entry before the news was knowable is refused."""
     found = await client.query("SELECT case_id, entry_at FROM outcomes FINAL")
@@ -158,10 +121,3 @@ async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:
     for case_id, at in found.rows:
         entries.setdefault(case_id, []).append(at)
     return entries
-
-
-async def read_runs(client: ClickHouse, run_id: str | None = None) -> list[dict[str, Any]]:
-    """Return the rows of ``runs``, newest first, or only the row of ``run_id``."""
-    where = "WHERE run_id = {run_id:String}" if run_id else ""
-    sql = f"SELECT * FROM runs FINAL {where} ORDER BY started_at DESC"
-    return (await client.query(sql, {"run_id": run_id} if run_id else {})).dicts()

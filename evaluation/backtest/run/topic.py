@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from evaluation.backtest.code_identity import RunAbout
 from evaluation.backtest.run.plan import RunPlan
 from evaluation.backtest.run.rows import RunCaseRow
+from evaluation.compare.code_identity import RunCode
 from infra.kafka.topics import KafkaAddress, create_topic, known_topics, offsets_of, read_range
 from schemas.calls import Call
 from schemas.errors import ConfigError, ContractError
@@ -32,7 +32,7 @@ class RunStarted(msgspec.Struct, frozen=True, tag="newsproof.run_started", tag_f
 
     plan: RunPlan
     started_at: datetime
-    about: RunAbout | None = None
+    about: RunCode | None = None
 
 
 class CallMade(msgspec.Struct, frozen=True, tag="newsproof.call_made", tag_field="type"):
@@ -91,7 +91,7 @@ class RunTopic:
         self._address = address
         self._appender = Appender(address, client_id=f"newsproof-backtest-{run_id}")
 
-    async def open(self, plan: RunPlan, *, replication: int, about: RunAbout | None = None) -> Held:
+    async def open(self, plan: RunPlan, *, replication: int, about: RunCode | None = None) -> Held:
         """Create the topic or read it, then begin or resume the run.
 
         Raises:

@@ -102,8 +102,8 @@ def run_cases(
     from evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
     from evaluation.backtest.run.show import show_dry_run, show_run
     from evaluation.backtest.sample import read_log_file
+    from evaluation.compare.compare_runs import describe_sample_power
     from evaluation.compare.metrics import parse_primary
-    from evaluation.compare.power import what_a_sample_shows
     from newsproof.app.version import code_version
 
     plan = RunPlan(
@@ -123,7 +123,7 @@ def run_cases(
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
     how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plan, can_show=what_a_sample_shows, **how))
+        run(show_dry_run(of(ctx), plan, can_show=describe_sample_power, **how))
         return
     work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), **how)
     raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with --run-id {plan.run_id}"))
@@ -201,9 +201,9 @@ def watch(
 
     The interval of its metric stays valid however often you look.
     """
-    from evaluation.watch.show import show_watched
+    from evaluation.compare.watch import show_watch
 
-    run(show_watched(of(ctx), run_id, as_json=as_json))
+    run(show_watch(of(ctx), run_id, as_json=as_json))
 
 
 @backtest.command("record-sample")

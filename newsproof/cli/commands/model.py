@@ -77,8 +77,8 @@ def shadow(
     ] = False,
 ) -> None:
     """Run a candidate prompt on live traffic beside the live prompt, until SIGTERM. It publishes no signals."""
+    from evaluation.compare.watch import parse_watch
     from evaluation.shadow.main import shadow as run_shadow
-    from evaluation.watch.watching import checked_watch
 
     invocation = of(ctx)
     work = run_shadow(
@@ -87,7 +87,7 @@ def shadow(
         budget_usd=budget,
         run_id=run_id,
         on_miss="live" if look_up else "fail",
-        watch=checked_watch(metric, stop_when.value if stop_when else ""),
+        watch=parse_watch(metric, stop_when.value if stop_when else ""),
         as_json=as_json,
     )
     raise typer.Exit(run(work, service=invocation.settings()))

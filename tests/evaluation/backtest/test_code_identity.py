@@ -12,21 +12,21 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.planning import plan_tools
 from agents.prompts import load_prompts
-from evaluation.backtest.code_identity import (
-    CodeChange,
-    Questions,
-    RunAbout,
-    code_change,
-    declarations_of,
-    said_of_run,
-)
 from evaluation.backtest.journal import FileSource, recordings, survey
 from evaluation.backtest.questions import questions, recorded_code
-from evaluation.backtest.run.code_check import read_code_change
 from evaluation.backtest.run.plan import RunPlan
 from evaluation.backtest.run.running import about_run
-from evaluation.backtest.run.tables import RUN_COLUMNS, about_row, read_about
+from evaluation.backtest.run.tables import RUN_COLUMNS, about_row
 from evaluation.backtest.sample import read_log_file
+from evaluation.compare.code_identity import (
+    CodeChange,
+    QuestionCounts,
+    RunCode,
+    code_change,
+    code_change_note,
+    declarations_of,
+)
+from evaluation.compare.run_records import read_about, read_code_change
 from infra.clickhouse.client import ClickHouse
 from schemas.effects import CallModel
 from schemas.errors import ConfigError
@@ -40,8 +40,8 @@ STRICT = RunPlan(run_id="strict", prompts={"synthesize": prompt("synthesize")}, 
 SAME = {"plan": {"decide_next_tools": "1"}}
 
 
-def about(run_id: str, code: str = "one", **more: Any) -> RunAbout:
-    return RunAbout(run_id=run_id, code=(code,), **more)
+def about(run_id: str, code: str = "one", **more: Any) -> RunCode:
+    return RunCode(run_id=run_id, code=(code,), **more)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def test_a_changed_declaration_asks_another_step_anew_although_only_synthe
     asked = found.questions["plan"]
     assert asked.otherwise == asked.asked > 30
     assert {step for step, q in found.questions.items() if q.otherwise} == {"plan"}
-    said = said_of_run(found, options="--sample-log ")
+    said = code_change_note(found, options="--sample-log ")
     assert f"plan asks otherwise than recorded in {asked.asked} of {asked.asked} questions" in said
     assert "decide_next_tools" in said
     assert "of the code as well as of your prompt" in said
@@ -72,7 +72,7 @@ async def test_code_of_another_version_that_asks_the_same_says_so_and_is_no_less
     found = await about_run(STRICT, SOURCE, await survey(SOURCE))
     assert (found.recorded_code, found.looked_at) == ((RECORDED,), 42)
     assert not any(q.otherwise for q in found.questions.values())
-    said = said_of_run(found)
+    said = code_change_note(found)
     assert "every question that is asked without your prompt is the recorded one" in said
     assert "unknown of single_pass" in said  # no case of the sample took that path
     assert code_change(found.recording, found) is not None
@@ -80,7 +80,7 @@ async def test_code_of_another_version_that_asks_the_same_says_so_and_is_no_less
 
 async def test_of_the_recordings_own_code_there_is_nothing_to_say() -> None:
     found = await about_run(replace(STRICT, code_version=RECORDED), SOURCE, await survey(SOURCE))
-    assert (found.questions, found.looked_at, said_of_run(found)) == ({}, 0, "")
+    assert (found.questions, found.looked_at, code_change_note(found)) == ({}, 0, "")
 
 
 async def test_a_snapshot_that_is_not_there_makes_the_recordings_code_unknown() -> None:
@@ -88,7 +88,7 @@ async def test_a_snapshot_that_is_not_there_makes_the_recordings_code_unknown() 
     assert recorded_code(SOURCE.snapshots, seen.config_hashes) == (RECORDED,)
     assert recorded_code(SOURCE.snapshots, (*seen.config_hashes, "gone")) == ()
     found = await about_run(STRICT, FileSource(msgspec.structs.replace(read_log_file(), snapshots={})), seen)
-    assert "code that was not kept" in said_of_run(found)
+    assert "code that was not kept" in code_change_note(found)
 
 
 async def test_every_function_that_a_step_sends_is_among_its_declarations() -> None:
@@ -130,9 +130,9 @@ def test_a_reworded_tool_is_named() -> None:
         (about("a"), about("b", "two"), True),
         (about("a", declarations=SAME), about("b", "two", declarations=SAME), True),
         (about("a", declarations=SAME), about("b", declarations={"plan": {"decide_next_tools": "2"}}), True),
-        (about("a"), RunAbout(run_id="b", code=()), True),
-        (RunAbout(run_id="a", code=()), RunAbout(run_id="b", code=()), True),
-        (RunAbout(run_id="live", code=("one", "two")), about("b"), True),
+        (about("a"), RunCode(run_id="b", code=()), True),
+        (RunCode(run_id="a", code=()), RunCode(run_id="b", code=()), True),
+        (RunCode(run_id="live", code=("one", "two")), about("b"), True),
         (
             about("a", declarations={"synthesize": {"reply of synthesize": "1"}}),
             about("b", declarations={"synthesize": {"reply of synthesize": "2"}}, changed_prompts=("synthesize",)),
@@ -140,7 +140,7 @@ def test_a_reworded_tool_is_named() -> None:
         ),
     ],
 )
-def test_only_what_is_known_to_be_the_same_counts_as_the_same(a: RunAbout, b: RunAbout, differs: bool) -> None:
+def test_only_what_is_known_to_be_the_same_counts_as_the_same(a: RunCode, b: RunCode, differs: bool) -> None:
     assert (code_change(a, b) is not None) is differs
 
 
@@ -154,7 +154,7 @@ def tables(clickhouse: ClickHouse) -> ClickHouse:
     return clickhouse
 
 
-async def write(tables: ClickHouse, one: RunAbout, *, changes: str = '{"prompts":{}}', started: int = 0) -> None:
+async def write(tables: ClickHouse, one: RunCode, *, changes: str = '{"prompts":{}}', started: int = 0) -> None:
     plan = ("", "finished", changes, one.code[0], 0, 1000, 42, 1, 1, 0, 0, 0, started, 1000, 1)
     await tables.insert("runs", RUN_COLUMNS, [(one.run_id, *plan, *about_row(one))])
 
@@ -164,7 +164,12 @@ SYNTHESIZE = '{"prompts":{"synthesize":{"version":"4","hash":"x"}}}'
 
 async def test_live_is_refused_as_the_base_of_a_run_of_other_code_until_a_baseline_is_there(tables: ClickHouse) -> None:
     run = about(
-        "strict", "two", recorded_code=("one",), declarations=SAME, questions={"plan": Questions(41, 41)}, looked_at=42
+        "strict",
+        "two",
+        recorded_code=("one",),
+        declarations=SAME,
+        questions={"plan": QuestionCounts(41, 41)},
+        looked_at=42,
     )
     await write(tables, run, changes=SYNTHESIZE)
     assert await read_about(tables, "strict") == replace(run, changed_prompts=("synthesize",))

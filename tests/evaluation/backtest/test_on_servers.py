@@ -16,9 +16,9 @@ from evaluation.backtest.memory import AsOfMemory
 from evaluation.backtest.run import running
 from evaluation.backtest.run.lease import RunLease
 from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.tables import read_runs
 from evaluation.backtest.run.topic import RunTopic
 from evaluation.backtest.sample import read_log_file
+from evaluation.compare.run_records import read_runs
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY, SIGNALS
 from infra.kafka.topics import KafkaAddress

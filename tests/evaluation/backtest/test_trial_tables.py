@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from evaluation.backtest.run.ledger import Trial, write_trial
+from evaluation.compare.run_records import Trial, write_trial
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms

@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 
 from agents.prompts import load_prompts
 from evaluation.backtest.run import running
-from evaluation.backtest.run.claims import claim_of
-from evaluation.backtest.run.ledger import Trial, candidate_of, read_trials, write_trial
-from evaluation.backtest.run.plan import RunPlan
+from evaluation.backtest.run.plan import RunPlan, candidate_of
 from evaluation.backtest.sample import read_log_file
+from evaluation.compare.run_records import Trial, claim_of, read_trials, write_trial
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka

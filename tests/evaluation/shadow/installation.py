@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from evaluation.backtest.run.plan import RunPlan, Watch
+from evaluation.backtest.run.plan import RunPlan
+from evaluation.compare.run_rows import Watch
 from evaluation.shadow.main import plan_of
 from evaluation.shadow.run import Shadow, ShadowSummary
 from infra.clickhouse.client import ClickHouse

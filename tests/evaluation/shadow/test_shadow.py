@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.backtest.run.plan import Watch
+from evaluation.compare.run_rows import Watch
 from evaluation.shadow.main import plan_of, refuse_unpriced
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse

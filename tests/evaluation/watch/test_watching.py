@@ -13,11 +13,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.backtest.run.growing import growing_warning
-from evaluation.backtest.run.plan import RunPlan, StopWhen, Watch
-from evaluation.compare.rows import Returns, RunRows
-from evaluation.watch.differences import Differences, differences_of, parse_metric
-from evaluation.watch.watching import Watched, checked_watch, in_words, told
+from evaluation.backtest.run.plan import RunPlan
+from evaluation.compare.comparison import growing_warning
+from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch
+from evaluation.compare.watch import (
+    Differences,
+    WatchResult,
+    describe_watch,
+    differences_of,
+    parse_metric,
+    parse_watch,
+    watch_result,
+)
 from infra.clickhouse.client import connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
@@ -41,7 +48,7 @@ def runs(changes: list[float], stories: dict[int, str] | None = None) -> tuple[R
     return run("live", live, status=""), run("candidate", other), at
 
 
-def seen(metric: str, values: list[float], *, stop_when: StopWhen = "", spread: float = 0.01) -> Watched:
+def seen(metric: str, values: list[float], *, stop_when: StopWhen = "", spread: float = 0.01) -> WatchResult:
     """A look at one difference a block; they vary by ``spread``."""
     varied = np.array(values) + np.where(np.arange(len(values)) % 2, spread, -spread)
     last = len(values) - 1
@@ -49,14 +56,14 @@ def seen(metric: str, values: list[float], *, stop_when: StopWhen = "", spread: 
     found = Differences(
         cases=names, least=varied, most=varied, blocks=np.arange(len(values)), open_from=last, left_out=0
     )
-    return told("candidate", Watch(metric=metric, stop_when=stop_when), parse_metric(metric), found)
+    return watch_result("candidate", Watch(metric=metric, stop_when=stop_when), parse_metric(metric), found)
 
 
 def test_before_the_tenth_closed_day_it_is_too_early() -> None:
     early = seen("profit@4h", [0.3] * 8)
     assert (early.verdict, early.blocks, early.low, early.stop) == ("too early", 7, None, False)
-    assert in_words(early) == "too early: 7 of 10 days"
-    assert in_words(seen("profit@24h", [0.3] * 8)) == "too early: 7 of 10 blocks of 2 days"
+    assert describe_watch(early) == "too early: 7 of 10 days"
+    assert describe_watch(seen("profit@24h", [0.3] * 8)) == "too early: 7 of 10 blocks of 2 days"
 
 
 def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
@@ -65,7 +72,7 @@ def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
     assert seen("confidence", [-0.3] * 20).verdict == "lower"
     undecided = seen("profit@4h", [0.0] * 20, spread=0.3)
     assert (undecided.verdict, undecided.decided_at) == ("not yet distinguishable", None)
-    assert in_words(seen("profit@4h", [0.3] * 20)).startswith("better since day 10: +0.29")
+    assert describe_watch(seen("profit@4h", [0.3] * 20)).startswith("better since day 10: +0.29")
 
 
 def test_where_other_code_decided_no_stop_rule_holds() -> None:
@@ -73,8 +80,8 @@ def test_where_other_code_decided_no_stop_rule_holds() -> None:
         cases=tuple(map(str, range(20))), least=np.full(20, 0.3), most=np.full(20, 0.3), blocks=np.arange(20), open_from=19, left_out=0
     )  # fmt: skip
     watch, metric = Watch(metric="profit@4h", stop_when="either"), parse_metric("profit@4h")
-    assert told("r", watch, metric, found).stop
-    assert not told("r", watch, metric, found, code_change="other code decided r").stop
+    assert watch_result("r", watch, metric, found).stop
+    assert not watch_result("r", watch, metric, found, code_change="other code decided r").stop
 
 
 @pytest.mark.parametrize(
@@ -140,8 +147,8 @@ def test_a_profit_at_each_signals_own_horizon_would_take_years_and_is_refused() 
 
 def test_a_metric_without_a_better_side_stops_on_either_alone() -> None:
     with pytest.raises(ConfigError, match="--stop-when either"):
-        checked_watch("confidence", "better")
-    assert checked_watch("confidence", "either") == Watch(metric="confidence", stop_when="either")
+        parse_watch("confidence", "better")
+    assert parse_watch("confidence", "either") == Watch(metric="confidence", stop_when="either")
 
 
 def test_a_comparison_of_a_growing_run_says_so() -> None:

@@ -22,7 +22,7 @@ _SHOWN = 4
 REPLY = "reply of "
 
 
-class Questions(msgspec.Struct, frozen=True):
+class QuestionCounts(msgspec.Struct, frozen=True):
     """Questions of one step that the recording holds the answers to, with nothing changed: ``otherwise`` of ``asked`` have
     another hash than the recorded ones."""
 
@@ -30,7 +30,7 @@ class Questions(msgspec.Struct, frozen=True):
     otherwise: int
 
 
-class RunAbout(msgspec.Struct, frozen=True, kw_only=True):
+class RunCode(msgspec.Struct, frozen=True, kw_only=True):
     """By which code the signals of a run were decided.
 
     ``code``: versions of it; ``live`` may have several, and none means that it was not kept. ``recorded_code``: those that
@@ -42,15 +42,15 @@ class RunAbout(msgspec.Struct, frozen=True, kw_only=True):
     code: tuple[str, ...]
     recorded_code: tuple[str, ...] = ()
     declarations: Declarations | None = None
-    questions: Mapping[str, Questions] = {}
+    questions: Mapping[str, QuestionCounts] = {}
     looked_at: int = 0
     changed_prompts: tuple[str, ...] = ()
     baseline: bool = False
 
     @property
-    def recording(self) -> RunAbout:
+    def recording(self) -> RunCode:
         """The live judgements that this run replays."""
-        return RunAbout(run_id=LIVE_RUN, code=self.recorded_code)
+        return RunCode(run_id=LIVE_RUN, code=self.recorded_code)
 
 
 class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
     code_a: tuple[str, ...]
     code_b: tuple[str, ...]
     declarations: Mapping[str, tuple[str, ...]] | None
-    questions: Mapping[str, Questions] = {}
+    questions: Mapping[str, QuestionCounts] = {}
     looked_at: int = 0
     sent: Declarations = {}
 
@@ -106,7 +106,7 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
         return f"{'; '.join(said)} ({counted(self.looked_at, 'case')} looked at)"
 
 
-def said_of_run(about: RunAbout, *, options: str = "") -> str:
+def code_change_note(about: RunCode, *, options: str = "") -> str:
     """Return what a run has to say of its code beside that of the recording; empty where they are the same.
 
     ``options``: those of the run that a baseline needs, too, such as ``--sample-log``.
@@ -137,7 +137,7 @@ def declarations_of(registry: Registry, prompts: Mapping[str, Prompt]) -> dict[s
     return found
 
 
-def code_change(a: RunAbout, b: RunAbout) -> CodeChange | None:
+def code_change(a: RunCode, b: RunCode) -> CodeChange | None:
     """Return what of a difference between the two runs is the code's; None where the same code decided both.
 
     The reply schema of a prompt that one of them changes is a change of the prompt.
@@ -160,7 +160,7 @@ def code_change(a: RunAbout, b: RunAbout) -> CodeChange | None:
     )
 
 
-def _differing(a: RunAbout, b: RunAbout) -> dict[str, tuple[str, ...]] | None:
+def _differing(a: RunCode, b: RunCode) -> dict[str, tuple[str, ...]] | None:
     if a.declarations is None or b.declarations is None:
         return None
     changed = {f"{REPLY}{name}" for name in (*a.changed_prompts, *b.changed_prompts)}
