@@ -11,10 +11,10 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from evaluation.backtest.sample import Record, by_partition, read_log_file
 from evaluation.compare.comparison import compare, with_texts
 from evaluation.prices.study import OFFSETS_MIN, EventPath, LeftOut, StudyEvent, study_of
 from evaluation.prices.study_report import Returns, StudyReport, drawn_study
+from evaluation.replay.log_file import Record, by_partition, read_log_file
 from newsproof.report.answers import VERDICTS
 from newsproof.report.data import Report
 from newsproof.report.drawn import CHARTS, per

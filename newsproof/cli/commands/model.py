@@ -78,7 +78,7 @@ def shadow(
 ) -> None:
     """Run a candidate prompt on live traffic beside the live prompt, until SIGTERM. It publishes no signals."""
     from evaluation.compare.watch import parse_watch
-    from evaluation.shadow.main import shadow as run_shadow
+    from evaluation.runs.shadow import shadow as run_shadow
 
     invocation = of(ctx)
     work = run_shadow(

@@ -11,15 +11,14 @@ import msgspec
 
 from agents.graphs import verification
 from agents.prompts import load_prompts
-from evaluation.backtest.deciding import Deciding
-from evaluation.backtest.journal import FileSource, Source, survey
-from evaluation.backtest.run.cost_limit import CostLimit
-from evaluation.backtest.run.performer import Performer
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.rows import RunCaseRow
-from evaluation.backtest.run.runner import Ran, Runner
-from evaluation.backtest.run.topic import CallMade, CaseReplayed, Held, RunTopic
-from evaluation.backtest.sample import LogFile, Record, read_log_file
+from evaluation.replay.candidates import ReplayBuilder
+from evaluation.replay.journal import FileSource, Source, survey
+from evaluation.replay.log_file import LogFile, Record, read_log_file
+from evaluation.runs.backtest import Runner, RunResult
+from evaluation.runs.performer import CostLimit, Performer
+from evaluation.runs.plan import RunPlan
+from evaluation.runs.run_tables import RunCaseRow
+from evaluation.runs.topic import CallMade, CaseReplayed, RunProgress, RunTopic
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Free, Ports
 from schemas import envelope as wire
@@ -87,7 +86,7 @@ class TopicInMemory(RunTopic):
     """Keeps what a run writes, as the topic would."""
 
     def __init__(self) -> None:
-        self.held = Held()
+        self.held = RunProgress()
         self.written: list[Any] = []
 
     async def write(self, event: Any, *, key: str) -> None:
@@ -112,7 +111,7 @@ class Backtest:
 
     async def run(
         self, plan: RunPlan, *, max_cost: Decimal | None = None, every: bool = False, at_once: int = 4, **more: Any
-    ) -> Ran:
+    ) -> RunResult:
         self.rows = {}
         held = self.topic.held
         performer = Performer(
@@ -123,17 +122,17 @@ class Backtest:
             on_miss=plan.on_miss,
             first_wait_s=0.0,
         )
-        deciding = deciding_of(self.source, plan, every=every)
+        builder = builder_of(self.source, plan, every=every)
         surveyed = await survey(self.source, since=plan.cases_from, until=plan.cases_to)
         runner = Runner(
             plan,
             self.source,
             surveyed,
-            deciding,
+            builder,
             performer,
             self.topic,
             self.tables,
-            held=held,
+            progress=held,
             on_case=self._keep,
             **more,
         )
@@ -143,10 +142,10 @@ class Backtest:
         self.rows[row.case_id, row.repeat] = row
 
 
-def deciding_of(source: Source, plan: RunPlan, *, every: bool = False) -> Deciding:
+def builder_of(source: Source, plan: RunPlan, *, every: bool = False) -> ReplayBuilder:
     """As if the log had been recorded by today's steps, unless every step is asked."""
     code = next((s.code_version for s in source.snapshots.values()), "")
-    return Deciding(verification(), source.snapshots, plan.change, ask_every_step=every, code=code)
+    return ReplayBuilder(verification(), source.snapshots, plan.change, ask_every_step=every, code=code)
 
 
 def changed_log(log: LogFile, change: Any) -> FileSource:

@@ -12,12 +12,6 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.planning import plan_tools
 from agents.prompts import load_prompts
-from evaluation.backtest.journal import FileSource, recordings, survey
-from evaluation.backtest.questions import questions, recorded_code
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.running import about_run
-from evaluation.backtest.run.tables import RUN_COLUMNS, about_row
-from evaluation.backtest.sample import read_log_file
 from evaluation.compare.code_identity import (
     CodeChange,
     QuestionCounts,
@@ -27,11 +21,17 @@ from evaluation.compare.code_identity import (
     declarations_of,
 )
 from evaluation.compare.run_records import read_about, read_code_change
+from evaluation.replay.journal import FileSource, recordings, survey
+from evaluation.replay.log_file import read_log_file
+from evaluation.runs.backtest import about_run
+from evaluation.runs.estimate import count_questions, recorded_code
+from evaluation.runs.plan import RunPlan
+from evaluation.runs.run_tables import RUN_COLUMNS, about_row
 from infra.clickhouse.client import ClickHouse
 from schemas.effects import CallModel
 from schemas.errors import ConfigError
 from streams.replay import Miss
-from tests.evaluation.backtest.samples import Backtest, deciding_of, prompt
+from tests.evaluation.backtest.samples import Backtest, builder_of, prompt
 
 _numbers = count()
 SOURCE = FileSource(read_log_file())
@@ -95,7 +95,7 @@ async def test_every_function_that_a_step_sends_is_among_its_declarations() -> N
     sent: set[tuple[str, str]] = set()
     for plan in (RunPlan(run_id="x"), RunPlan(run_id="y", prompts={n: prompt(n) for n in load_prompts()})):
         async for recording in recordings(SOURCE, lambda _id: True):
-            asking = deciding_of(SOURCE, plan, every=True).replay(recording).run()
+            asking = builder_of(SOURCE, plan, every=True).build(recording).run()
             try:
                 need = next(asking)
                 while True:
@@ -206,6 +206,6 @@ async def test_a_run_from_before_this_was_kept_is_unknown_and_refused(tables: Cl
 
 
 async def test_the_questions_of_a_case_behind_a_changed_one_are_looked_at_too(other_declaration: None) -> None:
-    found, cases = await questions(SOURCE, (await survey(SOURCE)).ended, verification())
+    found, cases = await count_questions(SOURCE, (await survey(SOURCE)).ended, verification())
     assert (cases, found["critique"].otherwise) == (42, 0)
     assert found["critique"].asked > 30

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from agents.core.case import Case, open_case
-from evaluation.backtest.memory import AsOfMemory
-from evaluation.backtest.run import running
-from evaluation.backtest.run.lease import RunLease
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.topic import RunTopic
-from evaluation.backtest.sample import read_log_file
 from evaluation.compare.run_records import read_runs
+from evaluation.replay.log_file import read_log_file
+from evaluation.runs import backtest
+from evaluation.runs.performer import AsOfMemory
+from evaluation.runs.plan import RunPlan
+from evaluation.runs.topic import RunLease, RunTopic
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY, SIGNALS
 from infra.kafka.topics import KafkaAddress
@@ -49,7 +48,7 @@ def log(address: KafkaAddress, topics: Topics, tmp_path: Any) -> LogAccess:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> CountingModel:
     found = CountingModel()
-    monkeypatch.setattr(running, "model_ports", lambda _settings, _tables: ports_of(found))
+    monkeypatch.setattr(backtest, "model_ports", lambda _settings, _tables: ports_of(found))
     return found
 
 
@@ -62,13 +61,13 @@ async def test_a_stopped_run_goes_on_from_its_topic_and_its_rows_are_whole(
     log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:
     plan, file = RunPlan(run_id="strict", prompts=STRICT), read_log_file()
-    first = await running.run_plan(log, tables, plan, max_cost=COST * 5, file=file)
+    first = await backtest.run_plan(log, tables, plan, max_cost=COST * 5, file=file)
     assert (first.status, model.asked.total()) == ("stopped", 5)
     assert (await read_runs(tables, "strict"))[0]["status"] == "stopped"
-    ran = await running.run_plan(log, tables, plan, max_cost=Decimal(10), file=file)
+    ran = await backtest.run_plan(log, tables, plan, max_cost=Decimal(10), file=file)
     assert ran.status == "finished"
     assert model.asked.total() == ran.totals.executed
-    once_more = await running.run_plan(log, tables, plan, max_cost=Decimal(10), file=file)
+    once_more = await backtest.run_plan(log, tables, plan, max_cost=Decimal(10), file=file)
     assert (once_more.held, model.asked.total()) == (42, ran.totals.executed)
 
     (run,) = await read_runs(tables, "strict")
@@ -94,9 +93,9 @@ async def test_a_run_is_not_gone_on_with_under_another_plan(
     log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:
     file = read_log_file()
-    await running.run_plan(log, tables, RunPlan(run_id="one", sample=2), max_cost=None, file=file)
+    await backtest.run_plan(log, tables, RunPlan(run_id="one", sample=2), max_cost=None, file=file)
     with pytest.raises(ConfigError, match=r"begun with another --prompt or MODEL_OPTIONS, --sample"):
-        await running.run_plan(log, tables, RunPlan(run_id="one", prompts=STRICT), max_cost=None, file=file)
+        await backtest.run_plan(log, tables, RunPlan(run_id="one", prompts=STRICT), max_cost=None, file=file)
 
 
 async def test_several_runs_go_on_at_once_but_not_twice_the_same(
@@ -104,15 +103,15 @@ async def test_several_runs_go_on_at_once_but_not_twice_the_same(
 ) -> None:
     file = read_log_file()
     plans = [RunPlan(run_id=f"run-{n}", prompts=STRICT, sample=6) for n in range(3)]
-    ran = await asyncio.gather(*(running.run_plan(log, tables, p, max_cost=None, file=file) for p in plans))
+    ran = await asyncio.gather(*(backtest.run_plan(log, tables, p, max_cost=None, file=file) for p in plans))
     assert {r.status for r in ran} == {"finished"}
     assert model.asked.total() == sum(r.totals.executed for r in ran)
     found = await rows(tables, "SELECT run_id, count() FROM v_run_cases GROUP BY run_id ORDER BY run_id")
     assert found == [("run-0", 6), ("run-1", 6), ("run-2", 6)]
     topic = RunTopic(log.address, log.topics, "run-0")
-    async with running._holding_lease(log, topic, "run-0"):
+    async with backtest._holding_lease(log, topic, "run-0"):
         with pytest.raises(ConfigError, match="already runs on"):
-            await running.run_plan(log, tables, plans[0], max_cost=None, file=file)
+            await backtest.run_plan(log, tables, plans[0], max_cost=None, file=file)
 
 
 async def test_one_run_is_worked_on_by_one_process_also_from_another_data_directory(
@@ -121,20 +120,20 @@ async def test_one_run_is_worked_on_by_one_process_also_from_another_data_direct
     plan, file = RunPlan(run_id="twice", prompts=STRICT, sample=6), read_log_file()
     settings = log.settings.model_copy(update={"newsproof_data_dir": tmp_path / "other"})
     elsewhere = LogAccess(settings, log.address, log.topics, False)
-    async with running._holding_lease(log, RunTopic(log.address, log.topics, "twice"), "twice"):
+    async with backtest._holding_lease(log, RunTopic(log.address, log.topics, "twice"), "twice"):
         with monkeypatch.context() as hasty:
-            hasty.setattr("evaluation.backtest.run.lease.PATIENCE_S", 2.0 - running.SESSION_S)
+            hasty.setattr("evaluation.runs.topic.PATIENCE_S", 2.0 - backtest.SESSION_S)
             with pytest.raises(ConfigError, match="another process works on the run twice"):
-                await running.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
+                await backtest.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
         assert model.asked.total() == 0
-    ran = await running.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
+    ran = await backtest.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
     assert (ran.status, ran.held) == ("finished", 0)
 
 
 async def test_a_run_that_kafka_assigns_to_nobody_is_not_said_to_be_anothers(
     log: LogAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.backtest.run.lease.PATIENCE_S", 0.0)
+    monkeypatch.setattr("evaluation.runs.topic.PATIENCE_S", 0.0)
     lease = RunLease(log.address, f"{log.topics.prefix}runs.unknown", "unknown", group="unknown", session_s=1.0)
     with pytest.raises(TransientError, match=r"did not assign the run unknown .* no other has it: check the broker"):
         await lease.take_in_time()
@@ -152,7 +151,7 @@ async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log:
             cut_off.set()
 
     with pytest.raises(ConfigError, match="another process took over the run lost"):
-        await running._while_lease_held(lease, paying(), "lost")
+        await backtest._while_lease_held(lease, paying(), "lost")
     assert cut_off.is_set()
 
 
@@ -160,12 +159,12 @@ async def test_what_anybody_else_writes_to_a_runs_topic_is_passed_by(
     log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:
     plan, file = RunPlan(run_id="foreign", sample=3), read_log_file()
-    await running.run_plan(log, tables, plan, max_cost=None, file=file)
+    await backtest.run_plan(log, tables, plan, max_cost=None, file=file)
     topic = RunTopic(log.address, log.topics, plan.run_id)
     async with log.address.producer(linger_ms=0) as producer:
         for value in (b"", b"{}", b'{"type": "newsproof.call_made"}', b"\xff"):
             await producer.send_and_wait(topic.name, value)
-    ran = await running.run_plan(log, tables, plan, max_cost=None, file=file)
+    ran = await backtest.run_plan(log, tables, plan, max_cost=None, file=file)
     assert (ran.status, ran.held) == ("finished", 3)
 
 
@@ -173,7 +172,7 @@ async def test_a_log_without_ended_cases_is_refused_in_words(
     log: LogAccess, made_topics: Topics, tables: ClickHouse, model: CountingModel
 ) -> None:
     with pytest.raises(ConfigError, match="no case of the journal has ended in this range"):
-        await running.run_plan(log, tables, RunPlan(run_id="empty"), max_cost=None)
+        await backtest.run_plan(log, tables, RunPlan(run_id="empty"), max_cost=None)
 
 
 async def test_a_memory_and_an_outcome_from_the_future_are_refused_and_counted(tables: ClickHouse) -> None:

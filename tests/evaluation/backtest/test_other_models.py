@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evaluation.backtest.journal import recordings
-from evaluation.backtest.models import candidate_models, with_models
-from evaluation.backtest.run.plan import RunPlan
+from evaluation.replay.candidates import candidate_models, with_models
+from evaluation.replay.journal import recordings
+from evaluation.runs.plan import RunPlan
 from infra.settings import Settings, load_settings
 from schemas.errors import ConfigError
 from tests.evaluation.backtest.samples import Backtest, prompt

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 from aiokafka import TopicPartition
 
-from evaluation.backtest.journal import FileSource
-from evaluation.backtest.processes import Claims, LogAt, verify_at
-from evaluation.backtest.sample import read_log_file
-from evaluation.backtest.verify import SHOWN, Verified, verify
+from evaluation.replay.journal import FileSource
+from evaluation.replay.log_file import read_log_file
+from evaluation.replay.verify import SHOWN, CaseShares, LogAt, VerifyResult, verify, verify_at
 from infra.kafka.address import KafkaAddress
 from schemas.errors import ConfigError
 from schemas.topics import Topics
@@ -21,13 +20,13 @@ from schemas.topics import Topics
 OTHER_RULES = Path(__file__).parents[2] / "data" / "sample-log-rules1.jsonl.gz"
 
 
-def without_time(found: Verified) -> Verified:
+def without_time(found: VerifyResult) -> VerifyResult:
     return msgspec.structs.replace(found, seconds=0.0)
 
 
 async def test_the_shares_together_are_the_whole_whoever_was_first_where() -> None:
     log = read_log_file(OTHER_RULES)
-    whole, claims = await verify(FileSource(log)), Claims(multiprocessing.get_context("spawn"))
+    whole, claims = await verify(FileSource(log)), CaseShares(multiprocessing.get_context("spawn"))
     assert (whole.cases, whole.other_rules, len(whole.differences)) == (42, 42, SHOWN)
     some = FileSource(msgspec.structs.replace(log, cases=tuple(r for r in log.cases if r.partition % 3)))
     found = await verify(some, mine=claims.of(2))

@@ -13,12 +13,11 @@ import msgspec
 import pytest
 
 from agents.core.case import Case
-from evaluation.backtest.journal import recordings, survey
-from evaluation.backtest.run.cost_limit import CostLimit
-from evaluation.backtest.run.estimate import estimate
-from evaluation.backtest.run.performer import Performer
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.topic import CallMade, Held
+from evaluation.replay.journal import recordings, survey
+from evaluation.runs.estimate import estimate
+from evaluation.runs.performer import CostLimit, Performer
+from evaluation.runs.plan import RunPlan
+from evaluation.runs.topic import CallMade, RunProgress
 from schemas.effects import FindConcerned
 from schemas.errors import ConfigError, TransientError
 from schemas.events import SignalSynthesized
@@ -28,7 +27,7 @@ from tests.evaluation.backtest.samples import (
     COST,
     Backtest,
     CountingModel,
-    deciding_of,
+    builder_of,
     ports_of,
     prompt,
 )
@@ -135,7 +134,9 @@ async def test_what_was_asked_of_the_journal_of_then_is_a_miss_also_where_the_wo
     effect = FindConcerned(case_id="c", assets=("BTC",), names=("sec",), as_of=at, since=at)
     case = cast("Case", SimpleNamespace(case_id="c", head_id="h"))
     need = Need(effect=effect, step="critique", case=case, request_hash="h", stand_in=(), attempt=1)
-    performer = Performer(ports_of(CountingModel()), CostLimit(None, spent=Decimal(0)), Held(), None, on_miss="live")
+    performer = Performer(
+        ports_of(CountingModel()), CostLimit(None, spent=Decimal(0)), RunProgress(), None, on_miss="live"
+    )
     answer = await performer.answer(need, 0, 0)
     assert isinstance(answer, Miss) and "question for earlier claims" in answer.reason
 
@@ -212,8 +213,8 @@ async def test_a_dry_run_counts_what_the_run_will_do_and_asks_nothing() -> None:
     backtest = Backtest()
     plan = RunPlan(run_id="strict", prompts=STRICT, repeat=2)
     surveyed = await survey(backtest.source)
-    deciding = deciding_of(backtest.source, plan)
-    found = await estimate(plan, backtest.source, surveyed, deciding, ports_of(backtest.model))
+    builder = builder_of(backtest.source, plan)
+    found = await estimate(plan, backtest.source, surveyed, builder, ports_of(backtest.model))
     assert not backtest.model.asked
     ran = await backtest.run(plan)
     assert (found.executed, found.reused, found.missed) == (ran.totals.executed, ran.totals.reused, 0)
@@ -227,9 +228,7 @@ async def test_a_dry_run_counts_each_call_of_the_changed_prompt_once_also_where_
     backtest = Backtest()
     plan = RunPlan(run_id=name, prompts={name: prompt(name)})
     surveyed = await survey(backtest.source)
-    found = await estimate(
-        plan, backtest.source, surveyed, deciding_of(backtest.source, plan), ports_of(backtest.model)
-    )
+    found = await estimate(plan, backtest.source, surveyed, builder_of(backtest.source, plan), ports_of(backtest.model))
     then = (await recorded(backtest, name)).total()
     assert found.executed_by_step == {name: then} and then > 0
     assert found.missed == 0
@@ -239,8 +238,8 @@ async def test_a_dry_run_of_an_early_change_says_what_may_follow() -> None:
     backtest = Backtest()
     plan = RunPlan(run_id="plan", prompts={"plan": prompt("plan")})
     surveyed = await survey(backtest.source)
-    deciding = deciding_of(backtest.source, plan)
-    found = await estimate(plan, backtest.source, surveyed, deciding, ports_of(backtest.model))
+    builder = builder_of(backtest.source, plan)
+    found = await estimate(plan, backtest.source, surveyed, builder, ports_of(backtest.model))
     assert found.may_miss >= 10
     assert found.may_follow >= 10
     assert found.missed == 0

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from evaluation.backtest.journal import FileSource
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.sample import read_log_file
-from evaluation.backtest.verify import verify
+from evaluation.replay.journal import FileSource
+from evaluation.replay.log_file import read_log_file
+from evaluation.replay.verify import verify
+from evaluation.runs.plan import RunPlan
 from schemas.calls import Call
 from schemas.effects import RecallReply, SearchReply
 from schemas.errors import ConfigError

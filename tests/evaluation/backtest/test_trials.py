@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from agents.prompts import load_prompts
-from evaluation.backtest.run import running
-from evaluation.backtest.run.plan import RunPlan, candidate_of
-from evaluation.backtest.sample import read_log_file
 from evaluation.compare.run_records import Trial, claim_of, read_trials, write_trial
+from evaluation.replay.log_file import read_log_file
+from evaluation.runs import backtest
+from evaluation.runs.plan import RunPlan, candidate_of
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
@@ -108,7 +108,7 @@ def tables(clickhouse: ClickHouse) -> ClickHouse:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> CountingModel:
     found = CountingModel()
-    monkeypatch.setattr(running, "model_ports", lambda _settings, _tables: ports_of(found))
+    monkeypatch.setattr(backtest, "model_ports", lambda _settings, _tables: ports_of(found))
     return found
 
 
@@ -125,7 +125,7 @@ async def test_a_run_of_the_shipped_log_is_in_the_ledger_before_a_case_of_it_is_
     settings = load_settings(newsproof_data_dir=tmp_path, newsproof_mode="simulated")
     log = LogAccess(settings, address, topics, False)
     plan = RunPlan(run_id="strict", prompts=STRICT)
-    ran = await running.run_plan(log, tables, plan, max_cost=Decimal(0), file=read_log_file())
+    ran = await backtest.run_plan(log, tables, plan, max_cost=Decimal(0), file=read_log_file())
     assert ran.status == "stopped" and not model.asked
     (one,) = await read_trials(tables)
     assert (one.run_id, one.log, one.cases, one.changed) == ("strict", "sample", 42, ("synthesize",))

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from agents.prompts import all_prompts, load_prompts
-from evaluation.backtest.cutoffs import cutoff_of, cutoffs, known_to_training
-from evaluation.backtest.journal import drawn
-from evaluation.backtest.prompts import candidate_prompts, chosen_prompts
-from evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
-from evaluation.backtest.run.plan import RunPlan, moment, run_id_of
-from evaluation.backtest.story import Stories
+from evaluation.replay.candidates import candidate_prompts, chosen_prompts
+from evaluation.replay.journal import Stories, draw_sample
+from evaluation.runs.performer import CostLimit, CostLimitReached
+from evaluation.runs.plan import RunPlan, parse_time, run_id_of
+from evaluation.runs.run_tables import cutoff_of, cutoffs, known_to_training
 from infra.settings import Settings
 from newsproof.app import exits
 from schemas.config import Snapshot
@@ -109,19 +108,19 @@ def test_a_run_without_a_name_is_named_after_its_change() -> None:
 
 
 def test_times_are_utc_and_what_is_none_is_refused() -> None:
-    assert moment("--from", "2024-06-01") == AT
-    assert moment("--from", "2024-06-01T02:00:00+02:00") == AT
+    assert parse_time("--from", "2024-06-01") == AT
+    assert parse_time("--from", "2024-06-01T02:00:00+02:00") == AT
     with pytest.raises(ConfigError, match="--to 'soon' is no time"):
-        moment("--to", "soon")
+        parse_time("--to", "soon")
 
 
 def test_a_sample_keeps_the_order_and_does_not_depend_on_it() -> None:
     cases = [f"case {n}" for n in range(50)]
-    some = drawn(cases, 5)
+    some = draw_sample(cases, 5)
     assert len(some) == 5
     assert some == [c for c in cases if c in some]
-    assert set(drawn(cases[::-1], 5)) == set(some)
-    assert drawn(cases, 0) == drawn(cases, 99) == cases
+    assert set(draw_sample(cases[::-1], 5)) == set(some)
+    assert draw_sample(cases, 0) == draw_sample(cases, 99) == cases
 
 
 def test_a_change_that_no_snapshot_has_is_refused() -> None:

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from evaluation.backtest.run.plan import RunPlan
 from evaluation.compare.run_rows import Watch
-from evaluation.shadow.main import plan_of
-from evaluation.shadow.run import Shadow, ShadowSummary
+from evaluation.runs.plan import RunPlan
+from evaluation.runs.shadow import Shadow, ShadowSummary, shadow_plan
 from infra.clickhouse.client import ClickHouse
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
@@ -98,7 +97,7 @@ class Installation:
     def shadow(
         self, model: OfflineModel, *, plan: RunPlan | None = None, budget: str = "100", client: Any = None
     ) -> Shadow:
-        chosen = plan or plan_of(candidate(), None, "fail", WATCH)
+        chosen = plan or shadow_plan(candidate(), None, "fail", WATCH)
         return Shadow(self._log, client or self.tables, ports(model), chosen, Decimal(budget))
 
     @asynccontextmanager

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluation.compare.run_rows import Watch
-from evaluation.shadow.main import plan_of, refuse_unpriced
+from evaluation.runs.shadow import refuse_unpriced, shadow_plan
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
@@ -33,7 +33,7 @@ from tests.evaluation.watch.watched_runs import fill
 from tests.newsproof.command import COMMAND, environment
 from tests.streams.world import World, news
 
-PLAN = plan_of(candidate(), None, "fail", WATCH)
+PLAN = shadow_plan(candidate(), None, "fail", WATCH)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ async def test_a_second_process_of_the_same_run_is_refused(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with installation.shadowing(installation.shadow(Priced())):
-        monkeypatch.setattr("evaluation.backtest.run.lease.PATIENCE_S", -27.0)
+        monkeypatch.setattr("evaluation.runs.topic.PATIENCE_S", -27.0)
         with pytest.raises(ConfigError, match="another process works on the run"):
             await installation.shadow(Priced()).run()
 
@@ -206,23 +206,23 @@ async def test_it_ends_by_itself_where_the_stop_rule_holds_and_takes_no_other_ru
     installation: Installation,
 ) -> None:
     either, model = Watch(metric="confidence", stop_when="either"), Priced()
-    plan = plan_of(candidate(), "ruled", "fail", either)
+    plan = shadow_plan(candidate(), "ruled", "fail", either)
     await fill(installation.tables, plan, [-0.2] * 12)
     ended = await asyncio.wait_for(installation.shadow(model, plan=plan).run(), WITHIN_S)
     assert (ended.status, ended.replayed, model.asked) == ("decided", 24, [])
     (run,) = await installation.rows("SELECT status FROM runs FINAL WHERE run_id = {run:String}", "ruled")
     assert run["status"] == "finished"
-    other = plan_of(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when=""))
+    other = shadow_plan(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when=""))
     with pytest.raises(ConfigError, match="begun with another --metric or --stop-when"):
         await installation.shadow(model, plan=other).run()
 
 
 def test_a_run_needs_a_candidate_and_the_same_candidate_is_the_same_run() -> None:
     with pytest.raises(ConfigError, match="--prompt"):
-        plan_of({}, None, "fail", WATCH)
-    assert plan_of(candidate(), None, "fail", WATCH).run_id == PLAN.run_id
+        shadow_plan({}, None, "fail", WATCH)
+    assert shadow_plan(candidate(), None, "fail", WATCH).run_id == PLAN.run_id
     assert PLAN.run_id.startswith("shadow-synthesize-v9-")
-    assert plan_of(candidate("plan"), None, "fail", WATCH).run_id != PLAN.run_id
+    assert shadow_plan(candidate("plan"), None, "fail", WATCH).run_id != PLAN.run_id
 
 
 def test_a_model_without_a_price_is_refused_for_no_budget_could_be_kept() -> None:

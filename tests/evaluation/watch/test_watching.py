@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.backtest.run.plan import RunPlan
 from evaluation.compare.comparison import growing_warning
 from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch
 from evaluation.compare.watch import (
@@ -25,6 +24,7 @@ from evaluation.compare.watch import (
     parse_watch,
     watch_result,
 )
+from evaluation.runs.plan import RunPlan
 from infra.clickhouse.client import connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from evaluation.backtest.run.plan import RunPlan
+from evaluation.runs.plan import RunPlan
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.version import code_version
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 
-from evaluation.backtest.processes import LogAt, verify_at
-from evaluation.backtest.run.estimate import Estimate
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.runner import Ran
-from evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
-from evaluation.backtest.sample import LogFile
-from evaluation.backtest.verify import Verified
+import msgspec
+
 from evaluation.compare.code_identity import RunCode, code_change, code_change_note
-from evaluation.compare.run_records import about_of, read_runs
-from infra.clickhouse.client import ClickHouse
+from evaluation.compare.compare_runs import describe_sample_power
+from evaluation.compare.run_records import Trial, about_of, claim_of, read_runs, read_trials
+from evaluation.compare.terms import PRIMARY
+from evaluation.replay.log_file import LogFile
+from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
+from evaluation.runs.estimate import Estimate
+from evaluation.runs.plan import RunPlan
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.data_access import open_log
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
@@ -31,24 +29,19 @@ def money(usd: Decimal | None) -> str:
     return "unknown" if usd is None else f"{usd:.5f}"
 
 
-CanShow = Callable[[ClickHouse, Collection[str], str, float], Awaitable[str]]
-"""Says which difference of a primary metric these cases can show, with this cap of a profit."""
-
-
 async def show_dry_run(
     invocation: Invocation,
     plan: RunPlan,
     *,
     ask_every_step: bool,
     as_json: bool,
-    can_show: CanShow,
     file: LogFile | None = None,
 ) -> None:
     """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
         _say_offline(plan, log.settings)
         found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
-        found.can_show = await can_show(tables, cases, plan.primary or "profit", log.settings.profit_cap)
+        found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
         if as_json:
             change = code_change(about.recording, about) if found.cases else None
             found.code_change = "" if change is None else change.text
@@ -93,18 +86,18 @@ async def show_run(
     invocation: Invocation,
     plan: RunPlan,
     *,
-    max_cost: Decimal | None,
+    max_cost: float | None,
     ask_every_step: bool,
     as_json: bool,
     file: LogFile | None = None,
 ) -> int:
     """Run the plan, print its result and return the exit status: 1 when it stopped before its end.
 
-    ``max_cost`` (USD) bounds it, earlier parts of a resumed run included.
+    ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
     """
     async with log_and_tables(invocation) as (log, tables):
         _say_offline(plan, log.settings)
-        limit = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
+        limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
         say(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
         )
@@ -122,7 +115,7 @@ def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunCode], None]
     return said
 
 
-def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
+def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) -> None:
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -152,45 +145,6 @@ def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
             f"Stopped: what is left of --max-cost does not cover the next call, with {counted(ran.left, 'case')} left; go on with "
             f"--run-id {plan.run_id}, the same options and a larger --max-cost."
         )
-
-
-async def verified(
-    invocation: Invocation,
-    *,
-    sample: bool,
-    file: Path | None,
-    cases: int,
-    processes: int = 1,
-    research: bool = False,
-) -> Verified:
-    """Verify the shipped log, a file, or the current log: of news, or of chats and investigations (``research``)."""
-    if sample or file is not None:
-        return await verify_at(LogAt(file=file), sample=cases, processes=processes)
-    async with open_log(invocation) as log:
-        where = await LogAt.journal(log.address, log.topics, research=research)
-        return await verify_at(where, sample=cases, processes=processes)
-
-
-def show_verified(found: Verified) -> None:
-    if found.differences:
-        table(
-            ("case", "status", "first differs at", "reason"),
-            [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
-            title="Cases that did not come out as recorded",
-        )
-    say_result(
-        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded, with {counted(found.calls, 'call')} and "
-        f"{counted(found.misses, 'miss')}, in {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} from after a case refused."
-    )
-    if found.diverged > found.cases - found.identical:
-        say_result(f"In {counted(found.diverged, 'case')} some event before the signal came out other than recorded.")
-    if found.other_rules:
-        say_result(
-            f"{counted(found.other_rules, 'case')} decided by other rules of judgement: such a log is no baseline for this code. "
-            "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
-        )
-    if not found.cases:
-        say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
 
 
 async def show_list(invocation: Invocation, *, as_json: bool) -> None:
@@ -249,3 +203,42 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
 _STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
 _OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
 WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+
+
+class ListedTrial(Trial, frozen=True, kw_only=True):
+    """One line of ``--json``: the trial, how many earlier ones looked at its period, and whether it may be claimed on."""
+
+    earlier: int
+    allowed: bool
+
+
+async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
+    """Print all trials, the first one first."""
+    async with log_and_tables(invocation) as (_, tables):
+        trials = await read_trials(tables)
+    listed = [_listed(trials, one) for one in trials]
+    if as_json:
+        for one in listed:
+            json_line(one)
+        return
+    columns = (
+        "run",
+        "candidate",
+        "change",
+        "log",
+        "cases",
+        "received (UTC)",
+        "earlier",
+        "may claim",
+    )
+    rows = [
+        (t.run_id, t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
+         t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
+        for t in listed
+    ]  # fmt: skip
+    table(columns, rows, title=f"{len(rows)} trials", right=("cases", "earlier"))
+
+
+def _listed(trials: list[Trial], one: Trial) -> ListedTrial:
+    claim = claim_of(trials, one.run_id)
+    return ListedTrial(**msgspec.structs.asdict(one), earlier=claim.earlier, allowed=claim.allowed)

@@ -1,9 +1,15 @@
-"""A shadow run: replays cases with the candidate as they get their signals, and records the results."""
+"""``newsproof shadow``: replays live cases with a candidate as they get their signals, until a signal, the budget or the stop rule.
+
+    journal ─► LiveCases ─► (a case has its signal) ─► Shadow ─► runs.<run_id>, ClickHouse        never: signals
+
+Uses the engine and topic of backtests: a reply is reused when its request equals the live one, others are requested. Paid calls
+are written to the run's own topic before use, so a restart pays for nothing twice.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import signal
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,26 +18,33 @@ from typing import Any
 import msgspec
 import structlog
 from aiokafka.errors import KafkaError
+from msgspec.structs import replace
 
 from agents.graphs import verification
-from evaluation.backtest.deciding import Deciding
-from evaluation.backtest.memory import AsOfMemory
-from evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
-from evaluation.backtest.run.lease import RunLease
-from evaluation.backtest.run.performer import Performer
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.rows import case_row, unreplayable
-from evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded, RunTopic
+from evaluation.compare.run_rows import Watch
 from evaluation.compare.watch import describe_watch, look_at_run
-from evaluation.shadow.live import LiveCases
-from evaluation.shadow.stories import add_case, recent_stories
-from evaluation.shadow.tables import ShadowTables, Totals
+from evaluation.replay.candidates import ReplayBuilder, candidate_prompts
+from evaluation.replay.journal import LiveCases, add_case, recent_stories
+from evaluation.runs.backtest import log_and_tables, model_ports
+from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
+from evaluation.runs.plan import OnMiss, RunPlan, change_name, run_id_of
+from evaluation.runs.run_tables import RunTotals, ShadowTables, case_row, unreadable_row
+from evaluation.runs.topic import CaseReplayed, RunEnded, RunLease, RunProgress, RunTopic
 from infra.clickhouse.client import ClickHouse
 from infra.ports import Ports
+from newsproof.app import exits
+from newsproof.app.composition import mode_in_words, refuse_unusable
 from newsproof.app.data_access import LogAccess
-from schemas.config import Snapshot
+from newsproof.app.invocation import Invocation, json_line, say_result
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
+from newsproof.app.version import code_version
+from schemas.config import Prompt, Snapshot
+from schemas.effects import CallModel
 from schemas.errors import ConfigError, NewsproofError, TransientError
 from schemas.events import CaseDropped, CaseFailed
+from schemas.ids import content_hash
+from schemas.printable import counted
 from streams.journal.configs import ConfigStore
 from streams.journal.log import KafkaLog
 from streams.replay import Recording, Replayed
@@ -43,7 +56,7 @@ AT_ONCE = 8
 GRACE_S = 8.0
 """How long running calls may continue after a stop request. A call cut off after this may be paid for again."""
 SNAPSHOT_WITHIN_S = 30.0
-TELL_EVERY_S = 30.0
+RECORD_EVERY_S = 30.0
 
 
 class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +87,7 @@ class Shadow:
         self._lease = RunLease(at.address, at.topics.publisher_lease, plan.run_id, group=group)
         self._configs = ConfigStore(at.address, at.topics)
         self._snapshots: dict[str, Snapshot] = {}
-        self._deciding = Deciding(verification(), self._snapshots, plan.change)
+        self._builder = ReplayBuilder(verification(), self._snapshots, plan.change)
         self._stopping = asyncio.Event()
         self._arrived = asyncio.Event()
         self._configs.subscribe(lambda _hash: self._arrived.set())
@@ -82,7 +95,7 @@ class Shadow:
         self.exhausted = False
         self.decided = False
         self._looked_on: date | None = None
-        self._held: Held
+        self._progress: RunProgress
         self._cost_limit: CostLimit
         self._performer: Performer
         self._tables: ShadowTables
@@ -100,7 +113,7 @@ class Shadow:
         """
         try:
             await self._lease.take_in_time()
-            self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
+            self._progress = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
             return await self._ran()
         finally:
             await self._lease.leave()
@@ -113,24 +126,24 @@ class Shadow:
             status = "decided" if self.decided else "exhausted" if self.exhausted else "stopped"
             await self._topic.write(RunEnded(status, datetime.now(UTC)), key="")
         finally:
-            totals = await self._told("finished" if status in ("exhausted", "decided") else status)
+            totals = await self._record("finished" if status in ("exhausted", "decided") else status)
             await self._live.stop()
             await self._configs.stop()
             await self._topic.close()
         return self._summary(status, totals)
 
     async def _start(self) -> None:
-        begun = self._held.started_at or datetime.now(UTC)
+        begun = self._progress.started_at or datetime.now(UTC)
         self._tables = ShadowTables(self._client, self._plan, begun, self._stop_waiting, self._snapshots)
-        self._cost_limit = CostLimit(self._budget, spent=self._held.spent)
+        self._cost_limit = CostLimit(self._budget, spent=self._progress.spent)
         memory = AsOfMemory(self._client, mode=self._at.settings.mode)
         self._performer = Performer(
-            self._ports, self._cost_limit, self._held, self._topic, on_miss=self._plan.on_miss, memory=memory
+            self._ports, self._cost_limit, self._progress, self._topic, on_miss=self._plan.on_miss, memory=memory
         )
         await self._configs.start()
         self._stories = await recent_stories(KafkaLog(self._at.address), self._at.topics)
         await self._live.start()
-        await self._told("running")
+        await self._record("running")
         await self._look()
         log.info(
             "shadowing live traffic",
@@ -144,7 +157,7 @@ class Shadow:
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
-        told_at = loop.time()
+        recorded_at = loop.time()
         while not self._over:
             batch = await self._live.next()
             for recording in batch:
@@ -158,9 +171,9 @@ class Shadow:
                 await self._live.commit()
             except KafkaError as exc:
                 log.warning("the place in the journal is noted later", error=repr(exc))
-            if loop.time() - told_at > TELL_EVERY_S:
-                await self._told("running")
-                told_at = loop.time()
+            if loop.time() - recorded_at > RECORD_EVERY_S:
+                await self._record("running")
+                recorded_at = loop.time()
 
     @property
     def _over(self) -> bool:
@@ -185,7 +198,7 @@ class Shadow:
         log.info("looked at the stop rule", run=self._plan.run_id, **said)
 
     def _wanted(self, recording: Recording) -> bool:
-        if (recording.case_id, 0) in self._held.done or isinstance(recording.end, CaseFailed):
+        if (recording.case_id, 0) in self._progress.done or isinstance(recording.end, CaseFailed):
             return False
         # No prompt changes why a case was dropped, except spam: triage decides that.
         dropped = isinstance(recording.end, CaseDropped)
@@ -229,25 +242,16 @@ class Shadow:
                 unpaid(recording)
                 return
             if replayed is None:
-                row = unreplayable(recording, run_id=run_id, repeat=0, at=now, story_id=story)
+                row = unreadable_row(recording, run_id=run_id, repeat=0, at=now, story_id=story)
             else:
                 row = case_row(replayed, run_id=run_id, repeat=0, at=now, story_id=story)
             await self._tables.add(row, replayed)
             await self._topic.write(CaseReplayed(row), key=case_id)
-            self._held.done.add((case_id, 0))
+            self._progress.done.add((case_id, 0))
 
     async def _replayed(self, recording: Recording) -> Replayed:
         await self._snapshot(recording.received.config_hash)
-        asking, asked = self._deciding.replay(recording).run(), Counter[str]()
-        try:
-            need = next(asking)
-            while True:
-                occurrence = asked[need.request_hash]
-                asked[need.request_hash] += 1
-                need = asking.send(await self._performer.answer(need, 0, occurrence))
-        except StopIteration as stop:
-            end: Replayed = stop.value
-            return end
+        return await replay_one(self._builder, recording, self._performer)
 
     async def _snapshot(self, config_hash: str) -> None:
         try:
@@ -277,14 +281,14 @@ class Shadow:
         if self._stopping.is_set():
             raise asyncio.CancelledError
 
-    async def _told(self, status: str) -> Totals:
+    async def _record(self, status: str) -> RunTotals:
         try:
             return await self._tables.write_run(status)
         except NewsproofError as exc:
             log.warning("the run's row is written later", error=str(exc))
-            return Totals(cases=0, replayed=0, executed=0, reused=0, missed=0)
+            return RunTotals()
 
-    def _summary(self, status: str, totals: Totals) -> ShadowSummary:
+    def _summary(self, status: str, totals: RunTotals) -> ShadowSummary:
         return ShadowSummary(
             run_id=self._plan.run_id,
             status=status,
@@ -296,3 +300,97 @@ class Shadow:
             spent_usd=self._cost_limit.spent,
             budget_usd=self._budget,
         )
+
+
+async def shadow(
+    invocation: Invocation,
+    *,
+    prompts: Sequence[str],
+    budget_usd: float,
+    run_id: str | None,
+    on_miss: OnMiss,
+    watch: Watch,
+    as_json: bool,
+) -> int:
+    """Shadow live traffic until SIGTERM, Ctrl-C, the end of the budget or the stop rule; return the exit status.
+
+    Raises:
+        ConfigError: no pipeline runs, the prompt does not exist, another process works on this run, or a price is unknown.
+    """
+    plan = shadow_plan(candidate_prompts(invocation.settings(), prompts), run_id, on_miss, watch)
+    async with log_and_tables(invocation) as (at, tables):
+        if at.own:
+            raise ConfigError(
+                f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `newsproof "
+                "up` first, or name your servers (KAFKA_BOOTSTRAP_SERVERS, CLICKHOUSE_URL)"
+            )
+        refuse_unusable(at.settings)
+        ports = model_ports(at.settings, tables)
+        try:
+            refuse_unpriced(ports)
+            running = Shadow(at, tables, ports, plan, Decimal(str(budget_usd)))
+            _stop_on_signals(running)
+            say(f"Shadow run {plan.run_id}: {plan.label}, {mode_in_words(at.settings)}, at most {budget_usd:g} USD.")
+            say(
+                f"Watched by {watch.metric}; {_ends(watch)}. `newsproof backtest watch {plan.run_id}` says how it stands."
+            )
+            summary = await running.run()
+        finally:
+            await ports.close()
+    if as_json:
+        json_line(summary)
+    else:
+        _print(summary)
+    return exits.OK
+
+
+def shadow_plan(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss, watch: Watch) -> RunPlan:
+    """Return the plan of a shadow run. Without a ``run_id``, the same plan on the same code resumes the same run.
+
+    Raises:
+        ConfigError: no candidate is given, or the run id is invalid.
+    """
+    if not prompts:
+        raise ConfigError("shadow compares a candidate with what is live: write --prompt NAME=VERSION or NAME=FILE")
+    plan = RunPlan(run_id="", prompts=prompts, on_miss=on_miss, code_version=code_version(), watch=watch)
+    if run_id is None:
+        run_id = f"shadow-{change_name(plan.change)}-{content_hash(plan)[:8]}".lower()
+    return replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
+
+
+def refuse_unpriced(ports: Ports) -> None:
+    """Refuse models of unknown price, since no budget can bound their calls.
+
+    Raises:
+        ConfigError: a price is unknown.
+    """
+    least = CallModel(
+        task="", tier="light", prompt_name="", prompt_version="", prompt_hash="", system="", parts=(), max_output_tokens=1
+    )  # fmt: skip
+    for port in (*ports.models.values(), *(p for behind in ports.fallbacks.values() for p in behind)):
+        if port.worst_case_usd(least) is None:
+            name = f"{port.provider}:{getattr(port, 'model', '')}"
+            raise ConfigError(
+                f"the price of {name} is unknown, so --budget cannot be kept: add it to infra/models/price_overrides.json"
+            )
+
+
+def _stop_on_signals(running: Shadow) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, running.stop)
+
+
+def _ends(watch: Watch) -> str:
+    side = "different, on either side" if watch.stop_when == "either" else watch.stop_when
+    return f"it ends when that is {side}" if watch.stop_when else "it ends when you stop it"
+
+
+def _print(summary: ShadowSummary) -> None:
+    why = {"exhausted": "the budget is exhausted", "decided": "the stop rule holds"}.get(summary.status, "stopped")
+    say_result(
+        f"{summary.run_id}: {counted(summary.cases, 'case')}, {summary.replayed} of them judged by the candidate; {summary.executed} "
+        f"calls executed, {summary.reused} reused, {summary.missed} missed; {summary.spent_usd:f} of "
+        f"{summary.budget_usd:f} USD; {why}"
+    )
+    say_result(f"Beside live: {command_name()} backtest watch {summary.run_id}")

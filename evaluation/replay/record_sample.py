@@ -7,7 +7,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaluation.backtest.sample import packed_log, read_log_file
+from evaluation.replay.log_file import pack_journal, read_log_file
 from infra.offline.sample_news import SAMPLE_NEWS, sample_news
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
@@ -31,7 +31,7 @@ async def record(invocation: Invocation, file: Path, *, this_log: bool) -> None:
     """Write a log file of a fresh run of the sample, or with ``this_log`` of the current log."""
     if this_log:
         async with open_log(invocation) as log:
-            packed = await packed_log(log.address, log.topics)
+            packed = await pack_journal(log.address, log.topics)
     else:
         packed = await _recorded(invocation.settings())
     await asyncio.to_thread(file.write_bytes, packed)
@@ -64,7 +64,7 @@ async def _recorded(settings: Settings) -> bytes:
             )
             async with pipeline(at) as running:
                 await _sample_through(running.settings)
-                return await packed_log(address_of(running.settings), topics_of(running.settings))
+                return await pack_journal(address_of(running.settings), topics_of(running.settings))
 
 
 async def _sample_through(settings: Settings) -> None:

@@ -9,17 +9,14 @@ from typing import Any
 import msgspec
 
 from agents.graphs import verification
-from evaluation.backtest.deciding import Deciding
-from evaluation.backtest.journal import FileSource, LogSource, Source, recordings, survey
-from evaluation.backtest.memory import AsOfMemory
-from evaluation.backtest.prompts import candidate_prompts
-from evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
-from evaluation.backtest.run.performer import Performer, replay_one
-from evaluation.backtest.run.rows import total
-from evaluation.backtest.run.running import log_and_tables, model_ports
-from evaluation.backtest.run.show import money
-from evaluation.backtest.run.topic import Held
-from evaluation.backtest.sample import read_log_file
+from evaluation.replay.candidates import ReplayBuilder, candidate_prompts
+from evaluation.replay.journal import FileSource, LogSource, Source, recordings, survey
+from evaluation.replay.log_file import read_log_file
+from evaluation.runs.backtest import log_and_tables, model_ports
+from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
+from evaluation.runs.run_tables import total_cost
+from evaluation.runs.show import money
+from evaluation.runs.topic import RunProgress
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from schemas.errors import ConfigError
 from schemas.events import Event, EventReceived, SignalSynthesized
@@ -57,10 +54,12 @@ async def show_replay(
         _refuse(recording, source, from_step)
         ports = model_ports(log.settings, tables)
         memory = AsOfMemory(tables, mode=log.settings.mode)
-        performer = Performer(ports, CostLimit(Decimal(str(max_cost))), Held(), None, on_miss="fail", memory=memory)
+        performer = Performer(
+            ports, CostLimit(Decimal(str(max_cost))), RunProgress(), None, on_miss="fail", memory=memory
+        )
         try:
             replayed = await replay_one(
-                Deciding(verification(), source.snapshots, change), recording, performer, from_step
+                ReplayBuilder(verification(), source.snapshots, change), recording, performer, from_step
             )
         except CostLimitReached:
             raise ConfigError(f"--max-cost {max_cost:g} does not cover the next call: give a larger one") from None
@@ -138,7 +137,7 @@ def _end(end: Event | None) -> Any:
 
 
 def _cost(replayed: Replayed) -> Decimal | None:
-    return total(c for u in replayed.used if u.execution == "executed" for c in u.calls)
+    return total_cost(c for u in replayed.used if u.execution == "executed" for c in u.calls)
 
 
 def _print(recording: Recording, replayed: Replayed) -> None:

@@ -21,7 +21,7 @@ from schemas.topics import Topics
 
 SAMPLE = "sample-log.jsonl.gz"
 """The shipped file in this package."""
-KIND = ("cases", "configs", "signals")
+TOPICS = ("cases", "configs", "signals")
 """Topics in a log file, without their prefix."""
 
 
@@ -81,17 +81,17 @@ def read_log_file(path: Path | None = None) -> LogFile:
         ) from exc
 
 
-async def packed_log(address: KafkaAddress, topics: Topics) -> bytes:
+async def pack_journal(address: KafkaAddress, topics: Topics) -> bytes:
     """Return the journal, its snapshots and signals as the bytes of a log file."""
     found: list[LogRecord] = []
     partitions = 0
-    for name in KIND:
+    for name in TOPICS:
         topic = f"{topics.prefix}{name}"
         bounds = await offsets_of(address, topic)
         partitions = len(bounds) if name == "cases" else partitions
         async for _, records in read_range(address, bounds):
             found += [_text_of(r, name) for r in records]
-    found.sort(key=lambda r: (KIND.index(r.topic), r.partition, r.offset))
+    found.sort(key=lambda r: (TOPICS.index(r.topic), r.partition, r.offset))
     return packed(found, partitions)
 
 

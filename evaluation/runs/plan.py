@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
@@ -96,7 +95,7 @@ def change_name(change: Change) -> str:
     return "-".join(sorted((*prompts, *(f"{task}-{model}" for task, model in change.models.items()))))[:40]
 
 
-def moment(option: str, text: str | None) -> datetime | None:
+def parse_time(option: str, text: str | None) -> datetime | None:
     """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
 
     Raises:
@@ -109,10 +108,6 @@ def moment(option: str, text: str | None) -> datetime | None:
     except ValueError as exc:
         raise ConfigError(f"{option} {text!r} is no time: write 2026-01-31 or 2026-01-31T14:00:00Z") from exc
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-
-
-def positive_cost(text: float | None) -> Decimal | None:
-    return None if text is None else Decimal(str(text))
 
 
 def candidate_of(plan: RunPlan) -> str:

@@ -1,11 +1,12 @@
-"""``runs.<run_id>``: the journal of one run. A paid call is written here before it is used, so it is paid only once.
+"""``runs.<run_id>``: the journal of one run, and the lease that gives the run to one process.
 
-RunStarted · CallMade (one per model call, before its case continues) · CaseReplayed (one per case and repeat) ·
-RunEnded
+A paid call is written here before it is used, so it is paid only once. Events: RunStarted · CallMade (one per model call, before
+its case continues) · CaseReplayed (one per case and repeat) · RunEnded.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,15 +14,17 @@ from typing import Any
 
 import msgspec
 
-from evaluation.backtest.run.plan import RunPlan
-from evaluation.backtest.run.rows import RunCaseRow
 from evaluation.compare.code_identity import RunCode
-from infra.kafka.topics import KafkaAddress, create_topic, known_topics, offsets_of, read_range
+from evaluation.runs.plan import RunPlan
+from evaluation.runs.run_tables import RunCaseRow
+from infra.kafka.topics import KafkaAddress, create_topic, known_topics, members_of, offsets_of, read_range
+from newsproof.app.servers import say_on_stderr
 from schemas.calls import Call
-from schemas.errors import ConfigError, ContractError
+from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.ids import uuid5
 from schemas.topics import Topics
 from streams.journal.appender import Appender
+from streams.lease import Lease
 
 KEPT_DAYS = 180
 """Same retention as the rows in ClickHouse."""
@@ -60,16 +63,16 @@ class RunEnded(msgspec.Struct, frozen=True, tag="newsproof.run_ended", tag_field
 
 RunEvent = RunStarted | CallMade | CaseReplayed | RunEnded
 _decode = msgspec.json.Decoder(RunEvent).decode
-Asked = tuple[str, int, str, int]
+CallKey = tuple[str, int, str, int]
 """(case id, repeat, request hash, occurrence)."""
 
 
-class Held(msgspec.Struct):
+class RunProgress(msgspec.Struct):
     """What a run's topic already holds."""
 
     plan: RunPlan | None = None
     started_at: datetime | None = None
-    calls: dict[Asked, tuple[Call, ...]] = {}
+    calls: dict[CallKey, tuple[Call, ...]] = {}
     done: set[tuple[str, int]] = set()
 
     @property
@@ -91,15 +94,15 @@ class RunTopic:
         self._address = address
         self._appender = Appender(address, client_id=f"newsproof-backtest-{run_id}")
 
-    async def open(self, plan: RunPlan, *, replication: int, about: RunCode | None = None) -> Held:
+    async def open(self, plan: RunPlan, *, replication: int, about: RunCode | None = None) -> RunProgress:
         """Create the topic or read it, then begin or resume the run.
 
         Raises:
             ConfigError: the topic holds a run with another plan.
         """
         await self.make(replication)
-        held = await self.read()
-        if held.plan is not None and (other := _differences(held.plan, plan)):
+        progress = await self.read()
+        if progress.plan is not None and (other := _differences(progress.plan, plan)):
             raise ConfigError(
                 f"the run {plan.run_id} was begun with another {', '.join(other)}: go on with the same options, "
                 "or name another --run-id"
@@ -107,28 +110,30 @@ class RunTopic:
         await self._appender.start()
         now = datetime.now(UTC)
         await self.write(RunStarted(plan, now, about), key="")
-        held.started_at = held.started_at or now
-        return held
+        progress.started_at = progress.started_at or now
+        return progress
 
-    async def read(self) -> Held:
-        held = Held()
+    async def read(self) -> RunProgress:
+        progress = RunProgress()
         async for _, records in read_range(self._address, await offsets_of(self._address, self.name)):
             for record in records:
-                self._take(held, record)
-        return held
+                self._take(progress, record)
+        return progress
 
-    def _take(self, held: Held, record: Any) -> None:
+    def _take(self, progress: RunProgress, record: Any) -> None:
         try:
             event = _decode(record.value or b"")
         except msgspec.MsgspecError:
             return  # not an event of this run, so not a paid call
         match event:
             case RunStarted(plan=plan, started_at=at):
-                held.plan, held.started_at = held.plan or plan, held.started_at or at
+                progress.plan, progress.started_at = progress.plan or plan, progress.started_at or at
             case CallMade():
-                held.calls.setdefault((event.case_id, event.repeat, event.request_hash, event.occurrence), event.calls)
+                progress.calls.setdefault(
+                    (event.case_id, event.repeat, event.request_hash, event.occurrence), event.calls
+                )
             case CaseReplayed(row=row):
-                held.done.add((row.case_id, row.repeat))
+                progress.done.add((row.case_id, row.repeat))
             case _:
                 pass
 
@@ -174,3 +179,51 @@ def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:
 _IN_WORDS = {"prompts": "--prompt or MODEL_OPTIONS", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
              "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code", "watch": "--metric or --stop-when",
              "models": "--model", "log": "--sample-log"}  # fmt: skip
+
+
+SESSION_S = 30.0
+"""Session timeout: the lease of a killed process, or of one too busy to send heartbeats, expires after this time."""
+PATIENCE_S = 15.0
+"""Additional time for joining the group."""
+
+
+class RunLease(Lease):
+    """The lease of a run, which the one process waits for that was told to work on it."""
+
+    def __init__(
+        self, address: KafkaAddress, topic: str, run_id: str, *, group: str, session_s: float = SESSION_S
+    ) -> None:
+        """``topic`` exists and has one partition; no other run uses ``group``."""
+        super().__init__(address, group, topic, session_s=session_s)
+        self._run_id, self._within_s, self._said = run_id, session_s + PATIENCE_S, False
+
+    async def take_in_time(self) -> None:
+        """Take the lease.
+
+        Raises:
+            ConfigError: another process keeps it.
+            TransientError: nobody keeps it, and Kafka does not assign it.
+        """
+        try:
+            async with asyncio.timeout(self._within_s):
+                await self.take(waiting=self._say)
+        except TimeoutError as exc:
+            await self.leave()
+            if not await members_of(self._address, self._group):
+                why = f" ({self.error})" if self.error else ""
+                raise TransientError(
+                    f"Kafka did not assign the run {self._run_id} to this process within {self._within_s:g} s{why}, though no "
+                    "other has it: check the broker, and start the run again",
+                    kind="unavailable",
+                ) from exc
+            raise ConfigError(
+                f"another process works on the run {self._run_id}: let it, or give this one a --run-id of its own"
+            ) from exc
+
+    def _say(self) -> None:
+        if not self._said:
+            session_s = self._within_s - PATIENCE_S
+            say_on_stderr(
+                f"Another process works on the run {self._run_id}, or was killed less than {session_s:g} s ago; waiting."
+            )
+        self._said = True
