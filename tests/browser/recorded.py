@@ -24,7 +24,7 @@ from schemas import envelope as wire
 from schemas.published import read_signal
 from streams.journal.case_reading import JournalRecord
 from streams.journal.fold import JournalFold
-from tests.evaluation.compare_samples import example
+from tests.evaluation.compare.compare_samples import example
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode

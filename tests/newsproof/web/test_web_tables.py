@@ -23,7 +23,7 @@ from schemas import events as ev
 from schemas.ids import signal_id
 from streams.feed import live
 from streams.sink.sink import Sink
-from tests.evaluation.profit.test_profit_tables import market, prices
+from tests.evaluation.prices.test_profit_tables import market, prices
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_live import open_case, until_ready

@@ -17,7 +17,7 @@ from schemas.effects import RecallReply, SearchReply
 from schemas.errors import ConfigError
 from schemas.events import CaseTriaged, ContextGathered, Event, EventReceived, SearchCompleted, SignalSynthesized
 from schemas.evidence import MemoryEntry
-from tests.evaluation.backtest.samples import Backtest, changed_log
+from tests.evaluation.runs.run_samples import Backtest, changed_log
 
 A_A = RunPlan(run_id="aa")
 

@@ -31,8 +31,8 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
-from tests.evaluation.compare_samples import case, run
-from tests.evaluation.watch.watched_runs import fill
+from tests.evaluation.compare.compare_samples import case, run
+from tests.evaluation.compare.watched_runs import fill
 
 BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 _numbers = count()

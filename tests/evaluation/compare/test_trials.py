@@ -26,7 +26,7 @@ from newsproof.app import exits
 from newsproof.app.data_access import LogAccess
 from newsproof.cli.main import app
 from schemas.topics import Topics
-from tests.evaluation.backtest.samples import CountingModel, ports_of, prompt
+from tests.evaluation.runs.run_samples import CountingModel, ports_of, prompt
 
 MARCH, APRIL, MAY = (datetime(2026, month, 1, tzinfo=UTC) for month in (3, 4, 5))
 STRICT, TERSE = ({"synthesize": prompt("synthesize", text=text)} for text in ("Be strict.\n", "Be terse.\n"))

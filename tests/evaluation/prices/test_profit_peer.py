@@ -16,8 +16,8 @@ from evaluation.prices.ledger import Ledger, ledger_of, mark_trade
 from evaluation.prices.trades import CENT, Order, TradeRules
 from infra.embedded.kafka.jars import default_cache_dir
 from schemas.prices import PriceSeries
-from tests.evaluation.profit.peer import made_trades
-from tests.evaluation.profit.peer.made_trades import BARS, HOUR, RULES, START
+from tests.evaluation.prices.peer import made_trades
+from tests.evaluation.prices.peer.made_trades import BARS, HOUR, RULES, START
 
 PEER = Path(__file__).with_name("peer")
 VECTORBT = "vectorbt==1.2.0"

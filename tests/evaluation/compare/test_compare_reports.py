@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,8 +13,9 @@ from evaluation.compare.documents import as_json, as_markdown
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import MAX_LINE, MAX_LINES, CaseText, changes_summary, difference, visible
 from evaluation.compare.terminal import show_table
-from tests.evaluation.compare_samples import CHANGES, after, called, case, run
+from tests.evaluation.compare.compare_samples import CHANGES, after, called, case, example, run
 
+PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
 NAMES = "abcdefgh"
 ROSE = {3600: dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)}
 HOSTILE = (
@@ -65,6 +67,13 @@ def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.Captu
     places = [out.find(text) for text in order]
     assert -1 not in places, dict(zip(order, places, strict=True))
     assert places == sorted(places)
+
+
+def test_the_report_in_the_docs_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    a, b, returns, texts = example()
+    show_table(with_texts(compare(a, b, returns, differences=1), texts))
+    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert printed in PAGE.read_text("utf-8")
 
 
 def test_differences_that_are_not_asked_for_are_not_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:

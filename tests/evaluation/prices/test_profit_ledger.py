@@ -19,7 +19,7 @@ import pytest
 from evaluation.prices.ledger import Ledger, ledger_of, mark_trade
 from evaluation.prices.trades import Order, TradeRules
 from schemas.prices import PriceSeries
-from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
+from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars, order
 
 RULES = TradeRules(latency_s=60, fee_bps=Decimal(10), slippage_bps=Decimal(10), stop=Decimal("0.05"))
 HOUR = 60 * MINUTE

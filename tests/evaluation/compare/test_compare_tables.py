@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 import typer
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from evaluation.compare.compare_runs import describe_sample_power
 from evaluation.compare.comparison import compare as compared
 from evaluation.compare.inputs import HOW, read_returns, read_run_rows
+from evaluation.compare.run_records import Trial, write_trial
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
@@ -349,3 +351,34 @@ async def test_what_live_dropped_is_a_case_of_it_without_a_signal(clickhouse_eng
     found = compared(live, v3)
     assert (found.comparability.aligned, found.comparability.only_b, found.comparability.b.acted) == (1, 1, 1)
     assert not found.verdict.startswith("identical"), "v3 acts on what live dropped"
+
+
+def test_nothing_is_claimed_on_a_period_that_an_earlier_trial_looked_at(clickhouse_engine: EmbeddedClickHouse) -> None:
+    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
+    database = {"CLICKHOUSE_URL": url, "CLICKHOUSE_DATABASE": f"compare{next(_numbers)}"}
+
+    async def prepare() -> None:
+        async with connect(url, database=database["CLICKHOUSE_DATABASE"]) as tables:
+            await two_runs(tables)
+            first = Trial(
+                run_id="short", candidate="s", label="", changed=("synthesize",), log="journal", cases=len(NAMES),
+                cases_from=day(0), cases_to=day(9), started_at=day(20),
+            )  # fmt: skip
+            await write_trial(tables, first)
+            await write_trial(tables, replace(first, run_id="v3", candidate="v", started_at=day(21)))
+
+    asyncio.run(prepare())
+    first, second = (json.loads(run(database, "good", b, "--format", "json").stdout) for b in ("short", "v3"))
+    assert (first["metrics"][0]["verdict"], first["metrics"][0]["p"] < 0.05) == ("worse", True)
+    told = second["metrics"][0]
+    assert (told["p"], told["p_holm"], told["verdict"]) == (None, None, "changed")
+    assert told["delta"] == pytest.approx(-0.005) and told["low"] is not None
+    assert "tuned on this period: 1 earlier trials looked at it" in told["note"]
+    assert any("run v3 was tuned on this period" in warning for warning in second["warnings"])
+    app = typer.Typer()
+    app.command()(gate)
+    passed = CliRunner().invoke(app, ["good", "v3"], env=database)
+    assert passed.exit_code == exits.OK  # it looks for a loss, which tuning does not make
+    assert "is not tested: tuned on this period" in passed.stdout and " is better in B" not in passed.stdout
+    margin = CliRunner().invoke(app, ["good", "v3", "--margin", "0.5"], env=database)
+    assert margin.exit_code == exits.FINDING  # that no loss is left would be a claim

@@ -1,9 +1,9 @@
 """The same thousand signals traded by vectorbt, which knows nothing of our code. Prints one JSON document.
 
     python -m venv PEER && PEER/bin/pip install vectorbt==1.2.0
-    PEER/bin/python tests/evaluation/profit/peer/vectorbt_ledger.py > tests/evaluation/profit/peer/vectorbt_ledger.json
+    PEER/bin/python tests/evaluation/prices/peer/vectorbt_ledger.py > tests/evaluation/prices/peer/vectorbt_ledger.json
 
-`./run test --foreign tests/evaluation/profit` does that and compares with what is stored.
+`./run test --foreign tests/evaluation/prices` does that and compares with what is stored.
 
 Each trade is a portfolio of its own. Each bar is two rows: its open alone, at which orders are filled, then the bar with its
 high and low, which a stop sees; so a stop may be touched in the bar of the entry too. Both are marked at the open.

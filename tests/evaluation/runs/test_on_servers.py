@@ -28,7 +28,7 @@ from schemas.effects import Recall, RecallReply
 from schemas.errors import ConfigError, TransientError
 from schemas.events import EventReceived
 from schemas.topics import Topics
-from tests.evaluation.backtest.samples import COST, CountingModel, ports_of, prompt
+from tests.evaluation.runs.run_samples import COST, CountingModel, ports_of, prompt
 
 _numbers = count()
 STRICT = {"synthesize": prompt("synthesize")}

@@ -11,7 +11,7 @@ from evaluation.compare.inputs import CaseTimes, entry_ms, horizons_of, returns_
 from evaluation.compare.run_rows import Returns
 from infra.market.outcomes.markets import Markets
 from schemas.prices import PriceSeries
-from tests.evaluation.compare_samples import case
+from tests.evaluation.compare.compare_samples import case
 
 START = 1_767_225_600_000
 MINUTE = 60_000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluation.prices.ledger import ledger_of, mark_trade
 from evaluation.prices.trades import Trade, TradeRules, trade_of
 from schemas.prices import PriceSeries
-from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
+from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars, order
 
 PRICES = st.lists(st.floats(0.01, 1e5), min_size=20, max_size=40)
 SHARES = st.decimals(0, 50, places=1)

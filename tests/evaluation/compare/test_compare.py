@@ -16,7 +16,7 @@ from evaluation.compare.run_rows import ComparedCase, Returns, Unadjusted
 from evaluation.compare.terms import OWN_HORIZONS, Scoring
 from newsproof.app import exits
 from schemas.errors import ConfigError
-from tests.evaluation.compare_samples import DAY_MS, after, called, case, run
+from tests.evaluation.compare.compare_samples import DAY_MS, after, called, case, run
 
 EIGHT = "abcdefgh"
 ROSE = dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules, trade_of
 from schemas.prices import PriceSeries
-from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
+from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars, order
 
 FREE = TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0))
 HOUR = 60 * MINUTE

@@ -26,7 +26,7 @@ from evaluation.prices.study import (
 from evaluation.prices.study_report import rows_of
 from newsproof.report.charts.study import offset
 from schemas.prices import PriceSeries
-from tests.evaluation.profit.price_paths import DAY, MINUTE, START, bars
+from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars
 
 HOUR = 60 * MINUTE
 AT = START + 40 * DAY

@@ -20,7 +20,8 @@ from infra.kafka.topics import KafkaAddress
 from newsproof.app import exits
 from schemas.errors import ConfigError
 from schemas.topics import Topics
-from tests.evaluation.shadow.installation import (
+from tests.evaluation.compare.watched_runs import fill
+from tests.evaluation.runs.installation import (
     TEXTS,
     WATCH,
     WITHIN_S,
@@ -29,7 +30,6 @@ from tests.evaluation.shadow.installation import (
     candidate,
     ports,
 )
-from tests.evaluation.watch.watched_runs import fill
 from tests.newsproof.command import COMMAND, environment
 from tests.streams.world import World, news
 

@@ -31,7 +31,7 @@ from infra.clickhouse.client import ClickHouse
 from schemas.effects import CallModel
 from schemas.errors import ConfigError
 from streams.replay import Miss
-from tests.evaluation.backtest.samples import Backtest, builder_of, prompt
+from tests.evaluation.runs.run_samples import Backtest, builder_of, prompt
 
 _numbers = count()
 SOURCE = FileSource(read_log_file())

@@ -23,7 +23,7 @@ from schemas.errors import ConfigError, TransientError
 from schemas.events import SignalSynthesized
 from schemas.ids import canonical_json
 from streams.replay import Miss, Need
-from tests.evaluation.backtest.samples import (
+from tests.evaluation.runs.run_samples import (
     COST,
     Backtest,
     CountingModel,
@@ -253,6 +253,37 @@ async def test_the_topic_says_what_was_run_and_what_came_of_it() -> None:
     assert kinds["newsproof.call_made"] == backtest.model.asked.total()
     order = [w for w in backtest.topic.written if isinstance(w, CallMade)]
     assert all(msgspec.json.encode(w) for w in order)
+
+
+# Another model, the same question
+
+
+async def test_replies_of_another_model_are_asked_for_again_and_of_no_other_task() -> None:
+    backtest, recorded = Backtest(), Counter[str]()
+    async for recording in recordings(backtest.source, lambda _id: True):
+        recorded.update(c.prompt_name for c in recording.calls if c.prompt_name)
+    for every in (False, True):
+        backtest = Backtest()
+        ran = await backtest.run(RunPlan(run_id="m", models={"synthesize": "openai:gpt-5-mini"}), every=every)
+        assert backtest.model.asked == {"synthesize": recorded["synthesize"]}
+        assert (ran.status, ran.totals.missed, ran.totals.replayed) == ("finished", 0, 42)
+
+
+async def test_a_reply_that_this_model_gave_is_reused() -> None:
+    backtest, names = Backtest(), Counter[str]()
+    async for recording in recordings(backtest.source, lambda _id: True):
+        names.update(f"{c.provider}:{c.model}" for c in recording.calls if c.prompt_name == "synthesize")
+    ((given, many),) = names.most_common()
+    assert many > 30
+    ran = await backtest.run(RunPlan(run_id="m", models={"synthesize": given}))
+    assert (ran.totals.executed, backtest.model.asked.total()) == (0, 0)
+
+
+async def test_another_prompt_by_another_model_is_asked_once() -> None:
+    backtest = Backtest()
+    plan = RunPlan(run_id="m", prompts={"synthesize": prompt("synthesize")}, models={"synthesize": "openai:gpt-5"})
+    ran = await backtest.run(plan)
+    assert ran.totals.executed == backtest.model.asked.total() == backtest.model.asked["synthesize"]
 
 
 class Away(CountingModel):
