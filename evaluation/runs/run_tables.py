@@ -408,7 +408,13 @@ class ShadowTables:
         await write_trial(
             self._client, trial_of(self._plan, log="journal", cases=cases, span=span, started_at=self._started_at)
         )
-        return RunTotals(**{name: int(found[name]) for name in ("cases", "replayed", "executed", "reused", "missed")})
+        return RunTotals(
+            cases=cases,
+            replayed=int(found["replayed"]),
+            executed=int(found["executed"]),
+            reused=int(found["reused"]),
+            missed=int(found["missed"]),
+        )
 
 
 def _in_ms(value: object) -> object:
