@@ -1,8 +1,8 @@
-"""Which code decided a run, and what of a difference between two runs is the code's rather than the prompt's. Pure.
+"""Which code decided a run, so that a difference caused by the code is not taken for one caused by the prompt. Pure.
 
-A candidate prompt is replayed by today's code. Where other code recorded the cases, a difference from ``live`` is of both. The
-log holds the hash of each request and not the request, so what the recording's code declared is not known from it; what is
-known is whether today's code, with nothing changed, asks what the recording holds (:class:`Questions`).
+Today's code replays a candidate prompt. If other code recorded the cases, a difference from ``live`` has both causes. The log
+holds the hash of each request, not the request, so it does not say what the recording's code declared. It does say whether
+today's code, with nothing changed, sends the recorded requests (:class:`QuestionCounts`).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from schemas.ids import LIVE_RUN, content_hash
 from schemas.printable import counted
 
 Declarations = Mapping[str, Mapping[str, str]]
-"""Step → name → hash: of each function that it declares to a model, and of ``reply of PROMPT``, the schema of a reply."""
+"""Step → name → hash, for each function that the step declares to a model, and for ``reply of PROMPT``, the schema of a reply."""
 _SHOWN = 4
 REPLY = "reply of "
 
 
 class QuestionCounts(msgspec.Struct, frozen=True):
-    """Questions of one step that the recording holds the answers to, with nothing changed: ``otherwise`` of ``asked`` have
-    another hash than the recorded ones."""
+    """Requests of one step to a model, with nothing changed: ``otherwise`` of ``asked`` have another hash than recorded."""
 
     asked: int
     otherwise: int
 
 
 class RunCode(msgspec.Struct, frozen=True, kw_only=True):
-    """By which code the signals of a run were decided.
+    """The code that decided the signals of a run.
 
-    ``code``: versions of it; ``live`` may have several, and none means that it was not kept. ``recorded_code``: those that
-    recorded the cases that the run replays. ``declarations`` None: not kept. ``questions``: by step, what today's code asks of
-    ``looked_at`` cases; empty where no other code recorded them. ``baseline``: finished, with no prompt and no model changed.
+    ``code``: its versions; ``live`` may have several, and empty means that they were not kept. ``recorded_code``: the versions
+    that recorded the cases which the run replays. ``declarations``: None if not kept. ``questions``: by step, the requests of
+    today's code in ``looked_at`` cases; empty if the same code recorded them. ``baseline``: the run finished, with no prompt and
+    no model changed.
     """
 
     run_id: str
@@ -54,10 +54,10 @@ class RunCode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Another code decided one run than the other. A code that was not kept is unknown, and never taken for the same.
+    """Two runs that different code decided. Code that was not kept is unknown, and never counts as the same.
 
-    ``declarations``: step → names of what the two send otherwise; None where one of them is unknown. ``questions`` and
-    ``looked_at``: of the run that replays the other, else empty.
+    ``declarations``: step → names of what the two declare differently; None if one of them is unknown. ``questions`` and
+    ``looked_at`` are those of the run that replays the other, else empty.
     """
 
     a: str
@@ -71,17 +71,17 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What changed, in one sentence without a full stop."""
+        """The change, in one sentence without a full stop."""
         return f"{self.a} was decided by {_versions(self.code_a)}, {self.b} by {_versions(self.code_b)}: {self.what}"
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it was not kept which code decided one of them."""
+        """Whether the code of one of the runs was not kept."""
         return not self.code_a or not self.code_b
 
     @property
     def what(self) -> str:
-        """The steps that differ and in what, as far as it is known."""
+        """The steps that differ, and in what, as far as known."""
         if self.declarations is not None:
             named = [f"{step} sends {_names(names)} otherwise" for step, names in self.declarations.items()]
             return (
@@ -107,7 +107,7 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def code_change_note(about: RunCode, *, options: str = "") -> str:
-    """Return what a run has to say of its code beside that of the recording; empty where they are the same.
+    """Return a note on the code of a run and that of its recording; empty if they are the same.
 
     ``options``: those of the run that a baseline needs, too, such as ``--sample-log``.
     """
@@ -138,7 +138,7 @@ def declarations_of(registry: Registry, prompts: Mapping[str, Prompt]) -> dict[s
 
 
 def code_change(a: RunCode, b: RunCode) -> CodeChange | None:
-    """Return what of a difference between the two runs is the code's; None where the same code decided both.
+    """Return how the code of two runs differs; None if the same code decided both.
 
     The reply schema of a prompt that one of them changes is a change of the prompt.
     """

@@ -58,11 +58,12 @@ async def compare_for_gate(
 ) -> tuple[MetricResult, Comparison]:
     """Compare two runs of the tables (``live``: the live judgements); return the primary metric as it is, and the comparison.
 
-    Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from when news was knowable to the entry, for news that
-    was not judged live. What the ledger of trials does not allow is not claimed. Without a primary metric in ``how``, that which run B declared, else profit.
+    Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from the time news was knowable to the entry, for news
+    that was not judged live. The comparison claims only what the ledger of trials allows. Without a primary metric in ``how``, it
+    is the one that run B declared, else profit.
 
-    A gate looks for a loss. Having tuned on a period can hide one there and not make one, so it looks before the ledger of
-    trials takes the p values away.
+    A gate looks for a loss. Tuning on a period can hide a loss there but not cause one, so the gate uses the metric before the
+    ledger of trials removes its p value.
 
     Raises:
         ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
@@ -84,7 +85,7 @@ async def compare_for_gate(
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
-    """Return how to score, with the primary metric, and what is to be said of its choice."""
+    """Return the scoring with its primary metric, and warnings about the choice of that metric."""
     declared = declared_primary(b.changes)
     if not how.primary:
         return msgspec.structs.replace(how, primary=declared or PRIMARY), []
@@ -150,7 +151,8 @@ def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
 class Power(msgspec.Struct, frozen=True, kw_only=True):
     """One metric. ``detectable``: the smallest true difference that such a sample shows in 4 of 5 cases (None: too few blocks).
 
-    ``needed_blocks`` and ``needed_cases``: how many blocks of days, with as many cases each as here, would show ``wanted``; None where the cases that are not known in both runs leave more open than that.
+    ``needed_blocks`` and ``needed_cases``: the blocks of days, with as many cases each as here, that would show ``wanted``; None if
+    the cases that are unknown in one run leave more open than that.
     """
 
     metric: str
@@ -182,7 +184,7 @@ def parse_differences(given: Sequence[str]) -> dict[str, float]:
 
 
 def power_of(found: Comparison, wanted: Mapping[str, float]) -> list[Power]:
-    """Return what this comparison's sample can show of each tested metric, and what it would take to see ``wanted``.
+    """Return the difference that this sample can show in each tested metric, and the sample that would show ``wanted``.
 
     Raises:
         ConfigError: a wanted metric is none of the comparison's.
@@ -217,10 +219,10 @@ def _power(m: MetricResult, wanted: float | None) -> Power:
 async def describe_sample_power(
     tables: ClickHouse, cases: Collection[str], primary: str = PRIMARY, cap: float = PROFIT_CAP
 ) -> str:
-    """Return, before anything is paid, which difference of profit these cases can show, in words.
+    """Return a text on the difference of profit that these cases can show, before any call is paid.
 
-    There is no candidate yet, so its block sums are not known. The largest that it can have are taken: those of the live
-    signals beside a candidate that acts on none of them.
+    There is no candidate yet, so its block sums are unknown. This assumes the largest possible ones: those of the live signals
+    compared with a candidate that acts on none of them.
     """
     try:
         live, _ = await read_run_rows(tables, LIVE_RUN, LIVE_RUN)
@@ -246,7 +248,7 @@ async def describe_sample_power(
 
 
 def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
-    """Print what the sample can show."""
+    """Print the power of the sample."""
     if as_json:
         json_line({"a": found.a, "b": found.b, "metrics": every})
         return

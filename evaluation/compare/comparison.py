@@ -92,7 +92,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def primary(self) -> MetricResult:
-        """The metric that was declared beforehand."""
+        """The metric that was declared before the run."""
         return self.metrics[0]
 
 
@@ -105,7 +105,7 @@ def compare(
     differences: int = 10,
     warnings: Sequence[str] = (),
 ) -> Comparison:
-    """Compare two runs. ``returns``: what the market did after their cases; without, no outcome is measured.
+    """Compare two runs. ``returns`` after their cases; without them, no outcome is measured.
 
     ``differences`` is the number of largest differences kept; :func:`with_texts` adds their texts. ``warnings`` come first
     among those of the comparison itself.
@@ -221,7 +221,7 @@ def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
 def verdict_of(
     metrics: Sequence[MetricResult], segments: Sequence[Dimension], counts: Comparability, changed: int
 ) -> str:
-    """Return the sentence that sums a comparison up: the primary metric, then segments that differ, then secondary metrics."""
+    """Return the verdict in one sentence: the primary metric, then segments that differ, then secondary metrics."""
     measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict == "identical" for m in measured):
@@ -304,10 +304,10 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
 
 
 def apply_claims(found: Comparison, claims: Sequence[Claim]) -> Comparison:
-    """Return the comparison with what the ledger says of its runs.
+    """Return the comparison limited to what the ledger of trials allows.
 
-    Where a claim is not allowed no metric has a p value or is called better or worse; figures and intervals stay, and the
-    note says why. Earlier looks of the same candidate multiply the p values; the intervals stay those of one look.
+    If a claim is not allowed, no metric has a p value or is called better or worse. Metrics and intervals stay, and the note
+    gives the reason. Earlier looks of the same candidate multiply the p values; the intervals stay those of one look.
     """
     said = [claim for claim in claims if claim.note]
     if not said:

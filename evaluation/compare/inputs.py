@@ -43,7 +43,7 @@ from schemas.ids import LIVE_RUN
 from schemas.prices import JudgedCase, Outcome, PriceSeries, Renaming
 
 LATENCY_S = 30.0
-"""Seconds from when news was knowable to the entry, where no live signal says how long it took."""
+"""Seconds from the time news was knowable to the entry, for cases without the latency of a live signal."""
 
 
 class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_ms(times: CaseTimes, latency_s: float = LATENCY_S) -> int:
-    """Return when both runs enter a case: as late as the live signal was, else ``latency_s`` after it was knowable."""
+    """Return the time at which both runs enter a case: that of the live signal, else ``latency_s`` after the news was knowable."""
     if times.emitted_ms is not None:
         return max(times.knowable_ms, times.emitted_ms)
     return times.knowable_ms + round(latency_s * 1000)
@@ -92,7 +92,7 @@ def returns_of(
     latency_s: float = LATENCY_S,
     entry_within_s: Within = ENTRY_WITHIN_S,
 ) -> Returns:
-    """Return what the market did after each case and asset at each horizon, from the case's entry on.
+    """Return the returns after each case and asset at each horizon, from the case's entry on.
 
     A signal that was withdrawn is held until the first price from then on; one that was withdrawn by the bar of the entry is not
     traded. A horizon that is not over yet has no return, also of a withdrawn signal: only those would be counted.
@@ -149,7 +149,7 @@ def _case(case_id: str, asset: str, times: Mapping[str, CaseTimes], latency_s: f
 
 
 Span = tuple[int, int]
-"""When a return begins and ends: its bars' opening times, milliseconds since 1970."""
+"""Begin and end of a return: the opening times of its bars, milliseconds since 1970."""
 
 
 def adjusted_of(
@@ -207,10 +207,10 @@ SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64M
 FROM v_judgements WHERE run_id = 'live'
 """
 _BEFORE_MS = (BETA_DAYS + 1) * 86_400_000
-"""Bars of so much time before the first entry say how an asset moves with the market, and how dense its bars are."""
+"""Time before the first entry whose bars are read, for betas and for the usual distance between bars."""
 _AFTER_MS = 7 * 86_400_000
 TITLE_LENGTH = 80
-"""Characters of a case's news that name it."""
+"""Maximum length of a case's title, in characters of its news."""
 _TITLES = """
 SELECT case_id, substringUTF8(replaceRegexpAll(any(text), '\\s+', ' '), 1, {length:UInt32}) FROM news FINAL
 WHERE case_id IN {cases:Array(String)} GROUP BY case_id
@@ -258,7 +258,7 @@ async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison)
 
 
 async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, str]:
-    """Return how the news of each case that a comparison names begins, on one line; those whose text is not kept are absent."""
+    """Return the beginning of the news, on one line, of each case that a comparison names; cases whose text is not kept are absent."""
     named = {one.case_id for one in (*comparison.flips, *comparison.verdict_flips, *comparison.differences)}
     if not named:
         return {}
@@ -267,7 +267,7 @@ async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, s
 
 
 async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
-    """Return a sentence that says, for each step that another model answered in run A than in B, which did; none if none did."""
+    """Return a sentence on the steps that different models answered in run A and in run B; empty if there are none."""
     sql = _MODELS.format(
         in_a=_CASES[a == LIVE_RUN].replace("{run", "{a"), in_b=_CASES[b == LIVE_RUN].replace("{run", "{b")
     )
@@ -306,7 +306,7 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
 
 
 async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S) -> Returns:
-    """Read what the market did after the cases of these runs: one entry a case, whichever run acts on it."""
+    """Read the returns after the cases of these runs: one entry per case, whichever run acts on it."""
     rows = [row for run in runs for row in run.rows]
     times, imports = await asyncio.gather(_read_times(tables, rows), standing_imports(tables))
     asked = horizons_of(rows)

@@ -1,8 +1,8 @@
-"""Pairs the cases of two runs: averages the repeats of each case, and keeps sight of those that worked in one run alone.
+"""Pairs the cases of two runs: averages the repeats of each case, and keeps cases that worked in only one run.
 
 Numbers (confidence, cost, latency, profits, hits, squared errors) are averaged over the repeats that worked. The action, the
-path and the verdict are the majority's; among equally frequent ones, that of the earliest repeat. So every case has the same
-weight, however often it was repeated.
+path and the verdict are those of the majority; in a tie, those of the earliest repeat. So every case has the same weight,
+however often it was repeated.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from schemas.ids import LIVE_RUN
 from schemas.printable import counted
 
 SIDES = {"buy": 1, "sell": -1}
-"""The actions that are acted on; every other one leaves no order."""
+"""Actions that lead to a trade, with their side. No other action does."""
 
 
 class RepeatSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """What one repeat said. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
+    """The signal of one repeat. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
 
     side: int
     asset: str
@@ -32,7 +32,7 @@ class RepeatSignal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trade(self) -> tuple[int, str, int]:
-        """What whoever follows it does; nothing is one and the same, whatever it is of."""
+        """The trade of a follower. All signals that do not act have the same one, whatever their asset."""
         return (self.side, self.asset, self.horizon_s) if self.side else (0, "", 0)
 
 
@@ -40,8 +40,9 @@ class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
 
     ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
-    ``no signal``. ``verdict`` is "" where no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the earliest repeat with the majority's ``action``;
-    its text is shown. ``acts`` is the share of repeats that say buy or sell. ``said`` holds every repeat that worked.
+    ``no signal``. ``verdict`` is "" if no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the
+    earliest repeat with the majority's ``action``; reports show its text. ``acts`` is the share of repeats that say buy or sell.
+    ``said`` holds the signals of all repeats that worked.
     """
 
     case_id: str
@@ -115,7 +116,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparability(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
+    """The cases that can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
 
     ``first_day`` and ``last_day`` are those days' ends, ISO 8601 in UTC; "" where nothing aligns.
     ``only_a`` and ``only_b`` count the cases that worked in one run alone. ``other_preliminary`` counts aligned cases whose
@@ -176,7 +177,7 @@ def pair_cases(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
 
 
 def describe_alignment(found: Comparability) -> str:
-    """Return how many cases are compared, and of which period."""
+    """Return the number of cases compared and their period, as text."""
     worked = f"{found.aligned:,} of {counted(found.in_both, 'case')} worked in both"
     if not found.days:
         return worked
@@ -200,7 +201,7 @@ def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[C
 
 
 def average_repeats(repeats: Sequence[ComparedCase], asked: int | None = None) -> CaseInRun:
-    """Average those repeats of one case that worked, of ``asked`` in all."""
+    """Average the repeats of one case that worked; ``asked`` is the number of all its repeats."""
     signals = [row for row in repeats if row.has_signal]
     action = _most([_action(row) for row in repeats])
     shown = next(row for row in repeats if _action(row) == action)

@@ -21,7 +21,7 @@ TrialLog = Literal["journal", "sample"]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One run as the ledger has it; the fields are columns of ``trials``. Times UTC, both ends of the period inclusive."""
+    """One run in the ledger of trials; the fields are columns of ``trials``. Times are UTC; both ends of the period count."""
 
     run_id: str
     candidate: str
@@ -38,7 +38,7 @@ COLUMNS = (*Trial.__struct_fields__, "version")
 
 
 async def write_trial(tables: ClickHouse, trial: Trial) -> None:
-    """Write the row; the same run writes it again at every start, and the latest wins.
+    """Write the row of a trial. A run writes it at every start, and the latest row wins.
 
     Raises:
         TransientError: ClickHouse is unavailable.
@@ -48,7 +48,7 @@ async def write_trial(tables: ClickHouse, trial: Trial) -> None:
 
 
 async def read_trials(tables: ClickHouse) -> list[Trial]:
-    """Return all trials, the first one first."""
+    """Return all trials, oldest first."""
     sql = f"SELECT {', '.join(Trial.__struct_fields__)} FROM trials FINAL ORDER BY started_at, run_id"
     return [msgspec.convert(row, Trial, strict=False) for row in (await tables.query(sql)).dicts()]
 
@@ -108,7 +108,7 @@ def _looked_before(other: Trial, mine: Trial) -> bool:
 
 
 async def read_code_change(tables: ClickHouse, a: str, b: str, *, allow: bool) -> CodeChange | None:
-    """Return what of a difference between two runs is the code's; None where the same code decided both.
+    """Return how the code of two runs differs; None if the same code decided both.
 
     Raises:
         ConfigError: one is ``live``, the other changes a prompt, and other code decided it than recorded its cases, or it
@@ -148,7 +148,7 @@ async def read_runs(client: ClickHouse, run_id: str | None = None) -> list[dict[
 
 
 async def read_about(client: ClickHouse, run_id: str) -> RunCode | None:
-    """Return by which code a run was decided; None where the table has no such run."""
+    """Return the code that decided a run; None if the table has no such run."""
     found = await read_runs(client, run_id)
     return about_of(found[0]) if found else None
 
@@ -158,7 +158,7 @@ _QUESTIONS = msgspec.json.Decoder(dict[str, QuestionCounts])
 
 
 def about_of(row: Mapping[str, Any]) -> RunCode:
-    """Return by which code the run of a row of ``runs`` was decided."""
+    """Return the code that decided the run of this row of ``runs``."""
     changed = msgspec.json.decode(row["changes"] or b"{}", type=dict[str, Any]).get("prompts", {})
     return RunCode(
         run_id=row["run_id"],
@@ -173,7 +173,7 @@ def about_of(row: Mapping[str, Any]) -> RunCode:
 
 
 async def baseline_of(client: ClickHouse, about: RunCode) -> str | None:
-    """Return the newest A/A run by the code of this run over at least its range of cases; None without one."""
+    """Return the newest run without a change, by the same code and over at least the same range of cases; None if there is none."""
     sql = """SELECT b.run_id FROM runs AS b FINAL, (SELECT * FROM runs FINAL WHERE run_id = {run:String}) AS r
 WHERE b.baseline AND b.run_id != r.run_id AND b.code_version = r.code_version AND b.recorded_code = r.recorded_code
   AND b.cases_from <= r.cases_from AND b.cases_to >= r.cases_to AND b.cases > 0

@@ -52,7 +52,7 @@ HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
 
 
 class ComparedCase(RunCase, frozen=True):
-    """What a comparison reads of a repeat, in the order of the query.
+    """One repeat of a case as a comparison reads it, in the order of the query.
 
     ``verdict`` is the signal's, "" where it has none (no signal, or one of schema 1). ``knowable_ms``: Unix time from when on
     one could have acted on the news. ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the
@@ -87,7 +87,7 @@ StopWhen = Literal["", "better", "worse", "either"]
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a growing run is watched by: a metric, and on which side of live the run ends by itself ("": never)."""
+    """The metric that a growing run is watched by, and the side of live on which the run ends by itself ("": never)."""
 
     metric: str
     stop_when: StopWhen = ""
@@ -98,12 +98,12 @@ ReturnKey = tuple[str, str, int]
 
 
 Unadjusted = Literal["is_benchmark", "no_beta"]
-"""Why what an asset did cannot be told from what the market did: it is BTC itself; too few bars of it or of BTC before the
-entry to say how it moves with BTC, or none of BTC at the exit."""
+"""Why a return cannot be adjusted for the market: the asset is BTC itself; or there are too few bars of it or of BTC before the
+entry for a beta, or none of BTC at the exit."""
 
 
 class Returns(msgspec.Struct, frozen=True, kw_only=True):
-    """What assets did after each case: exit price / entry price - 1, for anybody who bought at the case's entry.
+    """Returns of assets after each case: exit price / entry price - 1, for anybody who bought at the case's entry.
 
     Both runs of a comparison enter a case at one time, so that neither gains by a price that the other could not have had.
     ``held``: until the horizon, or until the signal was withdrawn if that was sooner. ``moved``: over the whole horizon, and
@@ -146,7 +146,7 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n")
 
 
 def visible(text: str) -> str:
-    """Return the text on one line with every character that would not be seen written as ``\\u…``."""
+    """Return the text on one line, with every invisible character written as ``\\u…``."""
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 

@@ -1,7 +1,7 @@
-"""What a comparison measures: each metric's value of each case in A and in B, at both ends of what it can be.
+"""Terms of a comparison's metrics: the value of each case in A and in B, at both ends of its possible range.
 
-A case that worked in one run alone is not left out, for that keeps one kind of change and drops the other. Nor is one that only
-one run acted on without a price.
+A case that worked in only one run is not left out, since that would keep one kind of change and drop the other. Nor is a case
+that only one run acted on and that has no price.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     block_s: int = block_length_s()
     role: Role = "secondary"
     note: str = ""
-    """Why nothing was measured, where nothing was."""
+    """The reason why nothing was measured, if so."""
     remark: str = ""
-    """What to know of the figure."""
+    """A remark on the metric."""
 
     @property
     def label(self) -> str:
@@ -78,7 +78,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unknown(self) -> npt.NDArray[np.bool_]:
-        """Which values are not known."""
+        """The values that are unknown."""
         return np.asarray((self.counts > 0) & (self.low != self.high), dtype=bool)
 
 
@@ -164,7 +164,7 @@ def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) 
 
 
 class _RunTrades:
-    """One case in one run: its trades, and what each earned (None: it acted, and there is no price)."""
+    """One case in one run: its trades, and the profit of each (None: it acted, and there is no price)."""
 
     def __init__(self, one: CaseInRun | None, earned: Sequence[float | None]) -> None:
         self.trades: tuple[RepeatSignal, ...] = () if one is None else one.said
@@ -174,7 +174,7 @@ class _RunTrades:
         self.has_price = any(said.side and value is not None for said, value in zip(self.trades, earned, strict=True))
 
     def same_trades(self, other: _RunTrades) -> bool:
-        """Whether both do the same, so that their difference is nothing whatever it earns."""
+        """Whether both make the same trades, so that their difference is 0 whatever the price."""
         return self.gone == other.gone and [one.trade for one in self.trades] == [one.trade for one in other.trades]
 
     def between(self, cap: float, reach: float, cost: float) -> tuple[float, float]:
@@ -209,7 +209,7 @@ def _earned(
     cap: float,
     cost: float,
 ) -> list[float | None]:
-    """Return what each repeat earned; None: it acted, and there is no price."""
+    """Return the profit of each repeat; None: it acted, and there is no price."""
     found: list[float | None] = []
     for said in _trades(one):
         if not said.side or (case_id, said.asset) in untraded:
@@ -221,8 +221,7 @@ def _earned(
 
 
 def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
-    """Return how far the asset moved that one of the runs named, over any horizon that a signal may have; the cap where no
-    price says so."""
+    """Return the largest move of the assets that the runs named, over all horizons of a signal; the cap if a price is missing."""
     horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
     found = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
     known = [abs(move) for move in found if move is not None]

@@ -48,12 +48,12 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """As it is written: ``profit@24h``."""
+        """The metric as options name it: ``profit@24h``."""
         return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
 
     @property
     def better(self) -> Better:
-        """Which side is better."""
+        """The better side."""
         return "higher" if self.name == PROFIT else "neither"
 
     @property
@@ -129,7 +129,7 @@ def _terms(pairs: Sequence[Pair], returns: Returns, metric: Metric) -> Terms:
 
 
 def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: Bools, unknown: Bools, metric: Metric) -> int:
-    """Return the first open block: that of the newest case; for a profit of the newest that was acted on and has its price.
+    """Return the first open block: that of the newest case; for a profit, of the newest case that was acted on and has its price.
 
     Prices come later than cases. Until those of a block are there, its cases would be those that nobody acted on.
     """
@@ -174,7 +174,7 @@ class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_watch(metric: str, stop_when: StopWhen) -> Watch:
-    """Return what to watch.
+    """Return the watch that the options describe.
 
     Raises:
         ConfigError: there is no such metric, or it has no better side to stop at.
@@ -188,7 +188,7 @@ def parse_watch(metric: str, stop_when: StopWhen) -> Watch:
 
 
 async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
-    """Return what the run is watched by, from its row.
+    """Return the watch of a run, from its row.
 
     Raises:
         ConfigError: the run does not exist, or was begun without a metric.
@@ -207,7 +207,7 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
 
 
 async def look_at_run(tables: ClickHouse, run_id: str, watch: Watch, cap: float) -> WatchResult:
-    """Look at the run, beside the live judgements of its cases. ``cap``: that of a profit.
+    """Compare the run so far with the live judgements of its cases. ``cap`` bounds a profit.
 
     Raises:
         ConfigError: no case worked in both yet.
@@ -226,7 +226,7 @@ async def look_at_run(tables: ClickHouse, run_id: str, watch: Watch, cap: float)
 def watch_result(
     run_id: str, watch: Watch, metric: Metric, differences: Differences, *, code_change: str = ""
 ) -> WatchResult:
-    """Return what the differences say."""
+    """Return the verdict on these differences."""
     seen = look(differences.least, differences.most, differences.blocks, differences.open_from)
     verdict = _verdict(seen, metric.better)
     return WatchResult(
@@ -295,7 +295,7 @@ async def _received(tables: ClickHouse, run_id: str) -> dict[str, datetime]:
 
 
 async def show_watch(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
-    """Look at a run that is watched, and print what it says so far.
+    """Print the verdict on a watched run so far.
 
     Raises:
         ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.

@@ -31,7 +31,7 @@ _OF_THE_SAMPLE = {"true": "true", "false": "false", "mixed": "partly"}
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says of one case. ``case`` as the file names it; ``line`` is where it stands, from 1."""
+    """The label of one source for one case. ``case`` is the name in the file; ``line`` is its line number, from 1."""
 
     case: str
     truth: str
@@ -166,11 +166,11 @@ def _text(value: Any) -> str:
 
 
 PREFIX_LENGTH = 4
-"""Characters that a prefix of a case id needs at least."""
+"""Minimum length of a prefix of a case id."""
 
 
 class KnownCase(msgspec.Struct, frozen=True):
-    """A case of the tables. ``source`` and ``external_id`` are the news's, empty where they are not known any more."""
+    """A case of the tables. ``source`` and ``external_id`` are those of its news, empty if no longer known."""
 
     case_id: str
     source: str = ""

@@ -15,7 +15,7 @@ from evaluation.statistics.blocks import Labels
 from infra.clickhouse.client import ClickHouse
 
 TRUTHS = ("true", "false", "partly", "disputed", "unknown")
-"""What labels say together. disputed: two sources disagree; unknown: no source knew."""
+"""The joint verdict of all labels of a case. disputed: two sources disagree; unknown: no source knew."""
 
 
 class LabelledJudgement(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class LabelReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_of(run_id: str, rows: Sequence[LabelledJudgement], *, judgements: int, name: str = "") -> LabelReport:
-    """Return the figures of a run; ``judgements`` is how many it has, labelled or not. It is called by its id without a ``name``."""
+    """Return the metrics of a run. ``judgements``: their number, labelled or not. ``name`` defaults to the run id."""
     known = [row for row in rows if row.truth in ("true", "false")]
     return LabelReport(
         run_id=run_id,
@@ -171,7 +171,7 @@ FROM v_labels GROUP BY source ORDER BY source
 
 
 class LabelSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says: its number of labels, by truth. ``imported_at`` is UTC."""
+    """One source of labels and its number of labels, by truth. ``imported_at`` is UTC."""
 
     source: str
     labels: int
@@ -204,7 +204,7 @@ async def keep(client: ClickHouse, labels: Sequence[tuple[Label, str]]) -> dict[
 
 
 async def sources(client: ClickHouse) -> list[LabelSource]:
-    """Return what each source says, by name."""
+    """Return the sources of labels, sorted by name."""
     return [LabelSource(**row) for row in (await client.query(_SOURCES)).dicts()]
 
 

@@ -41,7 +41,7 @@ class DayEquity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the trades came to. Money in dollars, shares from 0 to 1, None where nothing can be said.
+    """Result of the trades. Money in dollars, shares from 0 to 1, None where nothing can be said.
 
     ``profit_low`` and ``profit_high``: 95 % interval of ``profit_per_trade``, drawing whole blocks of time (a UTC day, or twice
     the longest trade if that is more); None below six blocks, of which ``blocks`` says the number. ``win_rate``: trades with a profit after costs, among those with a profit or a loss. ``gross_profit``: before fees,
@@ -114,7 +114,7 @@ def mark_trade(order: Order, series: PriceSeries | None, rules: TradeRules, *, n
 
 
 def ledger_of(found: Iterable[MarkedTrade | NoTrade], *, capital: Decimal, seed: int = 0) -> Ledger:
-    """Return the ledger of what became of each signal. ``capital`` (dollars) is above 0; ``seed`` draws the interval."""
+    """Return the ledger of these trades and of the signals without one. ``capital`` (dollars) is above 0; ``seed`` draws the interval."""
     every = list(found)
     made = sorted(
         (one for one in every if isinstance(one, MarkedTrade)),
@@ -132,7 +132,7 @@ def ledger_of(found: Iterable[MarkedTrade | NoTrade], *, capital: Decimal, seed:
 
 
 def equity_curve(trades: Sequence[MarkedTrade], capital: Decimal) -> tuple[Whole, Whole]:
-    """Return the times (ms, rising) at which the account changes and what it then holds, in cents; the first is the first entry."""
+    """Return the times (ms, rising) at which the account changes, from the first entry on, and its balance then, in cents."""
     if not trades:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     times, places = np.unique(np.concatenate([one.times for one in trades]), return_inverse=True)

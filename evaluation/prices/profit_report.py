@@ -31,7 +31,7 @@ _DIGITS = Context(prec=12)
 
 
 class TradeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A signal to buy or sell and what became of it. ``status``: ``traded``, or why it was not; then only its own fields are set.
+    """A signal to buy or sell and its trade. ``status``: ``traded``, or the reason why not; then only the signal's own fields are set.
 
     Prices are fills, slippage included, to 12 digits; money in dollars, times UTC.
     """
@@ -57,7 +57,7 @@ class TradeRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run's signals would have earned under ``rules``. ``observed`` signals say neither buy nor sell.
+    """The profit of a run's signals under ``rules``. ``observed`` signals say neither buy nor sell.
 
     ``unfinished``: cases of the run that have no signal to trade, by status. ``exits`` and ``not_traded`` count by reason.
     ``on_synthetic_prices``: trades entered at an invented price. ``equity``: the account at the end of each UTC day.

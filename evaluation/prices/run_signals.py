@@ -66,7 +66,7 @@ class RunSignal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def judged(self) -> JudgedCase:
-        """What its market is found by."""
+        """The case that finds its market."""
         return JudgedCase(
             case_id=self.case_id,
             asset=self.asset,
@@ -134,10 +134,10 @@ async def _signals_of(tables: ClickHouse, run_id: str, repeat: int, period: Peri
 
 
 async def read_withdrawals(tables: ClickHouse) -> dict[str, tuple[int, int]]:
-    """Return by case from when on one could know that its live signal was withdrawn, and from when on bots were told, too.
+    """Return by case the time from which the withdrawal of its live signal was knowable, and the time at which bots also had it.
 
-    Unix milliseconds. Of live news nobody could act on it before they were told. Withdrawals are what became known in the
-    world, so they are those of the journal whatever the run.
+    Unix milliseconds. Nobody could act on live news before bots had it. Withdrawals became known in the world, so every
+    run has those of the journal.
     """
     return {case_id: (known, told) for case_id, known, told in (await tables.query(_WITHDRAWN)).rows}
 
@@ -153,7 +153,7 @@ async def _missing(tables: ClickHouse, run_id: str, repeat: int, repeats: int) -
 
 
 class StoredPrices:
-    """The bars of all imports that stand."""
+    """The bars of all active imports."""
 
     def __init__(self, tables: ClickHouse, imports: Sequence[PriceImport]) -> None:
         self._tables = tables
@@ -164,7 +164,7 @@ class StoredPrices:
 
     @classmethod
     async def opened(cls, tables: ClickHouse) -> StoredPrices:
-        """Find the imports that stand.
+        """Find the active imports.
 
         Raises:
             ConfigError: there is none.

@@ -47,7 +47,7 @@ class Hourly(msgspec.Struct, frozen=True):
 
 
 def hourly(series: PriceSeries, benchmark: PriceSeries) -> Hourly:
-    """Return what betas of a market are computed from."""
+    """Return the hourly prices from which betas of a market are computed."""
     times = np.asarray(series.times_ms, dtype=np.int64)
     both, mine, its = np.intersect1d(
         times, np.asarray(benchmark.times_ms, dtype=np.int64), assume_unique=True, return_indices=True
@@ -57,21 +57,21 @@ def hourly(series: PriceSeries, benchmark: PriceSeries) -> Hourly:
 
 
 def bars_from(times: Ints, at_ms: Ints, late_ms: int | Ints) -> Ints:
-    """Return the place of the first bar from each time on, -1 where it comes later than ``late_ms``."""
+    """Return the index of the first bar from each time on, or -1 if it comes later than ``late_ms``."""
     place = np.searchsorted(times, at_ms)
     found = times[np.minimum(place, len(times) - 1)]
     return np.where((found >= at_ms) & (found - at_ms <= late_ms), place, -1)
 
 
 def benchmark_return(benchmark: PriceSeries, begin_ms: Ints, end_ms: Ints) -> Floats:
-    """Return what the benchmark did between the bars of an asset that open at these times; NaN where it has no price near one."""
+    """Return the benchmark's return between bars of an asset that open at these times; NaN without a price near one of them."""
     times, opens = np.asarray(benchmark.times_ms, dtype=np.int64), np.asarray(benchmark.opens)
     first, last = (bars_from(times, at, _BENCHMARK_LATE_MS) for at in (begin_ms, end_ms))
     return np.where((first < 0) | (last < 0), np.nan, opens[last] / opens[first] - 1)
 
 
 def is_benchmark(series: PriceSeries) -> bool:
-    """Whether a market is that of the benchmark itself, which has no beta."""
+    """Return whether this is the market of the benchmark itself, which has no beta."""
     return series.symbol.partition("/")[0] == BENCHMARK
 
 
@@ -103,9 +103,9 @@ _LATE_MS = np.maximum(_MINUTE_MS, np.abs(_OFFSETS_MS) // 10)
 _LATE_MS = np.where(_OFFSETS_MS < 0, np.minimum(_LATE_MS, -_OFFSETS_MS - 1), np.where(_OFFSETS_MS, _LATE_MS, 0))
 
 LeftOut = Literal["neutral", "no_symbol", "no_price"]
-"""Why an event is in no curve: its claim has no direction; no bars of its market; no bar near its emission."""
+"""Reason why an event is in no curve: its claim has no direction; no bars of its market; no bar near its emission."""
 NotAbnormal = Literal["is_benchmark", "no_beta"]
-"""Why an event has raw returns alone: it is on BTC itself; too few bars before it, of the asset or of BTC."""
+"""Reason why an event has only raw returns: it is on BTC itself; or too few bars of the asset or of BTC before it."""
 
 
 class StudyEvent(msgspec.Struct, frozen=True, kw_only=True):

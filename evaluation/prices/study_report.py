@@ -132,7 +132,7 @@ async def study_report(
 
 
 async def study_or_why_not(tables: ClickHouse, run_id: str, by: Sequence[Dimension]) -> StudyReport | str:
-    """Return the study of the largest groups, or in words why there is none: no such run, or no prices yet."""
+    """Return the study of the largest groups, or a sentence on why there is none: no such run, or no prices yet."""
     try:
         return await study_report(tables, run_id, by=by, most=MOST_GROUPS)
     except ConfigError as exc:
@@ -167,7 +167,7 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
 
 
 def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
-    """Return how many signals of the run (by ``name``, else its id) were measured, and why others were not, as sentences."""
+    """Return sentences on how many signals of the run (by ``name``, else its id) were measured, and why others were not."""
     study = report.study
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
     said = [

@@ -154,7 +154,7 @@ def _exact(number: float) -> Decimal:
 
 
 def _fill(price: Decimal, side: int, rules: TradeRules) -> Decimal:
-    """Return what a buyer (side 1) pays or a seller (-1) gets at a price: worse by the slippage."""
+    """Return the price that a buyer (side 1) pays or a seller (-1) gets: worse by the slippage."""
     return price * (10_000 + side * rules.slippage_bps) / 10_000
 
 

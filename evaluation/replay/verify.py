@@ -157,7 +157,7 @@ def _first(differences: list[Difference]) -> list[Difference]:
 
 
 class LogAt(msgspec.Struct, frozen=True):
-    """Where a log is: a file (None: the shipped sample), or the journal of an installation up to ``bounds``.
+    """Location of a log: a file (None: the shipped sample), or the journal of an installation up to ``bounds``.
 
     ``research``: the journal of chats and investigations, not that of the news.
     """
@@ -187,7 +187,7 @@ class LogAt(msgspec.Struct, frozen=True):
 
 
 class CaseShares:
-    """Which process takes which ended case: the first to ask. Give it to a process as it starts, not in a message."""
+    """Assigns each ended case to the first process that asks for it. Pass it to a process as it starts, not in a message."""
 
     def __init__(self, context: BaseContext) -> None:
         self._taken = context.Array("B", 1 << 20)
@@ -206,7 +206,7 @@ class CaseShares:
 
 
 async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> VerifyResult:
-    """Verify a log on so many processes; the result is that of one, apart from ``seconds``.
+    """Verify a log with this number of processes. The result is that of one process, apart from ``seconds``.
 
     Raises:
         TransientError: a process was ended from outside, as for want of memory.
@@ -234,7 +234,7 @@ _claims: CaseShares
 
 
 def _share(claims: CaseShares) -> None:
-    global _claims  # noqa: PLW0603 - a pool's process is told by its initializer
+    global _claims  # noqa: PLW0603 - the initializer of a pool can pass it no other way
     _claims = claims
 
 

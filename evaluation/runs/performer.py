@@ -104,7 +104,7 @@ class CostLimit:
 
 FAR = timedelta(days=36_500)
 MORE = 4
-"""Candidates to look at, as a multiple of the number asked for."""
+"""Candidates to read, as a multiple of the requested number."""
 
 
 class AsOfMemory:

@@ -206,7 +206,7 @@ WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat
 
 
 class ListedTrial(Trial, frozen=True, kw_only=True):
-    """One line of ``--json``: the trial, how many earlier ones looked at its period, and whether it may be claimed on."""
+    """One line of ``--json``: the trial, the number of earlier trials on its period, and whether a claim is allowed."""
 
     earlier: int
     allowed: bool

@@ -68,7 +68,7 @@ CallKey = tuple[str, int, str, int]
 
 
 class RunProgress(msgspec.Struct):
-    """What a run's topic already holds."""
+    """The part of a run that its topic already holds."""
 
     plan: RunPlan | None = None
     started_at: datetime | None = None
@@ -188,7 +188,7 @@ PATIENCE_S = 15.0
 
 
 class RunLease(Lease):
-    """The lease of a run, which the one process waits for that was told to work on it."""
+    """The lease of a run. One process holds it; a process that is started for the same run waits for it."""
 
     def __init__(
         self, address: KafkaAddress, topic: str, run_id: str, *, group: str, session_s: float = SESSION_S
