@@ -116,7 +116,9 @@ async def read_code_change(tables: ClickHouse, a: str, b: str, *, allow: bool) -
     """
     if a == b:
         return None
-    of_run = {run: await read_about(tables, run) or RunCode(run_id=run, code=()) for run in (a, b) if run != LIVE_RUN}
+    of_run = {
+        run: await read_run_code(tables, run) or RunCode(run_id=run, code=()) for run in (a, b) if run != LIVE_RUN
+    }
     if LIVE_RUN not in (a, b):
         return code_change(of_run[a], of_run[b])
     (replayed,) = of_run.values()
@@ -147,17 +149,17 @@ async def read_runs(client: ClickHouse, run_id: str | None = None) -> list[dict[
     return (await client.query(sql, {"run_id": run_id} if run_id else {})).dicts()
 
 
-async def read_about(client: ClickHouse, run_id: str) -> RunCode | None:
+async def read_run_code(client: ClickHouse, run_id: str) -> RunCode | None:
     """Return the code that decided a run; None if the table has no such run."""
     found = await read_runs(client, run_id)
-    return about_of(found[0]) if found else None
+    return run_code_of(found[0]) if found else None
 
 
 _DECLARATIONS = msgspec.json.Decoder(dict[str, dict[str, str]])
 _QUESTIONS = msgspec.json.Decoder(dict[str, QuestionCounts])
 
 
-def about_of(row: Mapping[str, Any]) -> RunCode:
+def run_code_of(row: Mapping[str, Any]) -> RunCode:
     """Return the code that decided the run of this row of ``runs``."""
     changed = msgspec.json.decode(row["changes"] or b"{}", type=dict[str, Any]).get("prompts", {})
     return RunCode(

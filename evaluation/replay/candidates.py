@@ -89,7 +89,7 @@ def candidate_models(settings: Settings, options: Sequence[str]) -> dict[str, st
 
     Raises:
         ConfigError: an option is malformed, the task or the provider does not exist, its key is missing, or this is not live
-            mode, in which alone there are models to choose from.
+            mode, the only one with a choice of models.
     """
     tasks = frozenset(p.name for p in all_prompts())
     chosen: dict[str, str] = {}
@@ -114,7 +114,7 @@ def candidate_models(settings: Settings, options: Sequence[str]) -> dict[str, st
 
 
 def with_models(settings: Settings, models: Mapping[str, str]) -> Settings:
-    """Return the settings with these models for their tasks, without fallbacks: another model's answer would be no trial."""
+    """Return the settings with these models for their tasks, without fallbacks: a reply of a fallback would test another model."""
     if not models:
         return settings
     kept = [e for e in settings.model_tasks.split(",") if e.strip() and e.partition("=")[0].strip() not in models]
@@ -159,7 +159,7 @@ class ReplayBuilder:
         )
 
     def rules_of(self, recording: Recording) -> int | None:
-        """Return the rules of judgement that the case was recorded by, None if its snapshot is missing."""
+        """Return the version of the rules that decided the recorded case; None if its snapshot is missing."""
         pinned = self._snapshots.get(recording.config_hash)
         return None if pinned is None else pinned.rules
 

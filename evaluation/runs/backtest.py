@@ -17,7 +17,7 @@ from evaluation.compare.run_records import TrialLog, write_trial
 from evaluation.replay.candidates import ReplayBuilder, with_models
 from evaluation.replay.journal import FileSource, LogSource, Source, Survey, draw_sample, recordings, survey
 from evaluation.replay.log_file import LogFile
-from evaluation.runs.estimate import Estimate, about_run, estimate
+from evaluation.runs.estimate import Estimate, estimate, identify_code
 from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
 from evaluation.runs.plan import RunPlan, trial_of
 from evaluation.runs.run_tables import (
@@ -117,7 +117,7 @@ class Runner:
         surveyed: Survey,
         builder: ReplayBuilder,
         performer: Performer,
-        topic: RunTopic | None,
+        topic: RunTopic,
         tables: RunTables | None,
         *,
         progress: RunProgress | None = None,
@@ -202,7 +202,7 @@ class Runner:
         done_before = (row.case_id, row.repeat) in self._progress.done
         self._ran.held += done_before
         # A case that failed because a provider was unavailable is not final: a resumed run retries it.
-        if self._topic is not None and not done_before and row.status != "failed":
+        if not done_before and row.status != "failed":
             await self._topic.write(CaseReplayed(row), key=row.case_id)
         if self._tables is not None:
             rows = ([], []) if replayed is None else call_rows(
@@ -221,7 +221,7 @@ async def dry_run(
     ports = model_ports(with_models(log.settings, plan.models), tables)
     try:
         found = await estimate(plan, source, surveyed, _builder_of(source, plan, ask_every_step), ports)
-        return found, await about_run(plan, source, surveyed), frozenset(draw_sample(surveyed.ended, plan.sample))
+        return found, await identify_code(plan, source, surveyed), frozenset(draw_sample(surveyed.ended, plan.sample))
     finally:
         await ports.close()
 
@@ -234,10 +234,10 @@ async def run_plan(
     max_cost: Decimal | None,
     ask_every_step: bool = False,
     file: LogFile | None = None,
-    on_about: Callable[[RunCode], None] = lambda _about: None,
+    on_code: Callable[[RunCode], None] = lambda _about: None,
 ) -> RunResult:
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
-    ``on_about`` is called with the code of the run before anything is paid for.
+    ``on_code`` is called with the code of the run before anything is paid for.
 
     The run is in the ledger of trials before its first case is decided.
 
@@ -246,8 +246,8 @@ async def run_plan(
     """
     source, surveyed = await _surveyed(log, plan, file)
     span = _span(surveyed)
-    about = await about_run(plan, source, surveyed)
-    on_about(about)
+    about = await identify_code(plan, source, surveyed)
+    on_code(about)
     topic = RunTopic(log.address, log.topics, plan.run_id)
     async with _holding_lease(log, topic, plan.run_id) as lease:
         ports = model_ports(with_models(log.settings, plan.models), tables)
@@ -260,7 +260,7 @@ async def run_plan(
             await write_trial(
                 tables, trial_of(plan, log=_log_of(file), cases=len(surveyed.ended), span=span, started_at=begun)
             )
-            await rows.run(plan, about, "running", totals, span, begun, ended=None)
+            await rows.write_run(plan, about, "running", totals, span, begun, ended=None)
             runner = Runner(
                 plan,
                 source,
@@ -279,7 +279,7 @@ async def run_plan(
             return ran
         finally:
             with contextlib.suppress(Exception):  # the original error must propagate, not a failure to record it
-                await rows.run(plan, about, status, totals, span, begun, ended=datetime.now(UTC))
+                await rows.write_run(plan, about, status, totals, span, begun, ended=datetime.now(UTC))
             await topic.close()
             await ports.close()
 

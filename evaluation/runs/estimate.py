@@ -71,7 +71,7 @@ def recorded_code(snapshots: Mapping[str, Snapshot], config_hashes: Sequence[str
     return tuple(sorted({s.code_version for s in pinned if s is not None})) if all(pinned) else ()
 
 
-async def about_run(plan: RunPlan, source: Source, surveyed: Survey) -> RunCode:
+async def identify_code(plan: RunPlan, source: Source, surveyed: Survey) -> RunCode:
     """Return the code that runs a plan and the code that recorded its cases; compare their requests if the two differ."""
     registry = verification()
     recorded = recorded_code(source.snapshots, surveyed.config_hashes)

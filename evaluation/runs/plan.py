@@ -24,8 +24,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     them.
 
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
-    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run. ``watch`` is chosen with
-    the plan, before anything is seen, and cannot be changed afterwards; None: the run is not watched. ``models`` are
+    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents the run. ``watch`` is chosen with the
+    plan, before any result is known, and cannot change afterwards; None: the run is not watched. ``models`` are
     ``provider:model`` by task.
     """
 
@@ -40,9 +40,9 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     code_version: str = ""
     watch: Watch | None = None
     log: TrialLog = "journal"
-    """Whose cases: this installation's, or those of the log that ships with the project."""
+    """The log of the cases: this installation's journal, or the sample log that ships with the project."""
     primary: str = ""
-    """The metric that ``backtest compare`` is to test by itself, declared before anything was seen; "": its default."""
+    """The primary metric of ``backtest compare``, declared before any result is known; "": the default."""
 
     @property
     def change(self) -> Change:
@@ -51,7 +51,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def range_options(self) -> str:
-        """The options that chose the cases, each with a space behind it; the log that they are of is not known here."""
+        """The options that chose the cases, each followed by a space; without the option of the log."""
         days = {"--from": self.cases_from, "--to": self.cases_to}
         given = [f"{name} {at.isoformat()} " for name, at in days.items() if at is not None]
         return "".join(given) + (f"--sample {self.sample} " if self.sample else "")

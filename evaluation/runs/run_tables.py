@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from evaluation.compare.code_identity import RunCode
-from evaluation.compare.run_records import read_about, write_trial
+from evaluation.compare.run_records import read_run_code, write_trial
 from evaluation.compare.run_rows import RunCase
 from evaluation.runs.plan import RunPlan, trial_of
 from infra.clickhouse.call_rows import llm_row, tool_row
@@ -240,7 +240,8 @@ def _record(
 
 def table_row(row: RunCaseRow) -> Row:
     """Return the row in the order of :data:`RUN_CASE_COLUMNS`, with times in milliseconds as the client writes them."""
-    return tuple(_in_ms(getattr(row, name)) for name in RUN_CASE_COLUMNS)
+    values = (getattr(row, name) for name in RUN_CASE_COLUMNS)
+    return tuple(epoch_ms(v) if isinstance(v, datetime) else v for v in values)
 
 
 class RunTotals(msgspec.Struct, kw_only=True):
@@ -281,6 +282,37 @@ class RunTotals(msgspec.Struct, kw_only=True):
         self.after_cutoff += row.after_training_cutoff
 
 
+def run_row(
+    plan: RunPlan,
+    about: RunCode,
+    status: str,
+    totals: RunTotals,
+    span: tuple[datetime, datetime],
+    at: datetime,
+    *,
+    label: str,
+    ended: datetime | None,
+) -> Row:
+    """Return the row of a run in the order of :data:`RUN_COLUMNS`. ``span``: first and last case; ``at``: begin of the run."""
+    return (
+        plan.run_id, label, status, plan.changes, about.code[0], epoch_ms(span[0]), epoch_ms(span[1]), totals.cases,
+        totals.executed, totals.reused, totals.missed, totals.cost, totals.avoided, epoch_ms(at),
+        None if ended is None else epoch_ms(ended), epoch_ms(ended or datetime.now(UTC)),
+        *run_code_row(about),
+    )  # fmt: skip
+
+
+def run_code_row(about: RunCode) -> Row:
+    """Return the last columns of :data:`RUN_COLUMNS`."""
+    return (
+        list(about.recorded_code),
+        "" if about.declarations is None else msgspec.json.encode(about.declarations).decode(),
+        msgspec.json.encode(about.questions).decode() if about.looked_at else "",
+        about.looked_at,
+        int(about.baseline),
+    )
+
+
 class RunTables:
     """Writes the rows of one run. Writing is idempotent: keys and versions absorb repeated rows."""
 
@@ -301,7 +333,7 @@ class RunTables:
         for table in self._waiting:
             await self._write(table)
 
-    async def run(
+    async def write_run(
         self,
         plan: RunPlan,
         about: RunCode,
@@ -313,28 +345,12 @@ class RunTables:
         ended: datetime | None,
     ) -> None:
         """Write the row of the run, at its start and at its end."""
-        row = (
-            plan.run_id, plan.label, status, plan.changes, plan.code_version, epoch_ms(span[0]), epoch_ms(span[1]), totals.cases,
-            totals.executed, totals.reused, totals.missed, totals.cost, totals.avoided, epoch_ms(at),
-            None if ended is None else epoch_ms(ended), epoch_ms(ended or datetime.now(at.tzinfo)),
-            *about_row(about),
-        )  # fmt: skip
+        row = run_row(plan, about, status, totals, span, at, label=plan.label, ended=ended)
         await self._client.insert("runs", RUN_COLUMNS, [row])
 
     async def _write(self, table: str) -> None:
         rows, self._waiting[table] = self._waiting[table], []
         await self._client.insert(table, self._columns[table], rows)
-
-
-def about_row(about: RunCode) -> Row:
-    """Return the last columns of :data:`RUN_COLUMNS`."""
-    return (
-        list(about.recorded_code),
-        "" if about.declarations is None else msgspec.json.encode(about.declarations).decode(),
-        msgspec.json.encode(about.questions).decode() if about.looked_at else "",
-        about.looked_at,
-        int(about.baseline),
-    )
 
 
 async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:
@@ -357,7 +373,7 @@ class ShadowTables:
         on_wait: Callable[[], None],
         snapshots: Mapping[str, Snapshot],
     ) -> None:
-        """``snapshots``: of the cases so far; they say by which code the live judgements were made."""
+        """``snapshots`` of the cases so far; they name the code of the live judgements."""
         self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
         self._snapshots = snapshots
 
@@ -381,41 +397,20 @@ class ShadowTables:
             TransientError: ClickHouse is unavailable.
         """
         (found,) = (await self._client.query(_TOTALS, {"run": self._plan.run_id})).dicts()
-        now = datetime.now(UTC)
-        before = await read_about(self._client, self._plan.run_id)
+        before = await read_run_code(self._client, self._plan.run_id)
         live = {s.code_version for s in self._snapshots.values()} | set(before.recorded_code if before else ())
-        values = {
-            "run_id": self._plan.run_id,
-            "label": f"shadow: {self._plan.label}",
-            "status": status,
-            "changes": self._plan.changes,
-            "code_version": code_version(),
-            **{name: found[name] for name in ("cases", "executed", "reused", "missed", "cost_usd", "avoided_cost_usd")},
-            "cases_from": found["cases_from"] if found["cases"] else self._started_at,
-            "cases_to": found["cases_to"] if found["cases"] else self._started_at,
-            "started_at": self._started_at,
-            "finished_at": None if status == "running" else now,
-            "version": epoch_ms(now),
-            "recorded_code": sorted(live),
-            "declarations": "",
-            "questions": "",
-            "looked_at": 0,
-            "baseline": 0,
-        }
-        row = tuple(map(_in_ms, (values[name] for name in RUN_COLUMNS)))
+        about = RunCode(run_id=self._plan.run_id, code=(code_version(),), recorded_code=tuple(sorted(live)))
+        totals = RunTotals(
+            cases=int(found["cases"]), replayed=int(found["replayed"]), executed=int(found["executed"]),
+            reused=int(found["reused"]), missed=int(found["missed"]), cost=found["cost_usd"], avoided=found["avoided_cost_usd"],
+        )  # fmt: skip
+        begun = self._started_at
+        span = (found["cases_from"], found["cases_to"]) if totals.cases else (begun, begun)
+        ended = None if status == "running" else datetime.now(UTC)
+        label = f"shadow: {self._plan.label}"
+        row = run_row(self._plan, about, status, totals, span, begun, label=label, ended=ended)
         await self._client.insert("runs", RUN_COLUMNS, [row])
-        span, cases = (values["cases_from"], values["cases_to"]), int(found["cases"])
         await write_trial(
-            self._client, trial_of(self._plan, log="journal", cases=cases, span=span, started_at=self._started_at)
+            self._client, trial_of(self._plan, log="journal", cases=totals.cases, span=span, started_at=begun)
         )
-        return RunTotals(
-            cases=cases,
-            replayed=int(found["replayed"]),
-            executed=int(found["executed"]),
-            reused=int(found["reused"]),
-            missed=int(found["missed"]),
-        )
-
-
-def _in_ms(value: object) -> object:
-    return epoch_ms(value) if isinstance(value, datetime) else value
+        return totals

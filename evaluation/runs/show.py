@@ -9,7 +9,7 @@ import msgspec
 
 from evaluation.compare.code_identity import RunCode, code_change, code_change_note
 from evaluation.compare.compare_runs import describe_sample_power
-from evaluation.compare.run_records import Trial, about_of, claim_of, read_runs, read_trials
+from evaluation.compare.run_records import Trial, claim_of, read_runs, read_trials, run_code_of
 from evaluation.compare.terms import PRIMARY
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
@@ -102,7 +102,7 @@ async def show_run(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
         )
         said = _code_said(plan, file)
-        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_about=said)
+        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_code=said)
         _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
     return exits.OK if ran.status == "finished" else exits.FINDING
 
@@ -181,7 +181,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
             raise ConfigError(f"there is no run {run_id!r}: there are {known} (`newsproof backtest list`)")
         states = await tables.query(_STATES, {"run_id": run_id})
         others = await tables.query(_OTHERS, {"run_id": run_id})
-        about = about_of(runs[0])
+        about = run_code_of(runs[0])
     if as_json:
         json_line({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
         return

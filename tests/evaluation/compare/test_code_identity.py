@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -20,20 +19,19 @@ from evaluation.compare.code_identity import (
     code_change_note,
     declarations_of,
 )
-from evaluation.compare.run_records import read_about, read_code_change
+from evaluation.compare.run_records import read_code_change, read_run_code
 from evaluation.replay.journal import FileSource, recordings, survey
 from evaluation.replay.log_file import read_log_file
-from evaluation.runs.backtest import about_run
+from evaluation.runs.backtest import identify_code
 from evaluation.runs.estimate import count_questions, recorded_code
 from evaluation.runs.plan import RunPlan
-from evaluation.runs.run_tables import RUN_COLUMNS, about_row
+from evaluation.runs.run_tables import RUN_COLUMNS, run_code_row
 from infra.clickhouse.client import ClickHouse
 from schemas.effects import CallModel
 from schemas.errors import ConfigError
 from streams.replay import Miss
 from tests.evaluation.runs.run_samples import Backtest, builder_of, prompt
 
-_numbers = count()
 SOURCE = FileSource(read_log_file())
 RECORDED = next(iter(SOURCE.snapshots.values())).code_version
 STRICT = RunPlan(run_id="strict", prompts={"synthesize": prompt("synthesize")}, code_version="0.1.0+today")
@@ -57,7 +55,7 @@ async def test_a_changed_declaration_asks_another_step_anew_although_only_synthe
     await backtest.run(STRICT, every=True)
     assert backtest.model.asked["plan"] > 30  # what misled: the run is called one of synthesize
     assert set(STRICT.prompts) == {"synthesize"}
-    found = await about_run(STRICT, SOURCE, await survey(SOURCE))
+    found = await identify_code(STRICT, SOURCE, await survey(SOURCE))
     asked = found.questions["plan"]
     assert asked.otherwise == asked.asked > 30
     assert {step for step, q in found.questions.items() if q.otherwise} == {"plan"}
@@ -69,7 +67,7 @@ async def test_a_changed_declaration_asks_another_step_anew_although_only_synthe
 
 
 async def test_code_of_another_version_that_asks_the_same_says_so_and_is_no_less_another() -> None:
-    found = await about_run(STRICT, SOURCE, await survey(SOURCE))
+    found = await identify_code(STRICT, SOURCE, await survey(SOURCE))
     assert (found.recorded_code, found.looked_at) == ((RECORDED,), 42)
     assert not any(q.otherwise for q in found.questions.values())
     said = code_change_note(found)
@@ -79,7 +77,7 @@ async def test_code_of_another_version_that_asks_the_same_says_so_and_is_no_less
 
 
 async def test_of_the_recordings_own_code_there_is_nothing_to_say() -> None:
-    found = await about_run(replace(STRICT, code_version=RECORDED), SOURCE, await survey(SOURCE))
+    found = await identify_code(replace(STRICT, code_version=RECORDED), SOURCE, await survey(SOURCE))
     assert (found.questions, found.looked_at, code_change_note(found)) == ({}, 0, "")
 
 
@@ -87,7 +85,7 @@ async def test_a_snapshot_that_is_not_there_makes_the_recordings_code_unknown() 
     seen = await survey(SOURCE)
     assert recorded_code(SOURCE.snapshots, seen.config_hashes) == (RECORDED,)
     assert recorded_code(SOURCE.snapshots, (*seen.config_hashes, "gone")) == ()
-    found = await about_run(STRICT, FileSource(msgspec.structs.replace(read_log_file(), snapshots={})), seen)
+    found = await identify_code(STRICT, FileSource(msgspec.structs.replace(read_log_file(), snapshots={})), seen)
     assert "code that was not kept" in code_change_note(found)
 
 
@@ -156,7 +154,7 @@ def tables(clickhouse: ClickHouse) -> ClickHouse:
 
 async def write(tables: ClickHouse, one: RunCode, *, changes: str = '{"prompts":{}}', started: int = 0) -> None:
     plan = ("", "finished", changes, one.code[0], 0, 1000, 42, 1, 1, 0, 0, 0, started, 1000, 1)
-    await tables.insert("runs", RUN_COLUMNS, [(one.run_id, *plan, *about_row(one))])
+    await tables.insert("runs", RUN_COLUMNS, [(one.run_id, *plan, *run_code_row(one))])
 
 
 SYNTHESIZE = '{"prompts":{"synthesize":{"version":"4","hash":"x"}}}'
@@ -172,7 +170,7 @@ async def test_live_is_refused_as_the_base_of_a_run_of_other_code_until_a_baseli
         looked_at=42,
     )
     await write(tables, run, changes=SYNTHESIZE)
-    assert await read_about(tables, "strict") == replace(run, changed_prompts=("synthesize",))
+    assert await read_run_code(tables, "strict") == replace(run, changed_prompts=("synthesize",))
     with pytest.raises(ConfigError, match="make a baseline first, `newsproof backtest run --run-id baseline`"):
         await read_code_change(tables, "live", "strict", allow=False)
     change = await read_code_change(tables, "live", "strict", allow=True)

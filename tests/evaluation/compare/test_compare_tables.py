@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import count
@@ -23,11 +23,11 @@ from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
-from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.commands.compare import compare, gate, power
 from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
+from tests.evaluation.stored import new_database, store_prices
 
 _numbers = count()
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -79,19 +79,6 @@ def prices() -> PriceSeries:
     )  # fmt: skip
 
 
-async def import_prices(tables: ClickHouse) -> None:
-    """Store the bars as one import."""
-    one = prices()
-    await write_bars(tables, 1, [one])
-    await write_import(
-        tables,
-        PriceImport(
-            version=1, source="csv:t.csv", imported_ms=one.times_ms[0], bars=len(one.times_ms), markets=("BTC/USDT",),
-            covers=((one.times_ms[0], one.times_ms[-1]),), entry_within_s=900.0, horizons_s=(3600,),
-        ),
-    )  # fmt: skip
-
-
 async def fill(tables: ClickHouse, table: str, rows: Sequence[dict[str, Any]]) -> None:
     """Insert rows that have the same columns."""
     await tables.insert(table, list(rows[0]), [tuple(row.values()) for row in rows])
@@ -128,7 +115,7 @@ async def two_runs(tables: ClickHouse) -> None:
     # A run that was resumed wrote a case again: the newest row counts, once.
     rows.append(rows[0] | {"confidence": 0.99, "version": 0})
     await fill(tables, "run_cases", rows)
-    await import_prices(tables)
+    await store_prices(tables, 1, "csv:t.csv", prices())
     news = {"run_id": "live", "case_id": "case-9", "event_id": "e", "text": "Exchange X  denies\na listing. " * 9}
     await fill(tables, "news", [news | {"opened_at": AT, "published_at": AT}])
     call = {"case_id": "case-9", "provider_name": "gemini", "accepted": 1, "as_of": AT, "execution": "executed"}
@@ -144,19 +131,9 @@ async def two_runs(tables: ClickHouse) -> None:
 
 
 @pytest.fixture(scope="module")
-def database(clickhouse_engine: EmbeddedClickHouse) -> Iterator[dict[str, str]]:
-    """The settings of a database with both runs."""
-    found = {
-        "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
-        "CLICKHOUSE_DATABASE": f"compare{next(_numbers)}",
-    }
-
-    async def prepare() -> None:
-        async with connect(found["CLICKHOUSE_URL"], database=found["CLICKHOUSE_DATABASE"]) as tables:
-            await two_runs(tables)
-
-    asyncio.run(prepare())
-    yield found
+def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
+    """The settings of a database with these runs."""
+    return new_database(clickhouse_engine, two_runs)
 
 
 def run(database: dict[str, str], *arguments: str) -> Any:
@@ -354,20 +331,16 @@ async def test_what_live_dropped_is_a_case_of_it_without_a_signal(clickhouse_eng
 
 
 def test_nothing_is_claimed_on_a_period_that_an_earlier_trial_looked_at(clickhouse_engine: EmbeddedClickHouse) -> None:
-    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    database = {"CLICKHOUSE_URL": url, "CLICKHOUSE_DATABASE": f"compare{next(_numbers)}"}
+    async def trials(tables: ClickHouse) -> None:
+        await two_runs(tables)
+        first = Trial(
+            run_id="short", candidate="s", label="", changed=("synthesize",), log="journal", cases=len(NAMES),
+            cases_from=day(0), cases_to=day(9), started_at=day(20),
+        )  # fmt: skip
+        await write_trial(tables, first)
+        await write_trial(tables, replace(first, run_id="v3", candidate="v", started_at=day(21)))
 
-    async def prepare() -> None:
-        async with connect(url, database=database["CLICKHOUSE_DATABASE"]) as tables:
-            await two_runs(tables)
-            first = Trial(
-                run_id="short", candidate="s", label="", changed=("synthesize",), log="journal", cases=len(NAMES),
-                cases_from=day(0), cases_to=day(9), started_at=day(20),
-            )  # fmt: skip
-            await write_trial(tables, first)
-            await write_trial(tables, replace(first, run_id="v3", candidate="v", started_at=day(21)))
-
-    asyncio.run(prepare())
+    database = new_database(clickhouse_engine, trials)
     first, second = (json.loads(run(database, "good", b, "--format", "json").stdout) for b in ("short", "v3"))
     assert (first["metrics"][0]["verdict"], first["metrics"][0]["p"] < 0.05) == ("worse", True)
     told = second["metrics"][0]

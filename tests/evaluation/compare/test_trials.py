@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,14 @@ from typer.testing import CliRunner
 
 from agents.prompts import load_prompts
 from evaluation.compare.run_records import Trial, claim_of, read_trials, write_trial
-from evaluation.replay.log_file import read_log_file
-from evaluation.runs import backtest
 from evaluation.runs.plan import RunPlan, candidate_of
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
-from infra.kafka.topics import KafkaAddress
-from infra.settings import load_settings
 from newsproof.app import exits
-from newsproof.app.data_access import LogAccess
 from newsproof.cli.main import app
 from schemas.topics import Topics
-from tests.evaluation.runs.run_samples import CountingModel, ports_of, prompt
+from tests.evaluation.runs.run_samples import prompt
 
 MARCH, APRIL, MAY = (datetime(2026, month, 1, tzinfo=UTC) for month in (3, 4, 5))
 STRICT, TERSE = ({"synthesize": prompt("synthesize", text=text)} for text in ("Be strict.\n", "Be terse.\n"))
@@ -105,30 +99,11 @@ def tables(clickhouse: ClickHouse) -> ClickHouse:
     return clickhouse
 
 
-@pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> CountingModel:
-    found = CountingModel()
-    monkeypatch.setattr(backtest, "model_ports", lambda _settings, _tables: ports_of(found))
-    return found
-
-
 async def test_a_row_comes_back_as_it_was_written_and_the_latest_wins(tables: ClickHouse) -> None:
     first = trial("a", began=0, label="synthesize v4")
     for one in (first, trial("b", began=1), replace(first, cases=12)):
         await write_trial(tables, one)
     assert await read_trials(tables) == [replace(first, cases=12), trial("b", began=1)]
-
-
-async def test_a_run_of_the_shipped_log_is_in_the_ledger_before_a_case_of_it_is_decided(
-    address: KafkaAddress, topics: Topics, tmp_path: Path, tables: ClickHouse, model: CountingModel
-) -> None:
-    settings = load_settings(newsproof_data_dir=tmp_path, newsproof_mode="simulated")
-    log = LogAccess(settings, address, topics, False)
-    plan = RunPlan(run_id="strict", prompts=STRICT)
-    ran = await backtest.run_plan(log, tables, plan, max_cost=Decimal(0), file=read_log_file())
-    assert ran.status == "stopped" and not model.asked
-    (one,) = await read_trials(tables)
-    assert (one.run_id, one.log, one.cases, one.changed) == ("strict", "sample", 42, ("synthesize",))
 
 
 @pytest.mark.slow

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,17 +22,16 @@ from evaluation.compare.watch import (
     watch_result,
 )
 from evaluation.runs.plan import RunPlan
-from infra.clickhouse.client import connect
-from infra.clickhouse.migrate import migrate
+from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
 from tests.evaluation.compare.compare_samples import case, run
 from tests.evaluation.compare.watched_runs import fill
+from tests.evaluation.stored import new_database
 
 BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
-_numbers = count()
 
 
 def runs(changes: list[float], stories: dict[int, str] | None = None) -> tuple[RunRows, RunRows, dict[str, datetime]]:
@@ -165,20 +161,12 @@ WATCHED = RunPlan(run_id="shadow-1", watch=Watch(metric="confidence", stop_when=
 
 
 @pytest.fixture(scope="module")
-def database(clickhouse_engine: EmbeddedClickHouse) -> Iterator[dict[str, str]]:
-    found = {
-        "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
-        "CLICKHOUSE_DATABASE": f"watch{next(_numbers)}",
-    }
+def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
+    async def runs(tables: ClickHouse) -> None:
+        await fill(tables, WATCHED, [-0.2] * 13)
+        await fill(tables, RunPlan(run_id="plain"), [0.1])
 
-    async def prepare() -> None:
-        async with connect(found["CLICKHOUSE_URL"], database=found["CLICKHOUSE_DATABASE"]) as tables:
-            await migrate(tables)
-            await fill(tables, WATCHED, [-0.2] * 13)
-            await fill(tables, RunPlan(run_id="plain"), [0.1])
-
-    asyncio.run(prepare())
-    yield found
+    return new_database(clickhouse_engine, runs)
 
 
 def watch(database: dict[str, str], *arguments: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -22,13 +21,13 @@ from evaluation.prices.trades import TradeRules
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
-from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.commands.profit import pnl, study
 from schemas.errors import ConfigError
 from schemas.events import EventReceived, RetractionFound
 from schemas.news import News
-from schemas.prices import HORIZONS_S, PriceSeries
+from schemas.prices import PriceSeries
+from tests.evaluation.stored import new_database, store_prices
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, record, seconds, signal
 from tests.infra.clickhouse.clickhouse_samples import fill as fill_events
 
@@ -55,23 +54,6 @@ def hours(every: float, other: float, *, days: int = 3) -> dict[int, float]:
     return {-m: (every if m // 60 % 2 else other) for m in range(120, days * 1440 + 1, 60)} | {-60: 100.0}
 
 
-async def prices(tables: ClickHouse, version: int, source: str, *of: PriceSeries) -> None:
-    await write_bars(tables, version, of)
-    usual: dict[str, Any] = {"covers": ((of[0].times_ms[0], of[0].times_ms[-1]),), "entry_within_s": 900.0}
-    await write_import(
-        tables,
-        PriceImport(
-            version=version,
-            source=source,
-            imported_ms=AT,
-            bars=sum(len(one.opens) for one in of),
-            markets=tuple(one.symbol for one in of),
-            horizons_s=HORIZONS_S,
-            **usual,
-        ),
-    )
-
-
 def judged(case: str, asset: str, action: str, direction: str, **fields: Any) -> Any:
     usual = {"published_at": NOW - seconds(60), "event_type": "listing", "news_source": "wire", "verdict": "likely"}
     return signal(signal_id=case, case_id=case, asset=asset, action=action, direction=direction, **(usual | fields))
@@ -80,7 +62,6 @@ def judged(case: str, asset: str, action: str, direction: str, **fields: Any) ->
 async def fill(tables: ClickHouse) -> None:
     """Live: BTC bought, ETH sold and taken back 20 minutes later, SOL observed, and a purchase of what is no ticker. In run
     v2 BTC is sold in its first repeat and bought in its second; another case is a miss."""
-    await migrate(tables)
     sold = judged("e", "ETH", "sell", "short", verdict="confirmed")
     back = {"revision": 2, "supersedes": 1, "stage": "retracted", "verdict": "refuted"}
     await fill_signals(
@@ -106,24 +87,17 @@ async def fill(tables: ClickHouse) -> None:
         }  # fmt: skip
         rows.append(row)
     await tables.insert("run_cases", list(rows[0]), [tuple(row.values()) for row in rows])
-    await prices(
+    await store_prices(
         tables, 1, "csv:a.csv",
         market("BTC/USDT", hours(101.0, 100.0) | {60: 110.0}),
         market("ETH/USDT", hours(102.0, 100.0) | {25: 98.0}),
     )  # fmt: skip
-    await prices(tables, 2, "synthetic:prices", market("SOL/USDT", {5: 105.0}, days=0))
+    await store_prices(tables, 2, "synthetic:prices", market("SOL/USDT", {5: 105.0}, days=0))
 
 
 @pytest.fixture(scope="module")
-def database(clickhouse_engine: EmbeddedClickHouse) -> Iterator[dict[str, str]]:
-    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-
-    async def prepare() -> None:
-        async with connect(url, database="profit") as tables:
-            await fill(tables)
-
-    asyncio.run(prepare())
-    yield {"CLICKHOUSE_URL": url, "CLICKHOUSE_DATABASE": "profit"}
+def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
+    return new_database(clickhouse_engine, fill)
 
 
 def run(database: dict[str, str], *arguments: str) -> Any:
@@ -262,7 +236,7 @@ def test_without_prices_or_judgements_it_says_so(clickhouse_engine: EmbeddedClic
         async with connect(url, database="unprofitable") as tables:
             await migrate(tables)
             if with_prices:
-                await prices(tables, 1, "csv:a.csv", market("BTC/USDT", {}, days=0))
+                await store_prices(tables, 1, "csv:a.csv", market("BTC/USDT", {}, days=0))
 
     empty = {"CLICKHOUSE_URL": url, "CLICKHOUSE_DATABASE": "unprofitable"}
     asyncio.run(prepare(False))
@@ -294,7 +268,7 @@ async def test_live_news_is_traded_from_when_its_signal_and_its_withdrawal_were_
             published(judged("b", "BTC", "buy", "long"), emitted_at=NOW + seconds(480)),
             published(back, emitted_at=NOW + seconds(38 * 60), cause_id="told"),
         )
-        await prices(tables, 1, "csv:a.csv", market("BTC/USDT", {15: 120.0, 25: 130.0, 40: 90.0}))
+        await store_prices(tables, 1, "csv:a.csv", market("BTC/USDT", {15: 120.0, 25: 130.0, 40: 90.0}))
         report = await profit_of(
             tables, "live", TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0)), capital=Decimal(1)
         )

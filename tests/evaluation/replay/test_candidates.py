@@ -16,7 +16,6 @@ from newsproof.app import exits
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from streams.replay import Change
-from tests.evaluation.runs.run_samples import write
 from tests.newsproof.command import newsproof
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
@@ -114,3 +113,8 @@ def test_another_model_replaces_the_settings_route_of_its_task_alone() -> None:
     settings = live(model_tasks="synthesize=gemini:a|gemini:b, plan=gemini:c")
     assert with_models(settings, {"synthesize": "openai:m"}).model_tasks == " plan=gemini:c,synthesize=openai:m"
     assert with_models(settings, {}) is settings
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

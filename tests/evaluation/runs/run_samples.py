@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,7 +25,6 @@ from schemas.calls import ProviderMode
 from schemas.config import Prompt
 from schemas.effects import CallModel, FunctionCall, ModelReply
 from schemas.ids import content_hash
-from schemas.topics import Topics
 
 COST = Decimal("0.01")
 
@@ -156,12 +154,3 @@ def changed_log(log: LogFile, change: Any) -> FileSource:
         event = change(env.case_id, wire.decode(env.type, env.version, record.value))
         records.append(msgspec.structs.replace(record, value=msgspec.json.encode(event)))
     return FileSource(msgspec.structs.replace(log, cases=tuple(records)))
-
-
-def topics() -> Topics:
-    return Topics("sample.")
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
