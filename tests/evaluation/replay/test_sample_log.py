@@ -25,7 +25,7 @@ A_A = RunPlan(run_id="aa")
 async def test_all_sample_cases_come_out_byte_for_byte_without_a_call() -> None:
     found = await verify(FileSource(read_log_file()))
     # A step says something else than when the log was recorded. Was that meant? Then record it anew:
-    # newsproof backtest record-sample evaluation/backtest/sample-log.jsonl.gz
+    # newsproof backtest record-sample evaluation/replay/sample-log.jsonl.gz
     assert found.differences == []
     assert (found.cases, found.identical, found.diverged, found.calls, found.misses) == (42, 42, 0, 0, 0)
 
