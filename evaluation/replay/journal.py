@@ -25,7 +25,6 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot, decode_snapshot
 from schemas.errors import ContractError
-from schemas.events import CaseDropped, EventReceived, RetractionFound, SecondLookOpened
 from schemas.ids import content_hash, normalise_text
 from schemas.topics import Topics
 from streams.journal.fold import JournalFold
@@ -33,6 +32,8 @@ from streams.journal.log import Bounds, KafkaLog, Log
 from streams.journal.reader import JournalReader
 from streams.replay import Recording, Recordings
 
+MAX_RECORDS = 500
+"""Records of one read of live traffic."""
 ALIKE = 0.7
 WINDOW = timedelta(days=14)
 HASHES, BANDS = 24, 8
@@ -243,7 +244,7 @@ async def recordings(
 
 
 async def recent_stories(log: Log, topics: Topics) -> Stories:
-    """Return the stories of the journal's last :data:`~evaluation.replay.journal.WINDOW`."""
+    """Return the stories of the journal's last :data:`WINDOW`."""
     bounds = await log.bounds(topics.cases)
     since = round((datetime.now(UTC) - WINDOW).timestamp() * 1000)
     starts = await log.offsets_at(bounds, since)
@@ -251,18 +252,10 @@ async def recent_stories(log: Log, topics: Topics) -> Stories:
     return (await survey(LogSource(log, spans, {}))).stories
 
 
-def add_case(stories: Stories, recording: Recording) -> None:
-    """Add the events of a case that determine its story."""
-    for record in recording.records:
-        if isinstance(record.event, EventReceived | SecondLookOpened | CaseDropped | RetractionFound):
-            stories.add(recording.case_id, record.event)
-
-
-MAX_RECORDS = 500
-
-
 class LiveCases:
-    """Cases returned by :meth:`next` count as done at :meth:`commit`; a restart continues after what is done.
+    """Cases of live traffic as they end, read with a consumer group of its own.
+
+    Cases returned by :meth:`next` count as done at :meth:`commit`; a restart continues after what is done.
 
     The first start begins at the end of the journal, with cases opened from then on.
     """

@@ -215,10 +215,10 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
         return await verify(await where.source(), registry=where.registry, sample=sample)
     began, loop = time.perf_counter(), asyncio.get_running_loop()
     context = multiprocessing.get_context("spawn")  # not forked: a copy of this process would share its connections
-    claims = CaseShares(context)
-    with ProcessPoolExecutor(processes - 1, context, initializer=_share, initargs=(claims,)) as pool:
+    shares = CaseShares(context)
+    with ProcessPoolExecutor(processes - 1, context, initializer=_use_shares, initargs=(shares,)) as pool:
         others = [loop.run_in_executor(pool, verify_share, where, sample, n + 1) for n in range(1, processes)]
-        found = await verify(await where.source(), registry=where.registry, sample=sample, mine=claims.of(1))
+        found = await verify(await where.source(), registry=where.registry, sample=sample, mine=shares.of(1))
         try:
             for share in await asyncio.gather(*others):
                 found.add(share)
@@ -230,19 +230,19 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
     return found
 
 
-_claims: CaseShares
+_shares: CaseShares
 
 
-def _share(claims: CaseShares) -> None:
-    global _claims  # noqa: PLW0603 - the initializer of a pool can pass it no other way
-    _claims = claims
+def _use_shares(shares: CaseShares) -> None:
+    global _shares  # noqa: PLW0603 - the initializer of a pool can pass it no other way
+    _shares = shares
 
 
 def verify_share(where: LogAt, sample: int, number: int) -> VerifyResult:
     """Verify the cases that this process of a pool is the first to reach, as the ``number``-th of all."""
 
     async def share() -> VerifyResult:
-        return await verify(await where.source(), registry=where.registry, sample=sample, mine=_claims.of(number))
+        return await verify(await where.source(), registry=where.registry, sample=sample, mine=_shares.of(number))
 
     return asyncio.run(share())
 

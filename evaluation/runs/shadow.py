@@ -24,7 +24,7 @@ from agents.graphs import verification
 from evaluation.compare.run_rows import Watch
 from evaluation.compare.watch import describe_watch, look_at_run
 from evaluation.replay.candidates import ReplayBuilder, candidate_prompts
-from evaluation.replay.journal import LiveCases, add_case, recent_stories
+from evaluation.replay.journal import LiveCases, recent_stories
 from evaluation.runs.backtest import log_and_tables, model_ports
 from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
 from evaluation.runs.plan import OnMiss, RunPlan, change_name, run_id_of
@@ -161,7 +161,8 @@ class Shadow:
         while not self._over:
             batch = await self._live.next()
             for recording in batch:
-                add_case(self._stories, recording)
+                for record in recording.records:
+                    self._stories.add(recording.case_id, record.event)
             if wanted := [r for r in batch if self._wanted(r)]:
                 await self._judge_all(wanted)
                 await self._look(max(r.records[0].at.date() for r in wanted))
