@@ -62,7 +62,7 @@ def sources() -> str:
 def tree() -> str:
     """Return every folder of the code down to the second level, a line each, with what it says of itself first."""
     lines = []
-    for top in ("schemas", "agents", "infra", "streams", "newsproof", "evaluation", "lab"):
+    for top in ("schemas", "agents", "infra", "streams", "evaluation", "newsproof", "lab"):
         inside = sorted(path for path in (PROJECT / top).iterdir() if path.is_dir() and has_files(path))
         for folder in (PROJECT / top, *inside):
             name = "  " * (len(folder.relative_to(PROJECT).parts) - 1) + folder.name + "/"

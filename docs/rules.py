@@ -15,7 +15,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from evaluation.backtest.sample import LogFile, read_log_file  # noqa: E402
+from evaluation.replay.log_file import LogFile, read_log_file  # noqa: E402
 from infra.offline.sample_news import sample_labels, sample_news  # noqa: E402 - found by the line above
 from newsproof.report.signals import action_in_words, verdict_in_words  # noqa: E402
 from schemas.published import read_signal  # noqa: E402

@@ -1,1 +1,1 @@
-"""Evaluation of the verification: backtests, comparisons, shadow runs, judged cases, acceptance runs, statistics."""
+"""Evaluation of the verification: replays, backtests, shadow runs, comparisons, labels, prices, statistics."""

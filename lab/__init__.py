@@ -1,1 +1,1 @@
-"""The lab: chaos, hostile-input, outage and benchmark runs that test the product and do not ship with it."""
+"""The lab: chaos, hostile-input, outage, acceptance and benchmark runs and judged cases, which do not ship with the product."""

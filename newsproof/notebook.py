@@ -24,9 +24,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from evaluation.compare.compare_runs import compare_runs
 from evaluation.compare.comparison import Comparison
 from evaluation.compare.metrics import parse_primary
-from evaluation.compare.running import compare_runs
 from evaluation.compare.terms import Scoring
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.parquet import read_table
@@ -83,7 +83,7 @@ def compare(
     """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md says what the figures mean.
 
     ``cap`` bounds the return of one case (None: the setting ``PROFIT_CAP``), ``trade_cost`` is what one trade costs in and out together, both as shares. ``options`` are those of
-    ``evaluation.compare.running.compare_runs``, such as ``differences`` and ``latency_s``.
+    ``evaluation.compare.compare_runs.compare_runs``, such as ``differences`` and ``latency_s``.
 
     Raises:
         ConfigError: an unknown run, nothing to compare, or the library of ``frames`` is missing.

@@ -30,7 +30,7 @@ PAGES = [
     *ADRS,
 ]
 HOW = "run: ./.venv/bin/python docs/generate.py"
-RUN_BY_LAB = {"chaos", "hostile", "bench"}
+RUN_BY_LAB = {"acceptance", "bench", "chaos", "eval", "hostile"}
 """What ``./run`` hands to the lab; a test of the script compares."""
 NOT_SETTINGS = {"CLICKHOUSE_PASSWORD", "NEWSPROOF_PYTHON", "CI"}
 """Names in capitals that docker-compose.yml, ./run and .ci/run read; constants of the code are looked up in the code."""

@@ -31,26 +31,25 @@ from agents.core.answers import checked
 from agents.core.step import StepFailure, needed
 from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
-from evaluation.acceptance.report import AcceptanceReport
-from evaluation.backtest.fork import _document as replay_document
-from evaluation.backtest.run.estimate import Estimate
-from evaluation.backtest.run.running import RunSummary
-from evaluation.backtest.run.show_trials import ListedTrial
-from evaluation.backtest.sample import read_log_file
 from evaluation.compare.comparison import Comparison
-from evaluation.eval.evaluate import Evaluation
-from evaluation.labels.judging import LabelReport
-from evaluation.labels.tables import LabelSource
-from evaluation.profit.report import ProfitReport
-from evaluation.profit.study_report import StudyReport
-from evaluation.watch.watching import Watched
+from evaluation.compare.watch import WatchResult
+from evaluation.labels.label_report import LabelReport, LabelSource
+from evaluation.prices.profit_report import ProfitReport
+from evaluation.prices.study_report import StudyReport
+from evaluation.replay.log_file import read_log_file
+from evaluation.runs.backtest import RunSummary
+from evaluation.runs.case_replay import _document as replay_document
+from evaluation.runs.estimate import Estimate
+from evaluation.runs.show import ListedTrial
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
+from lab.acceptance.report import AcceptanceReport
 from lab.backtest.selftest import SelfTest
 from lab.chaos.outcome import Outcome as ChaosOutcome
+from lab.eval.evaluate import Evaluation
 from lab.hostile.run import Outcome as HostileOutcome
 from newsproof import notebook
 from newsproof.app.composition import worker_options
@@ -389,7 +388,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest selftest", SelfTest),
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
-        ("backtest watch", Watched),
+        ("backtest watch", WatchResult),
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),
         ("config", SettingView),

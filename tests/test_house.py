@@ -223,15 +223,21 @@ POINT_ELSEWHERE = (
     ("newsproof/app/version.py", "import lab.follow", "Product never imports lab", "newsproof.app.version -> lab"),
     (
         "newsproof/report/data.py",
-        "import evaluation.eval.report",
+        "import newsproof.web.backend",
         "Folders of newsproof point one way",
         "newsproof.report.data -> newsproof",
     ),
     (
-        "evaluation/backtest/story.py",
-        "import evaluation.shadow.live",
+        "newsproof/report/period.py",
+        "import evaluation.prices.profit_report",
+        "Imports point one way",
+        "newsproof.report.period -> evaluation",
+    ),
+    (
+        "evaluation/replay/log_file.py",
+        "import evaluation.runs.shadow",
         "in a circle",
-        ".backtest -> .shadow",
+        ".replay -> .runs",
     ),
     (
         "infra/kafka/address.py",

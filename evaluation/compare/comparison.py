@@ -1,4 +1,4 @@
-"""A comparison: comparability, figures, segments, flips, largest differences, spend and verdict."""
+"""A comparison: comparability, metrics, segments, flips, largest differences, spend and verdict, and what may be claimed. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
-from evaluation.backtest.run.growing import growing_warning
-from evaluation.compare.metrics import Calibration, MetricResult, calibration, measure, of_calibration
-from evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
-from evaluation.compare.rows import Returns, RunRows, Texts
-from evaluation.compare.segments import Dimension, segmented
+from evaluation.compare.metrics import SIGNIFICANT, Calibration, MetricResult, calibration, measure, of_calibration
+from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_cases, same_text
+from evaluation.compare.run_records import Claim
+from evaluation.compare.run_rows import Returns, RunRows, Texts, changes_summary, difference, visible, watch_in
+from evaluation.compare.segments import Dimension, Segment, split_by_segment
 from evaluation.compare.terms import Scoring
-from evaluation.compare.texts import changes_summary, difference, visible
 from schemas.printable import counted
 
 FORMAT_VERSION = 3
@@ -92,7 +92,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def primary(self) -> MetricResult:
-        """The metric that was declared beforehand."""
+        """The metric that was declared before the run."""
         return self.metrics[0]
 
 
@@ -105,7 +105,7 @@ def compare(
     differences: int = 10,
     warnings: Sequence[str] = (),
 ) -> Comparison:
-    """Compare two runs. ``returns``: what the market did after their cases; without, no outcome is measured.
+    """Compare two runs. ``returns`` after their cases; without them, no outcome is measured.
 
     ``differences`` is the number of largest differences kept; :func:`with_texts` adds their texts. ``warnings`` come first
     among those of the comparison itself.
@@ -114,14 +114,14 @@ def compare(
         ConfigError: no case worked in both runs.
     """
     returns, how = returns or Returns(), how or Scoring()
-    comparability, pairs = paired(a, b)
+    comparability, pairs = pair_cases(a, b)
     metrics, profit = measure(pairs, returns, how)
     calibrated = [
         *calibration(a.run_id, [(pair.case_id, pair.a) for pair in pairs if pair.both], returns),
         *calibration(b.run_id, [(pair.case_id, pair.b) for pair in pairs if pair.both], returns),
     ]
     metrics = (*metrics, *of_calibration(calibrated, a.run_id, b.run_id))
-    segments = segmented(pairs, profit, how)
+    segments = split_by_segment(pairs, profit, how)
     aligned = [(pair, pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
     changed = [_change(*one) for one in aligned if not same_text(one[1], one[2])]
     every = sorted(changed, key=_largest_first)
@@ -172,7 +172,7 @@ def with_texts(comparison: Comparison, texts: Texts, titles: Mapping[str, str] |
     return msgspec.structs.replace(comparison, flips=flips, verdict_flips=of_verdict, differences=with_diffs)
 
 
-def _change(pair: Pair, a: Judged, b: Judged) -> Change:
+def _change(pair: Pair, a: CaseInRun, b: CaseInRun) -> Change:
     return Change(
         case_id=visible(pair.case_id),
         story_id=visible(pair.story_id),
@@ -195,7 +195,7 @@ def _largest_first(change: Change) -> tuple[float, bool, str]:
     return (-round(abs(change.delta), 6), change.action_a == change.action_b, change.case_id)
 
 
-def _confidence(one: Judged) -> float:
+def _confidence(one: CaseInRun) -> float:
     return one.confidence or 0.0  # No signal differs from 0.8 as much as a signal of 0 would.
 
 
@@ -221,7 +221,7 @@ def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
 def verdict_of(
     metrics: Sequence[MetricResult], segments: Sequence[Dimension], counts: Comparability, changed: int
 ) -> str:
-    """Return the sentence that sums a comparison up: the primary metric, then segments that differ, then secondary metrics."""
+    """Return the verdict in one sentence: the primary metric, then segments that differ, then secondary metrics."""
     measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict == "identical" for m in measured):
@@ -301,3 +301,83 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
             f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs already: the runs differ from triage on, "
             "or replay different recordings"
         )
+
+
+def apply_claims(found: Comparison, claims: Sequence[Claim]) -> Comparison:
+    """Return the comparison limited to what the ledger of trials allows.
+
+    If a claim is not allowed, no metric has a p value or is called better or worse. Metrics and intervals stay, and the note
+    gives the reason. Earlier looks of the same candidate multiply the p values; the intervals stay those of one look.
+    """
+    said = [claim for claim in claims if claim.note]
+    if not said:
+        return found
+    metrics = tuple(_with_claims(m, said) for m in found.metrics)
+    segments = tuple(_of_dimension(one, said) for one in found.segments)
+    return replace(
+        found,
+        metrics=metrics,
+        segments=segments,
+        verdict=verdict_of(metrics, segments, found.comparability, found.changed_texts),
+        warnings=tuple(dict.fromkeys([*(claim.note for claim in said), *found.warnings])),
+    )
+
+
+def _of_dimension(found: Dimension, claims: Sequence[Claim]) -> Dimension:
+    if found.p_holm is None:
+        return found
+    if any(not claim.allowed for claim in claims):
+        return _untested(found, "tuned on this period")
+    worst = _most_looked_at(claims)
+    p, p_holm = (None if value is None else worst.corrected(value) for value in (found.p, found.p_holm))
+    if p_holm is None or p_holm >= SIGNIFICANT:
+        return replace(_untested(found, found.note), p=p, p_holm=p_holm)
+    return replace(found, p=p, p_holm=p_holm, segments=tuple(_of_segment(one, worst) for one in found.segments))
+
+
+def _most_looked_at(claims: Sequence[Claim]) -> Claim:
+    return max(claims, key=lambda claim: claim.factor)
+
+
+def _of_segment(one: Segment, worst: Claim) -> Segment:
+    if one.p_holm is None:
+        return one
+    p_holm = worst.corrected(one.p_holm)
+    lost = p_holm >= SIGNIFICANT and one.verdict in ("better", "worse")
+    return replace(one, p_holm=p_holm, verdict="not distinguishable" if lost else one.verdict)
+
+
+def _untested(found: Dimension, note: str) -> Dimension:
+    segments = tuple(
+        one if one.verdict == "identical" else replace(one, p_holm=None, verdict="not distinguishable")
+        for one in found.segments
+    )
+    return replace(found, differs=False, p=None, p_holm=None, note=note, segments=segments)
+
+
+def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:
+    if m.role == "shown" or m.p is None or m.verdict in ("identical", "not measured"):
+        return m
+    refused = [claim for claim in claims if not claim.allowed]
+    if refused:
+        why = f"tuned on this period: {max(c.earlier for c in refused)} earlier trials looked at it"
+        return replace(m, p=None, p_holm=None, verdict="changed", note="; ".join(filter(None, (why, m.note))))
+    worst = _most_looked_at(claims)
+    p, p_holm = (None if value is None else worst.corrected(value) for value in (m.p, m.p_holm))
+    lost = p_holm is None or p_holm >= SIGNIFICANT
+    note = "; ".join(filter(None, (f"p counts {worst.factor} looks at these cases", m.note)))
+    return replace(m, p=p, p_holm=p_holm, verdict="not distinguishable" if lost else m.verdict, note=note)
+
+
+def growing_warning(run_id: str, status: str, changes: str) -> str:
+    """Return the warning of a comparison with a run that is not finished, "" when it is.
+
+    ``status`` and ``changes`` are columns of ``runs``, "" for ``live``.
+    """
+    if status in ("", "finished"):
+        return ""
+    instead = f"newsproof backtest watch {run_id}" if watch_in(changes) else "wait for its end"
+    return (
+        f"run {run_id} is {status} and may grow: these figures hold for one look, at an end fixed beforehand. Who looks every "
+        f"10 cases of 400 and stops at a difference calls equal runs different in 23 % of comparisons; {instead}"
+    )

@@ -1,14 +1,17 @@
-"""A comparison as JSON or Markdown. Untrusted text is escaped in each format."""
+"""A comparison as JSON, Markdown, or one HTML file that loads nothing. Untrusted text is escaped in each format."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import escape
 
 import msgspec
 
-from evaluation.compare.comparison import Comparison
-from evaluation.compare.pairing import aligned_in_words
+from evaluation.compare.comparison import Change, Comparison
+from evaluation.compare.pairing import describe_alignment
+from evaluation.compare.run_rows import visible
+from evaluation.compare.segments import Segment
 from evaluation.compare.terminal import (
     CALIBRATION_COLUMNS,
     FLIP_COLUMNS,
@@ -45,7 +48,7 @@ def as_markdown(found: Comparison) -> str:
         f"### Backtest: {_plain(found.name_a)} against {_plain(found.name_b)}",
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
-        f"{aligned_in_words(counts)}.",
+        f"{describe_alignment(counts)}.",
         markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
         *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
         f"#### {_plain(metrics_title(found))}",
@@ -84,3 +87,137 @@ def _fence(lines: Sequence[str]) -> str:
     body = "\n".join(lines)
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
     return f"{ticks}diff\n{body}\n{ticks}"
+
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d4d9df; --soft: #59636e; --up: #116329; --down: #b3261e; --mark: #0b57d0 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --paper: #14171b; --line: #363c44; --soft: #a3adb8; --up: #5fd38a; --down: #ff8a80; --mark: #8ab4f8 } }
+body { margin: 0 auto; max-width: 80rem; padding: 1.5rem; color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.4rem; margin: 0 0 .5rem } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem } p { max-width: 75ch }
+.verdict { border-left: 4px solid var(--mark); padding: .5rem 1rem; font-weight: 600 } .soft { color: var(--soft) }
+.wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
+th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top } th { color: var(--soft); font-weight: 600 }
+td.n, th.n { text-align: right; white-space: nowrap } .better { color: var(--up); font-weight: 600 } .worse { color: var(--down); font-weight: 600 }
+svg { display: block } svg text { fill: currentColor; font: 12px system-ui, sans-serif } .zero { stroke: var(--soft); stroke-dasharray: 3 3 }
+.span { stroke: currentColor; stroke-width: 2 } pre { overflow-x: auto; padding: .7rem; border: 1px solid var(--line); font-size: 13px } details { margin: .4rem 0 }
+""".strip()
+
+
+def as_html(found: Comparison) -> str:
+    """Return the page: verdict, warnings, metrics, segments with their intervals, calibration, flips, differences, money."""
+    counts = found.comparability
+    metrics = [m for m in found.metrics if m.verdict != "not measured"]
+    parts = [
+        f"<h1>{escape(found.name_b)} against {escape(found.name_a)}</h1>",
+        f'<p class="verdict">{escape(_capital(found.verdict))}.</p>',
+        *(f'<p class="soft">A, {escape(found.name_a)}: {escape(said)}</p>' for said in (found.changes_a,) if said),
+        *(f'<p class="soft">B, {escape(found.name_b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
+        *(f"<p>⚠ {escape(warning)}</p>" for warning in found.warnings),
+        "<h2>What is compared</h2>",
+        f"<p>{describe_alignment(counts)}.</p>",
+        _table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B")),
+        *_titled("Paths of the cases", TRANSITION_COLUMNS, transition_rows(found), right=("cases",)),
+        f"<h2>{escape(metrics_title(found))}</h2>",
+        _table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1], marks=[m.verdict for m in metrics]),
+        *(f'<p class="soft">{escape(line)}</p>' for line in (*metric_notes(found), *not_measured(found))),
+        *_segments(found),
+        *_titled("Calibration of what was acted on", CALIBRATION_COLUMNS, calibration_rows(found), right=CALIBRATION_COLUMNS[2:]),
+        f"<h2>{escape(flip_title(found))}</h2>",
+        f"<h2>Largest differences: {len(found.differences):,} of {found.changed_texts:,}</h2>",
+        *map(_difference, found.differences),
+        *_titled("Spend over the cases in both, all repeats", SPEND_COLUMNS, spend_rows(found), right=SPEND_COLUMNS[1:]),
+        f'<p class="soft">Random signs: {found.draws:,}, seed {found.seed}.</p>',
+    ]  # fmt: skip
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(found.name_b)} against {escape(found.name_a)}</title><style>{_STYLE}</style></head><body><main>\n"
+        + "\n".join(parts)
+        + "\n</main></body></html>\n"
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _titled(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
+) -> list[str]:
+    return [f"<h2>{escape(title)}</h2>", _table(columns, rows, right=right)] if rows else []
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = (), marks: Sequence[str] = ()
+) -> str:
+    def row(cells: Sequence[str], mark: str) -> str:
+        last = len(cells) - 1
+        classes = [
+            "n" if name in right else mark if n == last and mark in ("better", "worse") else ""
+            for n, name in enumerate(columns)
+        ]
+        return "".join(f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(classes, cells, strict=True))
+
+    head = "".join(f'<th scope="col" class="{"n" if name in right else ""}">{escape(name)}</th>' for name in columns)
+    told = list(marks) or [""] * len(rows)
+    body = "".join(f"<tr>{row(cells, mark)}</tr>" for cells, mark in zip(rows, told, strict=True))
+    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _segments(found: Comparison) -> list[str]:
+    if not found.segments:
+        return []
+    parts = ["<h2>Profit by segment: B less A, with 95 % intervals</h2>"]
+    for dimension in found.segments:
+        same = all(one.verdict == "identical" for one in dimension.segments)
+        told = (
+            "identical in all segments"
+            if same
+            else "differ beyond chance"
+            if dimension.differs
+            else dimension.note or "do not differ beyond chance"
+        )
+        p = "" if dimension.p_holm is None else f" (p {dimension.p_holm:.3f})"
+        parts.append(f"<h3>{escape(dimension.name)}: {escape(told)}{p}</h3>")
+        if any(one.delta for one in dimension.segments):
+            parts.append(_intervals(dimension.segments, f"Profit by {dimension.name}, B less A"))
+    rows = segment_rows(found, every=True)
+    parts.append("<details><summary>The figures</summary>")
+    parts.append(_table(SEGMENT_COLUMNS, rows, right=SEGMENT_COLUMNS[2:-1]))
+    parts.append("</details>")
+    return parts
+
+
+def _intervals(segments: Sequence[Segment], title: str) -> str:
+    """Draw each segment's difference with its interval on one axis; a segment without an interval is a dot alone."""
+    reach = max(
+        max(abs(value) for value in (one.delta, one.low, one.high) if value is not None) for one in segments
+    ) or 1.0  # fmt: skip
+    left, width, step = 190, 420, 22
+
+    def x(value: float) -> float:
+        return round(left + width / 2 + width / 2 * max(-1.0, min(1.0, value / reach)), 1)
+
+    height = step * len(segments) + 24
+    drawn = [f'<line class="zero" x1="{x(0)}" x2="{x(0)}" y1="2" y2="{height - 18}"/>']
+    for n, one in enumerate(segments):
+        y = step * n + 12
+        tone = one.verdict if one.verdict in ("better", "worse") else ""
+        drawn.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(visible(one.value)[:26])}</text>')
+        drawn.append(f'<g class="{tone}">')
+        if one.low is not None and one.high is not None:
+            drawn.append(f'<line class="span" x1="{x(one.low)}" x2="{x(one.high)}" y1="{y}" y2="{y}"/>')
+        drawn.append(f'<circle cx="{x(one.delta)}" cy="{y}" r="4" fill="currentColor"/></g>')
+        drawn.append(f'<text x="{left + width + 10}" y="{y + 4}">{one.delta:+.4f}, {one.cases:,} cases</text>')
+    for value in (-reach, 0.0, reach):
+        drawn.append(f'<text x="{x(value)}" y="{height - 3}" text-anchor="middle">{value:+.3f}</text>')
+    return (
+        f'<div class="wide"><svg role="img" aria-label="{escape(title)}" width="{left + width + 170}" height="{height}">'
+        f"{''.join(drawn)}</svg></div>"
+    )
+
+
+def _difference(change: Change) -> str:
+    diff = f"<pre>{escape(chr(10).join(change.diff))}</pre>" if change.diff else ""
+    return f"<details><summary>{escape('  '.join(flip_row(change)))}</summary>{diff}</details>"

@@ -1,7 +1,7 @@
 """Measures pairs of cases: each metric in A and in B, the difference with its interval, and a significance verdict.
 
-A case that worked in one run alone is not left out: what it would have been in the other is unknown, so each figure is
-computed at both ends of what it can be. Only what holds at both ends is called a difference.
+A case that worked in only one run is not left out. Its value in the other run is unknown, so each metric is computed at both ends
+of its possible range. Only a difference that holds at both ends counts as one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.compare.pairing import Judged, Pair
-from evaluation.compare.rows import HORIZONS, Returns
+from evaluation.compare.pairing import CaseInRun, Pair
+from evaluation.compare.run_rows import HORIZONS, Returns
 from evaluation.compare.terms import (
     PRIMARY,
     Better,
@@ -141,7 +141,7 @@ def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tupl
     return _judged(results), profit
 
 
-def calibration(run_id: str, judged: Sequence[tuple[str, Judged | None]], returns: Returns) -> list[Calibration]:
+def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], returns: Returns) -> list[Calibration]:
     """Score the acted signals of one run, given with their case ids, at each horizon with outcomes."""
     found = []
     for horizon_s, name in HORIZONS.items():
@@ -187,7 +187,7 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
 
 
 def _end(terms: Terms, labels: Labels, how: Scoring, *, b_at_most: bool) -> Estimate:
-    """Test the difference where B's unknown values are as large as they can be and A's as small, or the other way round."""
+    """Test the difference with B's unknown values at their largest and A's at their smallest, or the other way round."""
     a, b = (terms.low, terms.high) if b_at_most else (terms.high, terms.low)
     estimate, scores, shares = scores_of(a[:, 0], terms.counts[:, 0], b[:, 1], terms.counts[:, 1])
     return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
@@ -236,7 +236,7 @@ def _same(terms: Terms) -> bool:
 
 
 def _shown(low: Estimate, high: Estimate) -> float | None:
-    """Return the true difference that shows 4 times in 5, whatever the unknown values are: both ends have to be passed."""
+    """Return the true difference that shows 4 times in 5 whatever the unknown values are, so at both ends."""
     if low.detectable is None or high.detectable is None:
         return None
     return max(low.detectable, high.detectable) + high.estimate - low.estimate

@@ -1,8 +1,8 @@
-"""Pairs the cases of two runs: averages the repeats of each case, and keeps sight of those that worked in one run alone.
+"""Pairs the cases of two runs: averages the repeats of each case, and keeps cases that worked in only one run.
 
 Numbers (confidence, cost, latency, profits, hits, squared errors) are averaged over the repeats that worked. The action, the
-path and the verdict are the majority's; among equally frequent ones, that of the earliest repeat. So every case has the same
-weight, however often it was repeated.
+path and the verdict are those of the majority; in a tie, those of the earliest repeat. So every case has the same weight,
+however often it was repeated.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from evaluation.compare.rows import LIVE, NO_SIGNAL, ComparedCase, RunRows
+from evaluation.compare.run_rows import NO_SIGNAL, ComparedCase, RunRows
 from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN
 from schemas.printable import counted
 
 SIDES = {"buy": 1, "sell": -1}
-"""The actions that are acted on; every other one leaves no order."""
+"""Actions that lead to a trade, with their side. No other action does."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What one repeat said. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
+class RepeatSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """The signal of one repeat. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
 
     side: int
     asset: str
@@ -31,16 +32,17 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trade(self) -> tuple[int, str, int]:
-        """What whoever follows it does; nothing is one and the same, whatever it is of."""
+        """The trade of a follower. All signals that do not act have the same one, whatever their asset."""
         return (self.side, self.asset, self.horizon_s) if self.side else (0, "", 0)
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
 
     ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
-    ``no signal``. ``verdict`` is "" where no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the earliest repeat with the majority's ``action``;
-    its text is shown. ``acts`` is the share of repeats that say buy or sell. ``said`` holds every repeat that worked.
+    ``no signal``. ``verdict`` is "" if no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the
+    earliest repeat with the majority's ``action``; reports show its text. ``acts`` is the share of repeats that say buy or sell.
+    ``said`` holds the signals of all repeats that worked.
     """
 
     case_id: str
@@ -59,7 +61,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: float | None
     unpriced: bool
     missing: float
-    said: tuple[Said, ...]
+    said: tuple[RepeatSignal, ...]
     signal_hash: int
     notes_hash: int
 
@@ -74,8 +76,8 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     language: str
     source: str
     at_s: float
-    a: Judged | None
-    b: Judged | None
+    a: CaseInRun | None
+    b: CaseInRun | None
     path_a: str
     path_b: str
 
@@ -114,7 +116,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparability(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
+    """The cases that can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
 
     ``first_day`` and ``last_day`` are those days' ends, ISO 8601 in UTC; "" where nothing aligns.
     ``only_a`` and ``only_b`` count the cases that worked in one run alone. ``other_preliminary`` counts aligned cases whose
@@ -136,7 +138,7 @@ class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     b: RunCounts
 
 
-def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
+def pair_cases(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     """Pair the cases of two runs that worked in one at least, in the order of case ids.
 
     Raises:
@@ -145,7 +147,7 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     rows_a, rows_b = _by_case(a.rows), _by_case(b.rows)
     both = sorted(rows_a.keys() & rows_b.keys())
     # Live judgements have a story only when some run found it.
-    told = rows_b if a.run_id == LIVE else rows_a
+    told = rows_b if a.run_id == LIVE_RUN else rows_a
     every = [_pair(told[case][0], rows_a[case], rows_b[case]) for case in both]
     pairs = [pair for pair in every if pair.a is not None or pair.b is not None]
     aligned = [(pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
@@ -174,8 +176,8 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     return comparability, pairs
 
 
-def aligned_in_words(found: Comparability) -> str:
-    """Return how many cases are compared, and of which period."""
+def describe_alignment(found: Comparability) -> str:
+    """Return the number of cases compared and their period, as text."""
     worked = f"{found.aligned:,} of {counted(found.in_both, 'case')} worked in both"
     if not found.days:
         return worked
@@ -184,7 +186,7 @@ def aligned_in_words(found: Comparability) -> str:
 
 
 def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:
-    a, b = (judged(worked, len(rows)) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
+    a, b = (average_repeats(worked, len(rows)) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
     return Pair(
         case_id=told.case_id,
         story_id=told.story_id or told.case_id,
@@ -198,13 +200,13 @@ def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[C
     )
 
 
-def judged(repeats: Sequence[ComparedCase], asked: int | None = None) -> Judged:
-    """Average those repeats of one case that worked, of ``asked`` in all."""
+def average_repeats(repeats: Sequence[ComparedCase], asked: int | None = None) -> CaseInRun:
+    """Average the repeats of one case that worked; ``asked`` is the number of all its repeats."""
     signals = [row for row in repeats if row.has_signal]
     action = _most([_action(row) for row in repeats])
     shown = next(row for row in repeats if _action(row) == action)
     said = tuple(map(_said, repeats))
-    return Judged(
+    return CaseInRun(
         case_id=shown.case_id,
         event_type=shown.event_type,
         asset=shown.asset,
@@ -229,7 +231,7 @@ def judged(repeats: Sequence[ComparedCase], asked: int | None = None) -> Judged:
     )
 
 
-def same_text(one: Judged, other: Judged) -> bool:
+def same_text(one: CaseInRun, other: CaseInRun) -> bool:
     """Return whether two runs have the same signal and notes for a case; without a full signal, compare the notes only."""
     said = [(j.action, j.verdict, j.confidence, j.notes_hash) for j in (one, other)]
     if said[0] != said[1]:
@@ -237,8 +239,8 @@ def same_text(one: Judged, other: Judged) -> bool:
     return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
 
 
-def _said(row: ComparedCase) -> Said:
-    return Said(
+def _said(row: ComparedCase) -> RepeatSignal:
+    return RepeatSignal(
         side=SIDES.get(row.action, 0) if row.has_signal else 0,
         asset=row.asset,
         horizon_s=row.horizon_s,
@@ -287,7 +289,7 @@ def _counts(
     other: RunRows,
     rows: dict[str, list[ComparedCase]],
     both: Sequence[str],
-    aligned: Sequence[Judged],
+    aligned: Sequence[CaseInRun],
 ) -> RunCounts:
     states = {case: {row.status for row in rows[case]} for case in both}
     did_not = Counter(_worst(rows[case]) for case, found in states.items() if "replayed" not in found)

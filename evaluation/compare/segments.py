@@ -1,4 +1,4 @@
-"""Segments: the profit of a case in A and in B by what the case is, with a test of whether segments differ.
+"""Segments: the profit of the cases in A and in B by event type, source and so on, with a test of whether segments differ.
 
 A mean over all cases hides a change that helps one half and harms the other. So each comparison is split by event type,
 source, language, asset, path, confidence and verdict. Only cases that worked in both runs.
@@ -85,7 +85,7 @@ DIMENSIONS: dict[str, Callable[[Pair], str]] = {
 }
 
 
-def segmented(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tuple[Dimension, ...]:
+def split_by_segment(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tuple[Dimension, ...]:
     """Split the profit by each of :data:`DIMENSIONS` that has two values or more."""
     use = np.logical_and((profit.counts > 0).all(axis=1), ~profit.unknown.any(axis=1))
     chosen = [pair for pair, used in zip(pairs, use.tolist(), strict=True) if used]
@@ -127,7 +127,7 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
 
 
 def _grouped(values: Sequence[str]) -> list[str]:
-    """Put the values beyond the largest few together."""
+    """Merge all but the most frequent values into one."""
     counts = {value: sum(one == value for one in values) for value in set(values)}
     kept = set(sorted(counts, key=lambda value: (-counts[value], value))[: MOST if len(counts) <= MOST else MOST - 1])
     return [value if value in kept else OTHER for value in values]

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 from evaluation.compare.comparison import Change, Comparison
 from evaluation.compare.metrics import MetricResult
-from evaluation.compare.pairing import RunCounts, aligned_in_words
-from evaluation.compare.texts import visible
+from evaluation.compare.pairing import RunCounts, describe_alignment
+from evaluation.compare.run_rows import visible
 from newsproof.app.invocation import say_result, table
 from newsproof.app.terminal import as_started
 
@@ -43,7 +43,7 @@ def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences and spend, then the verdict."""
     say_result(f"A = {found.name_a}{_changes(found.changes_a)}\nB = {found.name_b}{_changes(found.changes_b)}\n")
     counts = found.comparability
-    say_result(aligned_in_words(counts))
+    say_result(describe_alignment(counts))
     table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B"))
     for warning in found.warnings:
         say_result(as_started(f"! {warning}"))

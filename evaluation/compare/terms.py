@@ -1,7 +1,7 @@
-"""What a comparison measures: each metric's value of each case in A and in B, at both ends of what it can be.
+"""Terms of a comparison's metrics: the value of each case in A and in B, at both ends of its possible range.
 
-A case that worked in one run alone is not left out, for that keeps one kind of change and drops the other. Nor is one that only
-one run acted on without a price.
+A case that worked in only one run is not left out, since that would keep one kind of change and drop the other. Nor is a case
+that only one run acted on and that has no price.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.signal import HORIZON_S
-from evaluation.compare.pairing import Judged, Pair, Said
-from evaluation.compare.rows import HORIZONS, Asked, Returns, Unadjusted
+from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
+from evaluation.compare.run_rows import HORIZONS, ReturnKey, Returns, Unadjusted
 from evaluation.statistics import block_length_s
 from evaluation.statistics.blocks import DRAWS
 from schemas.prices import PROFIT_CAP
@@ -67,9 +67,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     block_s: int = block_length_s()
     role: Role = "secondary"
     note: str = ""
-    """Why nothing was measured, where nothing was."""
+    """The reason why nothing was measured, if so."""
     remark: str = ""
-    """What to know of the figure."""
+    """A remark on the metric."""
 
     @property
     def label(self) -> str:
@@ -78,7 +78,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unknown(self) -> npt.NDArray[np.bool_]:
-        """Which values are not known."""
+        """The values that are unknown."""
         return np.asarray((self.counts > 0) & (self.low != self.high), dtype=bool)
 
 
@@ -104,7 +104,7 @@ def profit_of(
         if n in without:
             continue
         runs = [
-            _Ran(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
+            _RunTrades(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
             for one in (pair.a, pair.b)
         ]
         priced += any(ran.has_price for ran in runs)
@@ -163,18 +163,18 @@ def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) 
     return "; ".join(said)
 
 
-class _Ran:
-    """One case in one run: its trades, and what each earned (None: it acted, and there is no price)."""
+class _RunTrades:
+    """One case in one run: its trades, and the profit of each (None: it acted, and there is no price)."""
 
-    def __init__(self, one: Judged | None, earned: Sequence[float | None]) -> None:
-        self.trades: tuple[Said, ...] = () if one is None else one.said
+    def __init__(self, one: CaseInRun | None, earned: Sequence[float | None]) -> None:
+        self.trades: tuple[RepeatSignal, ...] = () if one is None else one.said
         self.gone = _missing(one)
         self._earned = earned
         self.lacks_price = any(value is None for value in earned)
         self.has_price = any(said.side and value is not None for said, value in zip(self.trades, earned, strict=True))
 
-    def same_trades(self, other: _Ran) -> bool:
-        """Whether both do the same, so that their difference is nothing whatever it earns."""
+    def same_trades(self, other: _RunTrades) -> bool:
+        """Whether both make the same trades, so that their difference is 0 whatever the price."""
         return self.gone == other.gone and [one.trade for one in self.trades] == [one.trade for one in other.trades]
 
     def between(self, cap: float, reach: float, cost: float) -> tuple[float, float]:
@@ -187,11 +187,11 @@ class _Ran:
         )
 
 
-def _trades(one: Judged | None) -> tuple[Said, ...]:
+def _trades(one: CaseInRun | None) -> tuple[RepeatSignal, ...]:
     return () if one is None else one.said
 
 
-def _missing(one: Judged | None) -> float:
+def _missing(one: CaseInRun | None) -> float:
     return 1.0 if one is None else one.missing
 
 
@@ -202,14 +202,14 @@ def _mixed(known: float, unknown: float, share: float) -> float:
 
 def _earned(
     case_id: str,
-    one: Judged | None,
+    one: CaseInRun | None,
     untraded: Collection[tuple[str, str]],
-    moves: Mapping[Asked, float],
+    moves: Mapping[ReturnKey, float],
     horizon_s: int | None,
     cap: float,
     cost: float,
 ) -> list[float | None]:
-    """Return what each repeat earned; None: it acted, and there is no price."""
+    """Return the profit of each repeat; None: it acted, and there is no price."""
     found: list[float | None] = []
     for said in _trades(one):
         if not said.side or (case_id, said.asset) in untraded:
@@ -220,9 +220,8 @@ def _earned(
     return found
 
 
-def _reach(pair: Pair, moves: Mapping[Asked, float], horizon_s: int | None, cap: float) -> float:
-    """Return how far the asset moved that one of the runs named, over any horizon that a signal may have; the cap where no
-    price says so."""
+def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
+    """Return the largest move of the assets that the runs named, over all horizons of a signal; the cap if a price is missing."""
     horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
     found = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
     known = [abs(move) for move in found if move is not None]
@@ -251,7 +250,7 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
 def _paired(
     pairs: Sequence[Pair],
     name: str,
-    value: Callable[[Judged], float | None],
+    value: Callable[[CaseInRun], float | None],
     unit: Unit,
     better: Better = "neither",
     *,
@@ -271,7 +270,7 @@ def _paired(
     return Terms(name=name, unit=unit, better=better, low=low, high=high, counts=counts, note=note)
 
 
-def _flips(pairs: Sequence[Pair], name: str, word: Callable[[Judged], str]) -> Terms:
+def _flips(pairs: Sequence[Pair], name: str, word: Callable[[CaseInRun], str]) -> Terms:
     words = [(word(p.a), word(p.b)) if p.a is not None and p.b is not None else ("", "") for p in pairs]
     use = np.array([bool(one and other) for one, other in words])
     x = np.zeros((len(pairs), 2))
@@ -335,7 +334,7 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
     return [terms("hit_rate", "share", "higher", hits), terms("brier", "score", "lower", errors)]
 
 
-def _blind(case_id: str, one: Judged | None, returns: Returns, horizon_s: int) -> float:
+def _blind(case_id: str, one: CaseInRun | None, returns: Returns, horizon_s: int) -> float:
     """Return the share of repeats that acted on an asset without a price at this horizon."""
     if one is None:
         return 0.0
@@ -349,7 +348,7 @@ def _blind(case_id: str, one: Judged | None, returns: Returns, horizon_s: int) -
     return len(without) / len(one.said)
 
 
-def hits_of(case_id: str, every: Sequence[Said], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
+def hits_of(case_id: str, every: Sequence[RepeatSignal], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
     """Return (confidence, hit) of each repeat that acted. A price that did not move is neither a hit nor a miss."""
     found = []
     for said in every:

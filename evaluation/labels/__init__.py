@@ -1,8 +1,7 @@
-"""Labels: what people found out to be true or false, and how judgements stand against that.
+"""Labels: which claims people found true or false, and how a run's judgements compare with that.
 
-a file (:mod:`file`) -> the cases that it names (:mod:`cases`) -> the table ``labels`` (:mod:`tables`) -> figures
-(:mod:`judging`). Only tables touches a server.
+A file and the cases that it names (:mod:`label_file`) -> the table ``labels`` and the metrics (:mod:`label_report`).
 
-Confidence says how likely a claim is true; a hit says that a price moved the way of the order. A true claim whose price
-moved the other way is a correct judgement and a miss, so labels and outcomes are measured apart.
+Confidence is how likely a claim is true. A hit is a price that moved the way of the order. A true claim whose price moved the
+other way is a correct judgement and a miss, so labels and outcomes are measured apart.
 """

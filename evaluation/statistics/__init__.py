@@ -11,14 +11,13 @@ from evaluation.statistics.blocks import (
     block_length_s,
     blocks_of,
     heterogeneity,
+    holm,
     mean_of,
     scores_of,
+    share_interval,
     wild_bootstrap,
 )
 from evaluation.statistics.calibration import BINS, BrierParts, bin_of, brier_parts
-from evaluation.statistics.exact import share_interval
-from evaluation.statistics.multiplicity import holm
-from streams.reputation.intervals import wilson
 
 __all__ = [
     "BINS",
@@ -36,5 +35,4 @@ __all__ = [
     "scores_of",
     "share_interval",
     "wild_bootstrap",
-    "wilson",
 ]

@@ -8,6 +8,8 @@ The p-value is that of the *restricted wild cluster bootstrap-t* (Cameron, Gelba
 Statistics 90, 414-427): the sum of each block, under the null hypothesis, gets a random sign (Rademacher), and the
 t-statistic of the data is compared with those of the signed data. Up to :data:`ENUMERATED` blocks all signs are tried, so that
 the p-value is exact. The interval holds every difference that this test does not reject at 5 %.
+
+Also here: the t distribution without scipy, intervals of shares, and Holm's correction for several tests.
 """
 
 from __future__ import annotations
@@ -15,12 +17,50 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from statistics import NormalDist
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.statistics.student import t_quantile
+from streams.reputation.intervals import wilson
+
+NORMAL = NormalDist()
+
+_AS_GOOD_AS_NORMAL = 100_000
+"""Degrees of freedom from which t and normal quantiles differ by less than 1e-4 of their value."""
+
+
+def t_two_sided(t: float, df: int) -> float:
+    """Return the probability that ``|T| >= t`` with ``df`` degrees of freedom, by the finite series for integer ``df``.
+
+    Source: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    """
+    t = abs(t)
+    if df >= _AS_GOOD_AS_NORMAL:
+        return 2.0 * NORMAL.cdf(-t)
+    angle = math.atan2(t, math.sqrt(df))
+    cos, sin = math.cos(angle), math.sin(angle)
+    odd = df % 2
+    term, series = (cos if odd else 1.0), 0.0
+    for k in range(1 + odd, df, 2):
+        series += term
+        term *= cos * cos * k / (k + 1)
+    inside = 2.0 / math.pi * (angle + sin * series) if odd else sin * series
+    return min(max(1.0 - inside, 0.0), 1.0)
+
+
+@lru_cache(maxsize=256)  # A comparison asks for the same few again and again.
+def t_quantile(two_sided: float, df: int) -> float:
+    """Return the ``t >= 0`` that ``|T|`` reaches with probability ``two_sided`` (above 0, at most 1), by bisection."""
+    low, high = 0.0, 1.0
+    while t_two_sided(high, df) > two_sided:
+        high *= 2.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if t_two_sided(middle, df) > two_sided else (low, middle)
+    return (low + high) / 2.0
+
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
@@ -225,3 +265,40 @@ def _drawn_signs(blocks: int, seed: int, draws: int) -> Iterator[Floats]:
     for begin in range(0, draws, _AT_A_TIME):
         drawn = rng.integers(0, 2, (min(_AT_A_TIME, draws - begin), blocks), dtype=np.int8)
         yield 1.0 - 2.0 * drawn.astype(np.float64)
+
+
+def share_interval(hits: Floats, labels: Labels) -> tuple[float, float] | None:
+    """Return the 95 % interval of a share, with whole blocks as what is drawn; None below ``MIN_BLOCKS`` of them.
+
+    ``hits``: 1 or 0 of each case, ``labels``: its block. Wilson's interval of as many independent cases as would vary like the
+    blocks' sums do, fewer by Korn and Graubard's factor for a variance that is estimated from so few blocks, and never more
+    than there are cases; where the share is the same in every block, of as many as there are blocks. With six blocks of
+    cases that correlate by 0.2 to 0.5 it holds a share of 10 % in 91 to 93 of 100 samples, one of 30 or 50 % in 94 to 95. Random
+    signs of blocks, which serve means elsewhere, do not do here: a share of 3 % lies in their interval 20 to 85 times in 100.
+
+    Source: Korn, Graubard 1998, Survey Methodology 24, 193-201, with Wilson's interval for the exact one.
+    """
+    blocks = len(np.unique(labels))
+    if blocks < MIN_BLOCKS:
+        return None
+    share = float(hits.mean())
+    sums = sums_of((hits - share)[:, None], labels) / hits.size
+    variance = blocks / (blocks - 1) * float((sums * sums).sum())
+    if variance <= NONE * share * share:
+        return wilson(share * blocks, blocks)
+    factor = NORMAL.inv_cdf(0.5 + LEVEL / 2.0) / t_quantile(1.0 - LEVEL, blocks - 1)
+    count = min(share * (1.0 - share) / variance * factor * factor, hits.size)
+    return wilson(share * count, count)
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Return adjusted p-values in input order; comparing them with 0.05 bounds the family-wise error rate at 5 %.
+
+    Source: Holm 1979, Scandinavian Journal of Statistics 6, 65-70. Needs no independence between the tests.
+    """
+    adjusted = [0.0] * len(pvalues)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(pvalues)), key=pvalues.__getitem__)):
+        largest = max(largest, min(1.0, (len(pvalues) - rank) * pvalues[index]))
+        adjusted[index] = largest
+    return adjusted

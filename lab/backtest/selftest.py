@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from evaluation.backtest.run.show import show_verified, verified
+from evaluation.replay.verify import show_verified, verify_log
 from infra.kafka.topics import offsets_of, read_range
 from infra.settings import Settings
 from lab.backtest.generated import generated_news
@@ -98,7 +98,7 @@ async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> Se
     say(f"{cases:,} cases recorded in {took:.0f} s; deciding them again …")
     invocation = Invocation()
     invocation.data_dir = directory
-    found = await verified(invocation, sample=False, file=None, cases=0)
+    found = await verify_log(invocation, sample=False, file=None, cases=0)
     show_verified(found)
     return SelfTest(
         cases=found.cases, identical=found.identical, calls=found.calls, misses=found.misses, seconds=found.seconds,

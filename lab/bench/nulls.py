@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.compare.comparison import Comparison, compare
-from evaluation.compare.rows import HORIZONS, ComparedCase, Returns, RunRows
+from evaluation.compare.run_rows import HORIZONS, ComparedCase, Returns, RunRows
 from evaluation.compare.terms import OWN_HORIZONS, Scoring
 from evaluation.statistics.sequence import looked_at
 from lab.bench.measures import Figure

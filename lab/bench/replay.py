@@ -16,11 +16,10 @@ import psutil
 
 from agents.core.registry import Registry
 from agents.graphs import verification
-from evaluation.backtest.deciding import Deciding
-from evaluation.backtest.journal import Source
-from evaluation.backtest.processes import LogAt, verify_at
-from evaluation.backtest.sample import LogFile, Record, by_partition, read_log_file
-from evaluation.backtest.verify import same
+from evaluation.replay.candidates import ReplayBuilder
+from evaluation.replay.journal import Source
+from evaluation.replay.log_file import LogFile, Record, by_partition, read_log_file
+from evaluation.replay.verify import LogAt, same, verify_at
 from lab.bench.auditing import _events_of as events_of
 from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure
@@ -55,9 +54,9 @@ def _replayed(cases: int) -> list[Figure]:
     plain = {snapshot.config_hash: snapshot}
     log = read_log_file()
     code = next(iter(log.snapshots.values())).code_version
-    every = Deciding(registry, plain, Change(), ask_every_step=True)
-    known = Deciding(verification(), log.snapshots, Change(), code=code)
-    asked = Deciding(verification(), log.snapshots, Change(), ask_every_step=True)
+    every = ReplayBuilder(registry, plain, Change(), ask_every_step=True)
+    known = ReplayBuilder(verification(), log.snapshots, Change(), code=code)
+    asked = ReplayBuilder(verification(), log.snapshots, Change(), ask_every_step=True)
     figures = _figures(
         "plain graph, every step asked", lambda: _plain(registry, snapshot, cases), every, ">= 2,000 (aim 5,000)"
     )
@@ -122,7 +121,7 @@ async def _verified(cases: int) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _figures(name: str, log: Callable[[], Iterator[list[Any]]], deciding: Deciding, target: str) -> list[Figure]:
+def _figures(name: str, log: Callable[[], Iterator[list[Any]]], builder: ReplayBuilder, target: str) -> list[Figure]:
     cpu, taken, cases, memory = 0.0, 0.0, 0, list[float]()
     process = psutil.Process()
     gathered = Recordings()
@@ -134,7 +133,7 @@ def _figures(name: str, log: Callable[[], Iterator[list[Any]]], deciding: Decidi
         # One by one, as every command takes them: a case that is replayed at once is still in the processor's cache.
         while (recording := next(of_batch, None)) is not None:
             decoded = time.thread_time()
-            if not same(recording, reused_alone(deciding.replay(recording).run())):
+            if not same(recording, reused_alone(builder.build(recording).run())):
                 raise AssertionError(f"case {recording.case_id} did not come out as recorded")
             end = time.thread_time()
             cpu, taken, cases = cpu + decoded - begin, taken + end - decoded, cases + 1

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from evaluation.backtest.sample import read_log_file
+from evaluation.replay.log_file import read_log_file
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.migrate import migrate

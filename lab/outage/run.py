@@ -16,10 +16,10 @@ import msgspec
 from agents.core.case import Case
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from evaluation.eval.empty_journal import EmptyJournal
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Ports
+from lab.empty_journal import EmptyJournal
 from lab.outage.clock import run_virtually, virtual_now, virtual_s
 from lab.outage.ports import Troubled
 from lab.outage.report import Minute, OutageReport

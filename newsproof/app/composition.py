@@ -1,7 +1,7 @@
 """The composition root: settings in, the parts of Newsproof out.
 
 The adapters of the news pipeline are chosen here, those of the chat in :mod:`newsproof.app.research_composition`. A
-worker's runtime is built from them in :mod:`streams.composition`. Only ``newsproof eval`` builds ports of its own, because
+worker's runtime is built from them in :mod:`streams.composition`. Only ``./run eval`` builds ports of its own, because
 the file of judged cases replaces its searches.
 
 Imports that only a worker needs are inside its functions, because every command imports this module.

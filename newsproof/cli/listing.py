@@ -40,8 +40,6 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "shadow": ("model", "Run a candidate prompt on live traffic."),
         "outcomes": ("outcomes", "Import prices and compute returns after signals."),
         "labels": ("labels", "Import and report which claims were true or false."),
-        "eval": ("judge", "Test the evidence rules on judged cases."),
-        "acceptance": ("model", "Measure latency, calls and cost on 16 messages."),
         "model-server": ("model", "Serve a scripted model without a key, to test prompts."),
     },
     "Operate": {

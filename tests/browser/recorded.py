@@ -11,11 +11,10 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from evaluation.backtest.sample import Record, by_partition, read_log_file
 from evaluation.compare.comparison import compare, with_texts
-from evaluation.profit.study import OFFSETS_MIN, EventPath, LeftOut, StudyEvent, study_of
-from evaluation.profit.study_page import drawn_study
-from evaluation.profit.study_report import Returns, StudyReport
+from evaluation.prices.study import OFFSETS_MIN, EventPath, LeftOut, StudyEvent, study_of
+from evaluation.prices.study_report import Returns, StudyReport, drawn_study
+from evaluation.replay.log_file import Record, by_partition, read_log_file
 from newsproof.report.answers import VERDICTS
 from newsproof.report.data import Report
 from newsproof.report.drawn import CHARTS, per
@@ -25,7 +24,7 @@ from schemas import envelope as wire
 from schemas.published import read_signal
 from streams.journal.case_reading import JournalRecord
 from streams.journal.fold import JournalFold
-from tests.evaluation.compare_samples import example
+from tests.evaluation.compare.compare_samples import example
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode

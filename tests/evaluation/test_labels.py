@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.labels.cases import KnownCase, find_cases
-from evaluation.labels.file import Label, read_labels, sample_labels
-from evaluation.labels.judging import LabelledJudgement, LabelReport, report_of
-from evaluation.statistics import mean_of, wilson
+from evaluation.labels.label_file import KnownCase, Label, find_cases, read_labels, sample_labels
+from evaluation.labels.label_report import LabelledJudgement, LabelReport, report_of
+from evaluation.statistics import mean_of
 from schemas.errors import ConfigError, ContractError
+from streams.reputation.intervals import wilson
 
 
 def written(directory: Path, text: str, name: str = "l.csv") -> Path:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from evaluation.statistics.blocks import t_quantile
 from evaluation.statistics.sequence import FIRST_BLOCK, Look, closed_means, look, looked_at, sequence
-from evaluation.statistics.student import t_quantile
 
 A_DAY, DAYS = 10, 40
 """Cases of a day, and days: 400 cases in the order of their arrival."""

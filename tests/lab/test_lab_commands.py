@@ -15,7 +15,7 @@ from tests.newsproof.command import CHECKOUT, newsproof
 def test_help_lists_every_command_of_the_lab(tmp_path: Path) -> None:
     done = newsproof("--help", cwd=tmp_path, module="lab")
     assert done.returncode == exits.OK
-    for name in ("chaos", "hostile", "bench", "outage", "selftest", "follow"):
+    for name in ("eval", "acceptance", "chaos", "hostile", "bench", "outage", "selftest", "follow"):
         assert f"\n  {name} " in done.stdout
 
 
@@ -29,6 +29,8 @@ def test_the_page_of_the_lab_is_up_to_date() -> None:
     [
         (["nonsense"], "nonsense"),
         (["chaos", "--workers", "1"], "--workers"),
+        (["acceptance", "--max-cost", "-1"], "--max-cost"),
+        (["eval", "--nonsense", "cases.jsonl"], "--nonsense"),
         (["hostile", "--records", "0"], "--records"),
         (["bench", "nonsense"], "nonsense"),
         (["outage", "nonsense"], "nonsense"),

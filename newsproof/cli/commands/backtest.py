@@ -97,21 +97,19 @@ def run_cases(
 
     from msgspec.structs import replace
 
-    from evaluation.backtest.models import candidate_models
-    from evaluation.backtest.prompts import candidate_prompts
-    from evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
-    from evaluation.backtest.run.show import show_dry_run, show_run
-    from evaluation.backtest.sample import read_log_file
     from evaluation.compare.metrics import parse_primary
-    from evaluation.compare.power import what_a_sample_shows
+    from evaluation.replay.candidates import candidate_models, candidate_prompts
+    from evaluation.replay.log_file import read_log_file
+    from evaluation.runs.plan import RunPlan, parse_time, run_id_of
+    from evaluation.runs.show import show_dry_run, show_run
     from newsproof.app.version import code_version
 
     plan = RunPlan(
         run_id="",
         prompts=candidate_prompts(of(ctx).settings(), prompt or ()),
         models=candidate_models(of(ctx).settings(), model or ()),
-        cases_from=moment("--from", since),
-        cases_to=moment("--to", until),
+        cases_from=parse_time("--from", since),
+        cases_to=parse_time("--to", until),
         sample=sample,
         repeat=repeat,
         on_miss=on_miss.value,
@@ -123,9 +121,9 @@ def run_cases(
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
     how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plan, can_show=what_a_sample_shows, **how))
+        run(show_dry_run(of(ctx), plan, **how))
         return
-    work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), **how)
+    work = show_run(of(ctx), plan, max_cost=max_cost, **how)
     raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with --run-id {plan.run_id}"))
 
 
@@ -150,9 +148,9 @@ def verify(
 
     Exit status 1 if any signal differs.
     """
-    from evaluation.backtest.run.show import show_verified, verified
+    from evaluation.replay.verify import show_verified, verify_log
 
-    work = verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
+    work = verify_log(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
     found = run(work, interrupted=READS_ONLY)
     if as_json:
         json_line(
@@ -166,7 +164,7 @@ def verify(
 @backtest.command()
 def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
-    from evaluation.backtest.run.show_trials import show_trials
+    from evaluation.runs.show import show_trials
 
     run(show_trials(of(ctx), as_json=as_json))
 
@@ -174,7 +172,7 @@ def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
 @backtest.command("list")
 def list_runs(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List runs, newest first."""
-    from evaluation.backtest.run.show import show_list
+    from evaluation.runs.show import show_list
 
     run(show_list(of(ctx), as_json=as_json))
 
@@ -186,7 +184,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a run: its change, its results and its unfinished cases."""
-    from evaluation.backtest.run.show import show_one
+    from evaluation.runs.show import show_one
 
     run(show_one(of(ctx), run_id, as_json=as_json))
 
@@ -201,9 +199,9 @@ def watch(
 
     The interval of its metric stays valid however often you look.
     """
-    from evaluation.watch.show import show_watched
+    from evaluation.compare.watch import show_watch
 
-    run(show_watched(of(ctx), run_id, as_json=as_json))
+    run(show_watch(of(ctx), run_id, as_json=as_json))
 
 
 @backtest.command("record-sample")
@@ -215,6 +213,6 @@ def record_sample(
     ] = False,
 ) -> None:
     """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
-    from evaluation.backtest.record import record
+    from evaluation.replay.record_sample import record
 
     run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from evaluation.compare.formats import ReportFormat
 from newsproof.app.invocation import READS_ONLY, of, run, say_result
+
+
+class ReportFormat(StrEnum):
+    """Output format of a comparison."""
+
+    table = "table"
+    json = "json"
+    md = "md"
+    html = "html"
+
 
 A = Annotated[str, typer.Argument(help="Baseline: a run id or `live`.", show_default=False)]
 B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_default=False)]
@@ -61,12 +71,12 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
-    from evaluation.compare.running import read_comparison, show
+    from evaluation.compare.compare_runs import print_comparison, read_comparison
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
     _, found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
-    show(found, format)
+    print_comparison(found, format)
 
 
 def gate(
@@ -92,7 +102,7 @@ def gate(
 
     Exit status 100 if B loses, 1 if the data cannot tell, else 0.
     """
-    from evaluation.compare.running import gate_status, read_comparison, show
+    from evaluation.compare.compare_runs import gate_status, print_comparison, read_comparison
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
@@ -103,7 +113,7 @@ def gate(
         for line in (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.", f"Gate {why}."):
             say_result(line)
     else:
-        show(found, format)
+        print_comparison(found, format)
     raise typer.Exit(status)
 
 
@@ -126,8 +136,7 @@ def power(
     seed: Seed = 0,
 ) -> None:
     """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
-    from evaluation.compare.power import parse_differences, power_of, show_power
-    from evaluation.compare.running import read_comparison
+    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison, show_power
 
     wanted = parse_differences(difference or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)

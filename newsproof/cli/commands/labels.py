@@ -47,7 +47,7 @@ def import_(
 
     A case is named by its id, a unique prefix of the id, or the external id of its news, as in `newsproof case`.
     """
-    from evaluation.labels.file import read_labels, sample_labels
+    from evaluation.labels.label_file import read_labels, sample_labels
     from newsproof.cli.data.labels import import_labels, print_import
     from schemas.errors import ConfigError
 

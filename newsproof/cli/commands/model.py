@@ -1,4 +1,4 @@
-"""Commands around models: the scripted server, the acceptance run, shadow prompts."""
+"""Commands around models: the scripted server and shadow prompts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from newsproof.app import exits
-from newsproof.app.invocation import UNKEPT, agreed, of, run
+from newsproof.app.invocation import of, run
 
 
 class StopRule(StrEnum):
@@ -22,7 +21,6 @@ class StopRule(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("model-server")(model_server)
-    app.command()(acceptance)
     app.command()(shadow)
 
 
@@ -41,43 +39,6 @@ def model_server(
     from newsproof.cli.model_server import serve
 
     run(serve(of(ctx).settings(), port=port, latency=latency, seed=seed))
-
-
-def acceptance(
-    ctx: typer.Context,
-    live: Annotated[
-        bool,
-        typer.Option("--live", help="Call the configured live providers, up to --max-cost. Default: no paid calls."),
-    ] = False,
-    max_cost: Annotated[
-        float, typer.Option("--max-cost", min=0.0, help="Budget of a --live run, in USD. No call may exceed it.")
-    ] = 1.0,
-    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation before a --live run.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on the last line instead of tables.")
-    ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
-) -> None:
-    """Send 16 messages of eight kinds through the pipeline, and compare latency, calls, tokens and cost with targets.
-
-    Uses the scripted model server, whatever keys are set. With --live, it uses the configured providers.
-    """
-    from evaluation.acceptance.run import acceptance as run_acceptance
-    from evaluation.acceptance.run import live_question
-    from newsproof.cli.doctor.calls import planned
-    from newsproof.cli.doctor.live import refuse_silent_servers
-
-    settings = of(ctx).settings()
-    if live:
-        question = live_question(settings, max_cost)
-        run(refuse_silent_servers(planned(settings)))
-        if not agreed(question, yes=yes):
-            raise typer.Exit(exits.OK)
-    status = run(
-        run_acceptance(settings, max_cost=max_cost if live else None, as_json=as_json, markdown=markdown),
-        interrupted=UNKEPT,
-    )
-    raise typer.Exit(status)
 
 
 def shadow(
@@ -116,8 +77,8 @@ def shadow(
     ] = False,
 ) -> None:
     """Run a candidate prompt on live traffic beside the live prompt, until SIGTERM. It publishes no signals."""
-    from evaluation.shadow.main import shadow as run_shadow
-    from evaluation.watch.watching import checked_watch
+    from evaluation.compare.watch import parse_watch
+    from evaluation.runs.shadow import shadow as run_shadow
 
     invocation = of(ctx)
     work = run_shadow(
@@ -126,7 +87,7 @@ def shadow(
         budget_usd=budget,
         run_id=run_id,
         on_miss="live" if look_up else "fail",
-        watch=checked_watch(metric, stop_when.value if stop_when else ""),
+        watch=parse_watch(metric, stop_when.value if stop_when else ""),
         as_json=as_json,
     )
     raise typer.Exit(run(work, service=invocation.settings()))

@@ -69,8 +69,8 @@ def pnl(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
     """Compute what a run's signals would have earned after costs, from imported prices. See docs/profit.md."""
-    from evaluation.profit.report import show_profit
-    from evaluation.profit.trades import TradeRules
+    from evaluation.prices.profit_report import show_profit
+    from evaluation.prices.trades import TradeRules
 
     rules = TradeRules(
         latency_s=latency,
@@ -104,7 +104,7 @@ def study(
 
     See docs/profit.md.
     """
-    from evaluation.profit.study_report import show_study
+    from evaluation.prices.study_report import show_study
 
     chosen = [one.value for one in by or Dimension]
     run(

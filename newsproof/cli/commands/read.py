@@ -118,7 +118,7 @@ def replay_one(
     as_json: AsJson = False,
 ) -> None:
     """Replay one case with another prompt, or from one step on, and show both signals side by side."""
-    from evaluation.backtest.fork import show_replay
+    from evaluation.runs.case_replay import show_replay
 
     work = show_replay(
         of(ctx),

@@ -27,7 +27,7 @@ def report(
     ] = False,
 ) -> None:
     """Show cost, latency, confidence and calibration from ClickHouse, with small charts."""
-    from evaluation.profit.study_page import study_section
+    from evaluation.prices.study_report import study_section
     from evaluation.statistics import share_interval
     from newsproof.report.command import report_on
 

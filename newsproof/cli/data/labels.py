@@ -6,10 +6,20 @@ from collections import Counter
 
 import msgspec
 
-from evaluation.labels.cases import Found, find_cases
-from evaluation.labels.file import LabelFile
-from evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
-from evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
+from evaluation.labels.label_file import Found, LabelFile, find_cases
+from evaluation.labels.label_report import (
+    TRUTHS,
+    LabelReport,
+    LabelSource,
+    Score,
+    Share,
+    forget,
+    keep,
+    known_cases,
+    read_judgements,
+    report_of,
+    sources,
+)
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, say_result, table
 from newsproof.app.terminal import as_started

@@ -18,16 +18,16 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from evaluation.backtest.run.tables import read_runs
-from evaluation.compare.running import compare_runs
+from evaluation.compare.compare_runs import compare_runs
+from evaluation.compare.run_records import read_runs
 from evaluation.compare.terms import Scoring
-from evaluation.profit.study_page import drawn_study
-from evaluation.profit.study_report import (
+from evaluation.prices.study_report import (
     MOST_GROUPS,
     POINT_COLUMNS,
     Dimension,
     Returns,
     StudyReport,
+    drawn_study,
     points_of,
     study_report,
 )

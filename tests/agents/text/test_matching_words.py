@@ -8,7 +8,7 @@ import pytest
 
 from agents.evidence.negation import NEGATIONS, negation_of
 from agents.text.matching import Words, fold_han, words_pattern
-from evaluation.backtest.sample import read_log_file
+from evaluation.replay.log_file import read_log_file
 
 LEXICON = next(iter(read_log_file().snapshots.values())).tables.lexicon
 LISTS = {key: words for key, words in LEXICON.items() if words}

@@ -8,7 +8,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import UnknownTopicOrPartitionError
 
-from evaluation.backtest.run.topic import RunTopic
+from evaluation.runs.topic import RunTopic
 from infra.kafka import topics as module
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from schemas.errors import TransientError

@@ -11,11 +11,11 @@ from typing import Any
 from agents.prompts import load_prompts
 from agents.specification import START, Run, opened, run_case
 from agents.tables import load_tables
-from evaluation.eval.empty_journal import EmptyJournal
 from infra.offline.scripted.ports import scripted_ports
 from infra.offline.scripted.server import ScriptedServer
 from infra.ports import Ports
 from infra.settings import Settings
+from lab.empty_journal import EmptyJournal
 from schemas.config import Prompt, Snapshot
 from schemas.effects import Effect, Reply
 

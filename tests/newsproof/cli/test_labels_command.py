@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.labels.file import read_labels, sample_labels
+from evaluation.labels.label_file import read_labels, sample_labels
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import labels

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.compare import running
+from evaluation.compare import compare_runs
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import PriceFile, read_bars
 from infra.market.outcomes.bars import Overlap, delete_left_over, overlaps, standing_imports, write_bars
@@ -316,7 +316,7 @@ def test_an_option_goes_before_the_setting(
         asked.append(wanted.horizons_s)
         raise ConfigError("seen")
 
-    monkeypatch.setattr(running, "read_comparison", seen)
+    monkeypatch.setattr(compare_runs, "read_comparison", seen)
     monkeypatch.setattr(outcomes, "import_file", imported)
     compared = ["backtest", "compare", "a", "b", *(("--cap", "0.5") if option else ())]
     assert str(CliRunner().invoke(app, compared).exception) == "seen"

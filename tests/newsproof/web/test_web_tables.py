@@ -12,7 +12,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from evaluation.profit.study import OFFSETS_MIN
+from evaluation.prices.study import OFFSETS_MIN
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
@@ -23,7 +23,8 @@ from schemas import events as ev
 from schemas.ids import signal_id
 from streams.feed import live
 from streams.sink.sink import Sink
-from tests.evaluation.profit.test_profit_tables import market, prices
+from tests.evaluation.prices.test_profit_tables import market
+from tests.evaluation.stored import store_prices
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_live import open_case, until_ready
@@ -134,7 +135,7 @@ async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
 async def prices_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
     assert (await http.get(f"/api/v1/prices?case={signal('a').case_id}")).json() == {"prices": {}}
     async with clickhouse_of(settings) as client:
-        await prices(client, 1, "csv:a.csv", market("BTC/USDT", {60: 110.0}))
+        await store_prices(client, 1, "csv:a.csv", market("BTC/USDT", {60: 110.0}))
     priced = (await http.get(f"/api/v1/prices?case={signal('a').case_id}&case={signal('none').case_id}")).json()
     found = {"symbol": "BTC/USDT", "price": 100.0, "at": "2026-03-01T12:00:00Z", "last": 110.0,
              "last_at": "2026-03-02T17:55:00Z", "synthetic": False}  # fmt: skip

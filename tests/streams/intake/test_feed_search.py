@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 import streams.intake.feed_search as module
 from agents.graphs import verification
-from evaluation.backtest.journal import LogSource
-from evaluation.backtest.verify import verify
+from evaluation.replay.journal import LogSource
+from evaluation.replay.verify import verify
 from infra.listeners.source import sources_of
 from infra.offline.model import OfflineModel
 from infra.offline.simulated import Simulated

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from evaluation.backtest.sample import Record, read_log_file
+from evaluation.replay.log_file import Record, read_log_file
 from schemas import events as ev
 from schemas.ids import LIVE_RUN, event_id
 from schemas.published import OFFSET, PARTITION, TOPIC, read_publication, read_signal

@@ -12,7 +12,7 @@ from agents.core.failures import failed
 from agents.core.step_turn import with_calls
 from agents.graphs import verification
 from agents.specification import call_of, opened
-from evaluation.backtest.verify import same
+from evaluation.replay.verify import same
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated

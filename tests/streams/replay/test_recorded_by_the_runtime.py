@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agents.graphs import verification
-from evaluation.backtest.deciding import Deciding
-from evaluation.backtest.journal import LogSource, recordings
-from evaluation.backtest.verify import same, verify
+from evaluation.replay.candidates import ReplayBuilder
+from evaluation.replay.journal import LogSource, recordings
+from evaluation.replay.verify import same, verify
 from infra.offline.model import OfflineModel
 from infra.offline.pages import OfflinePages
 from infra.offline.search import OfflineSearch
@@ -102,10 +102,10 @@ async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_t
     assert (found.cases, found.differences, found.misses, found.calls) == (CASES, [], 0, 0)
 
     kinds: Counter[str] = Counter()
-    as_recorded = Deciding(verification(), source.snapshots, Change())
+    as_recorded = ReplayBuilder(verification(), source.snapshots, Change())
     async for recording in recordings(source, lambda _id: True):
         kinds.update({type(r.event).__name__ for r in recording.records} | outcomes(recording) | cuts(recording))
-        replayed = reused_alone(as_recorded.replay(recording).run())
+        replayed = reused_alone(as_recorded.build(recording).run())
         assert same(recording, replayed)
         assert (replayed.unused, replayed.diverged_at) == (0, "")
         assert replayed.count("reused") == sum(len({c.request_hash for c in r.event.calls}) for r in recording.records)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agents.graphs import research
 from agents.investigation.subject import asked
 from agents.prompts import load_prompts
-from evaluation.backtest.processes import LogAt, verify_at
+from evaluation.replay.verify import LogAt, verify_at
 from infra.offline.market import OfflineCandles, OfflineMarket
 from infra.ports import Answer, Free, Ports
 from schemas import events as ev

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from evaluation.backtest.journal import LogSource
-from evaluation.backtest.verify import verify
+from evaluation.replay.journal import LogSource
+from evaluation.replay.verify import verify
 from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import PlayedSearch
 from infra.offline.sample_news import sample_news

@@ -1,1 +1,0 @@
-"""``newsproof acceptance``: messages of every kind through the whole pipeline, with targets from docs/verification.md."""

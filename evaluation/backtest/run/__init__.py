@@ -1,1 +1,0 @@
-"""Backtest runs: plan, cost limit, topic and tables."""

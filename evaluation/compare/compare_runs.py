@@ -1,0 +1,271 @@
+"""``newsproof backtest compare``, ``gate`` and ``power``, from their arguments to their output.
+
+Power is what a sample can show: the smallest difference that it would detect, and how many more cases another difference needs.
+It is computed from the block sums of the two runs at hand; nothing is assumed of how news or prices behave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from evaluation.compare.code_identity import CodeChange
+from evaluation.compare.comparison import Comparison, apply_claims, compare, with_texts
+from evaluation.compare.documents import as_html, as_json, as_markdown
+from evaluation.compare.inputs import LATENCY_S, other_models, read_returns, read_run_rows, read_texts, read_titles
+from evaluation.compare.metrics import MetricResult
+from evaluation.compare.run_records import claim_of, read_code_change, read_trials
+from evaluation.compare.run_rows import RunRows, declared_primary, visible
+from evaluation.compare.terminal import figure, show_table
+from evaluation.compare.terms import PRIMARY, Scoring
+from infra.clickhouse.client import ClickHouse
+from newsproof.app import exits
+from newsproof.app.data_access import database
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN
+from schemas.prices import PROFIT_CAP
+
+_DOCUMENTS = {"json": as_json, "md": as_markdown, "html": as_html}
+_OTHER_LOG = (
+    "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
+    "news, so a difference is not of the prompt alone; compare with a run of that log without a change (newsproof backtest run "
+    "--sample-log --run-id as-it-was)"
+)
+_INVENTED = (
+    "the prices are invented (a synthetic import stands): profit, hits and Brier scores say nothing of any market"
+)
+
+
+async def compare_runs(tables: ClickHouse, a: str, b: str, **how: Any) -> Comparison:
+    """Return the comparison of :func:`compare_for_gate`, which has its keywords."""
+    _, shown = await compare_for_gate(tables, a, b, **how)
+    return shown
+
+
+async def compare_for_gate(
+    tables: ClickHouse,
+    a: str,
+    b: str,
+    *,
+    how: Scoring | None = None,
+    differences: int = 10,
+    latency_s: float = LATENCY_S,
+    allow_code_change: bool = False,
+) -> tuple[MetricResult, Comparison]:
+    """Compare two runs of the tables (``live``: the live judgements); return the primary metric as it is, and the comparison.
+
+    Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from the time news was knowable to the entry, for news
+    that was not judged live. The comparison claims only what the ledger of trials allows. Without a primary metric in ``how``, it
+    is the one that run B declared, else profit.
+
+    A gate looks for a loss. Tuning on a period can hide a loss there but not cause one, so the gate uses the metric before the
+    ledger of trials removes its p value.
+
+    Raises:
+        ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
+            decided the other, unless ``allow_code_change``.
+    """
+    first, second = await read_run_rows(tables, a, b)
+    trials = await read_trials(tables)
+    of_sample = [t.run_id for t in trials if t.log == "sample" and {a, b} == {t.run_id, LIVE_RUN}]
+    # Another recording was decided by another code, too: of that nothing is to be said.
+    change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
+    returns = await read_returns(tables, (first, second), latency_s=latency_s)
+    how, said = _with_primary(how or Scoring(primary=""), second)
+    said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
+    said += await other_models(tables, a, b)
+    found = compare(first, second, returns, how=how, differences=differences, warnings=said)
+    shown = apply_claims(found, [claim_of(trials, run) for run in (a, b)])
+    texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
+    return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
+
+
+def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
+    """Return the scoring with its primary metric, and warnings about the choice of that metric."""
+    declared = declared_primary(b.changes)
+    if not how.primary:
+        return msgspec.structs.replace(how, primary=declared or PRIMARY), []
+    if how.primary == (declared or PRIMARY):
+        return how, []
+    meant = (
+        f"run {visible(b.run_id)} declared {visible(declared)}"
+        if declared
+        else f"nothing was declared, which means {PRIMARY}"
+    )
+    said = f"{how.primary} was made the primary metric afterwards ({meant}): chosen by what it shows, it proves nothing"
+    return how, [said]
+
+
+def _with_code_change(found: Comparison, change: CodeChange | None) -> Comparison:
+    if change is None:
+        return found
+    who = "it is unknown whether other code" if change.is_unknown else "other code"
+    return msgspec.structs.replace(
+        found,
+        warnings=(visible(change.text), *found.warnings),
+        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may not be of the prompt alone",
+    )
+
+
+async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> tuple[MetricResult, Comparison]:
+    """Compare two runs on the configured servers, as :func:`compare_for_gate` does."""
+    async with database(invocation, admin=True) as tables:
+        return await compare_for_gate(tables, a, b, **keywords)
+
+
+def print_comparison(result: Comparison, format: str) -> None:
+    """Print the comparison as a ``table``, ``json``, ``md`` or ``html``."""
+    if format == "table":
+        show_table(result)
+    else:
+        say_result(_DOCUMENTS[format](result).rstrip("\n"))
+
+
+def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
+    """Return the exit status of a gate, and why: 100 when the primary metric lost, 1 when that cannot be seen, else 0.
+
+    ``margin``: the loss that is acceptable; then a candidate passes only if the whole 95 % interval lies above that loss.
+    Without, it passes unless it is worse beyond chance.
+    """
+    if primary.verdict == "worse":
+        return exits.GATE_CLOSED, f"closed: {primary.label} is worse in B"
+    if primary.verdict == "identical":
+        return exits.OK, f"open: {primary.label} is identical"
+    if primary.p is None:
+        return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
+    if primary.delta is None and primary.verdict == "not distinguishable" and margin is None:
+        return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
+    if margin is None:
+        return exits.OK, f"open: no loss of {primary.label} beyond chance"
+    edge = primary.low if primary.better == "higher" else primary.high
+    loss = None if edge is None else -edge if primary.better == "higher" else edge
+    if loss is None or loss > margin:
+        return exits.GATE_CLOSED, f"closed: a loss of {primary.label} of more than {margin:g} is not excluded"
+    return exits.OK, f"open: a loss of {primary.label} of more than {margin:g} is excluded (95 %)"
+
+
+class Power(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric. ``detectable``: the smallest true difference that such a sample shows in 4 of 5 cases (None: too few blocks).
+
+    ``needed_blocks`` and ``needed_cases``: the blocks of days, with as many cases each as here, that would show ``wanted``; None if
+    the cases that are unknown in one run leave more open than that.
+    """
+
+    metric: str
+    cases: int
+    blocks: int
+    detectable: float | None
+    wanted: float | None
+    needed_blocks: int | None
+    needed_cases: int | None
+    note: str
+
+
+def parse_differences(given: Sequence[str]) -> dict[str, float]:
+    """Return differences by metric from ``METRIC=DIFFERENCE``.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    found = {}
+    for text in given:
+        label, equals, number = text.partition("=")
+        try:
+            found[label.strip()] = abs(float(number))
+        except ValueError:
+            equals = ""
+        if not equals or not found.get(label.strip()):
+            raise ConfigError(f"--difference {text!r:.60}: write METRIC=NUMBER above 0, such as profit=0.002")
+    return found
+
+
+def power_of(found: Comparison, wanted: Mapping[str, float]) -> list[Power]:
+    """Return the difference that this sample can show in each tested metric, and the sample that would show ``wanted``.
+
+    Raises:
+        ConfigError: a wanted metric is none of the comparison's.
+    """
+    tests = {m.label: m for m in found.metrics if m.role != "shown"}
+    for label in wanted:
+        if label not in tests:
+            raise ConfigError(f"--difference {label}=…: there is no such metric; write one of {', '.join(tests)}")
+    return [_power(m, wanted.get(label)) for label, m in tests.items()]
+
+
+def _power(m: MetricResult, wanted: float | None) -> Power:
+    blocks = cases = None
+    if wanted and m.detectable is not None and m.delta_low is not None and m.delta_high is not None:
+        # The error shrinks with the root of the number of blocks; what is not known in both runs stays as wide as it is.
+        gap = m.delta_high - m.delta_low
+        if wanted > gap:
+            blocks = max(math.ceil(m.blocks * ((m.detectable - gap) / (wanted - gap)) ** 2), 1)
+            cases = math.ceil(m.cases * blocks / m.blocks)
+    return Power(
+        metric=m.label,
+        cases=m.cases,
+        blocks=m.blocks,
+        detectable=m.detectable,
+        wanted=wanted,
+        needed_blocks=blocks,
+        needed_cases=cases,
+        note="both runs say the same: nothing varies" if m.verdict == "identical" else m.note,
+    )
+
+
+async def describe_sample_power(
+    tables: ClickHouse, cases: Collection[str], primary: str = PRIMARY, cap: float = PROFIT_CAP
+) -> str:
+    """Return a text on the difference of profit that these cases can show, before any call is paid.
+
+    There is no candidate yet, so its block sums are unknown. This assumes the largest possible ones: those of the live signals
+    compared with a candidate that acts on none of them.
+    """
+    try:
+        live, _ = await read_run_rows(tables, LIVE_RUN, LIVE_RUN)
+    except ConfigError:
+        return "What difference this sample can show is not known: no live judgement of it is in ClickHouse."
+    rows = [row for row in live.rows if row.case_id in cases]
+    if not rows:
+        return "What difference this sample can show is not known: no live judgement of it is in ClickHouse."
+    acting = msgspec.structs.replace(live, rows=rows, cases=len(rows))
+    observing = msgspec.structs.replace(
+        acting, run_id="nothing", rows=[msgspec.structs.replace(row, action="observe") for row in rows]
+    )
+    of_profit = primary if primary.startswith(PRIMARY) else PRIMARY
+    returns = await read_returns(tables, [acting])
+    m = compare(acting, observing, returns, how=Scoring(primary=of_profit, cap=cap), differences=0).primary
+    if m.detectable is None:
+        return f"What difference this sample can show is not known: {m.note}."
+    return (
+        f"What this sample can show: its {m.cases:,} live signals with prices lie in {m.blocks:,} blocks of days. Beside a candidate "
+        f"that acts on none of them, a true difference of {of_profit} of {m.detectable:.5f} a case would show 4 times in 5; one "
+        "that changes less of them varies less, and shows at smaller differences (newsproof backtest power)."
+    )
+
+
+def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
+    """Print the power of the sample."""
+    if as_json:
+        json_line({"a": found.a, "b": found.b, "metrics": every})
+        return
+    by_label = {m.label: m for m in found.metrics}
+    rows = [
+        (
+            one.metric,
+            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
+            f"{one.cases:,}",
+            f"{one.blocks:,}",
+            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
+            one.note,
+        )
+        for one in every
+        if one.cases
+    ]
+    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
+    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows in 4 of 5 cases, at 5 %"
+    table(columns, rows, title=title, right=columns[1:-1])
+    say_result("Profit sees less than a hit rate does: what a price gains varies more than whether it gains.")

@@ -1,0 +1,362 @@
+"""Reads what a comparison compares: the rows of both runs, the returns after their cases, and a few texts.
+
+Returns have one entry per case, whichever run acts on it. They are computed by pure functions from rows, times, retractions and
+price series; the other functions here read those from ClickHouse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from agents.signal import HORIZON_S
+from evaluation.compare.comparison import Comparison
+from evaluation.compare.run_rows import (
+    HORIZONS,
+    HOW_NOT_WHAT,
+    CaseText,
+    ComparedCase,
+    ReturnKey,
+    Returns,
+    RunRows,
+    Texts,
+    Unadjusted,
+    visible,
+)
+from evaluation.prices.run_signals import read_withdrawals
+from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
+from infra.clickhouse.client import ClickHouse
+from infra.market.outcomes.bar_files import SYNTHETIC
+from infra.market.outcomes.bars import standing_imports, stored_bars
+from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S, Markets, wanted_symbols
+from infra.market.outcomes.returns import Within, first_bar_from, price
+from newsproof.report.run_name import run_name
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN
+from schemas.prices import JudgedCase, Outcome, PriceSeries, Renaming
+
+LATENCY_S = 30.0
+"""Seconds from the time news was knowable to the entry, for cases without the latency of a live signal."""
+
+
+class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The times of one case, Unix milliseconds. ``emitted_ms``: of its live signal if the news was live, else None.
+
+    ``withdrawn_ms``: from when on one could know that the live signal was retracted or superseded (for live news not before bots
+    were told); None: never.
+    """
+
+    knowable_ms: int
+    emitted_ms: int | None
+    withdrawn_ms: int | None
+
+
+def entry_ms(times: CaseTimes, latency_s: float = LATENCY_S) -> int:
+    """Return the time at which both runs enter a case: that of the live signal, else ``latency_s`` after the news was knowable."""
+    if times.emitted_ms is not None:
+        return max(times.knowable_ms, times.emitted_ms)
+    return times.knowable_ms + round(latency_s * 1000)
+
+
+def horizons_of(rows: Iterable[ComparedCase]) -> dict[tuple[str, str], set[int]]:
+    """Return by case and asset the horizons that a comparison needs: each signal's own, all that another one may have, and
+    :data:`HORIZONS`."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        if row.has_signal and row.asset:
+            found.setdefault((row.case_id, row.asset), {*HORIZONS, *HORIZON_S.values()}).add(row.horizon_s)
+    return found
+
+
+def symbols_of(
+    asked: Iterable[tuple[str, str]], times: Mapping[str, CaseTimes], renamed: Iterable[Renaming], latency_s: float
+) -> set[str]:
+    """Return the markets that may measure these cases and assets."""
+    rows = tuple(renamed)
+    return {symbol for key in asked for symbol in wanted_symbols(_case(*key, times, latency_s), rows)}
+
+
+def returns_of(
+    asked: Mapping[tuple[str, str], Iterable[int]],
+    times: Mapping[str, CaseTimes],
+    markets: Markets,
+    *,
+    now_ms: int,
+    latency_s: float = LATENCY_S,
+    entry_within_s: Within = ENTRY_WITHIN_S,
+) -> Returns:
+    """Return the returns after each case and asset at each horizon, from the case's entry on.
+
+    A signal that was withdrawn is held until the first price from then on; one that was withdrawn by the bar of the entry is not
+    traded. A horizon that is not over yet has no return, also of a withdrawn signal: only those would be counted.
+    """
+    held: dict[ReturnKey, float] = {}
+    moved: dict[ReturnKey, float] = {}
+    spans: dict[ReturnKey, Span] = {}
+    cases: list[JudgedCase] = []
+    untraded = set()
+    for (case_id, asset), horizons in asked.items():
+        case, withdrawn_ms = _case(case_id, asset, times, latency_s), times[case_id].withdrawn_ms
+        begin = case.knowable_at_ms
+        if not wanted_symbols(case, ()):
+            untraded.add((case_id, asset))
+            continue
+        cases.append(case)
+        left: tuple[float, Span] | None = None
+        if withdrawn_ms is not None:
+            series = markets.of(case)
+            entry = "no_symbol" if series is None else first_bar_from(series, begin, entry_within_s, now_ms)
+            if withdrawn_ms <= (series.times_ms[entry] if series is not None and isinstance(entry, int) else begin):
+                untraded.add((case_id, asset))
+                continue
+            if series is not None and isinstance(entry, int):
+                left = _change_until(series, entry, withdrawn_ms, now_ms)
+        for horizon_s in horizons:
+            found = price(markets, case, horizon_s, entry_ms=begin, now_ms=now_ms, entry_within_s=entry_within_s)
+            key = (case_id, asset, horizon_s)
+            if withdrawn_ms is not None and withdrawn_ms < begin + horizon_s * 1000:
+                if left is not None and (isinstance(found, Outcome) or found.reason == "halted"):
+                    held[key], spans[key] = left
+            elif isinstance(found, Outcome):
+                held[key], spans[key] = found.change, (found.entry_at_ms, found.exit_at_ms)
+                if not found.halted and found.depeg is None:
+                    moved[key] = found.change
+    adjusted, unadjusted = adjusted_of(held, spans, cases, markets)
+    return Returns(held=held, moved=moved, untraded=frozenset(untraded), adjusted=adjusted, unadjusted=unadjusted)
+
+
+def _change_until(series: PriceSeries, entry: int, at_ms: int, now_ms: int) -> tuple[float, Span] | None:
+    """Return the return, and its times, from an entry's bar to the first price from ``at_ms`` on; of a halted market, to its next or
+    last one."""
+    found = first_bar_from(series, at_ms, ENTRY_WITHIN_S, now_ms)
+    if found == "halted":
+        found = min(bisect_left(series.times_ms, at_ms), len(series.times_ms) - 1)
+    if not isinstance(found, int):
+        return None
+    return series.opens[found] / series.opens[entry] - 1.0, (series.times_ms[entry], series.times_ms[found])
+
+
+def _case(case_id: str, asset: str, times: Mapping[str, CaseTimes], latency_s: float) -> JudgedCase:
+    at = entry_ms(times[case_id], latency_s)
+    return JudgedCase(case_id=case_id, asset=asset, symbol="", venue="", knowable_at_ms=at)
+
+
+Span = tuple[int, int]
+"""Begin and end of a return: the opening times of its bars, milliseconds since 1970."""
+
+
+def adjusted_of(
+    held: Mapping[ReturnKey, float], spans: Mapping[ReturnKey, Span], cases: Iterable[JudgedCase], markets: Markets
+) -> tuple[dict[ReturnKey, float], dict[tuple[str, str], Unadjusted]]:
+    """Return the adjusted return of everything that was held, and why a case's asset has none.
+
+    A case's asset has all of its returns adjusted or none, so that leaving it out does not depend on what a run made of it.
+    """
+    of_case: dict[tuple[str, str], list[ReturnKey]] = {}
+    for key in held:
+        of_case.setdefault(key[:2], []).append(key)
+    groups: dict[tuple[int, int], tuple[PriceSeries, PriceSeries, list[ReturnKey]]] = {}
+    left_out: dict[tuple[str, str], Unadjusted] = {}
+    for case in cases:
+        name = (case.case_id, case.asset)
+        if not (keys := of_case.get(name)):
+            continue
+        series, benchmark = markets.of(case), markets.of(replace(case, asset=BENCHMARK))
+        if series is not None and is_benchmark(series):
+            left_out[name] = "is_benchmark"
+        elif series is None or benchmark is None:
+            left_out[name] = "no_beta"
+        else:
+            groups.setdefault((id(series), id(benchmark)), (series, benchmark, []))[2].extend(keys)
+    adjusted: dict[ReturnKey, float] = {}
+    for series, benchmark, keys in groups.values():
+        begins, ends = np.array([spans[key] for key in keys], dtype=np.int64).T
+        betas = betas_before(hourly(series, benchmark), begins)
+        for key, less in zip(keys, (betas * benchmark_return(benchmark, begins, ends)).tolist(), strict=True):
+            adjusted[key] = held[key] - less
+            if less != less:  # noqa: PLR0124 - not a number
+                left_out[key[:2]] = "no_beta"
+    return {key: change for key, change in adjusted.items() if key[:2] not in left_out}, left_out
+
+
+# Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
+HOW = rf'"({"|".join(HOW_NOT_WHAT)})":("[^"]*"|null|\\[[^]]*\\])'
+_COMPUTED = {
+    "look_ahead": "look_ahead_evidence + look_ahead_memory + look_ahead_prices",
+    "signal_hash": f"if(signal = '', 0, cityHash64(replaceRegexpAll(signal, '{HOW}', '')))",
+    "notes_hash": "if(notes = '', 0, cityHash64(notes))",
+    "knowable_ms": "toUnixTimestamp64Milli(knowable_at)",
+}
+_COLUMNS = ", ".join(
+    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__
+)
+# The cases of a run; of a backtest from the table alone, for the view joins much that a list of ids does not need.
+_CASES = {
+    True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
+    False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
+}
+_TIMES = """
+SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL)
+FROM v_judgements WHERE run_id = 'live'
+"""
+_BEFORE_MS = (BETA_DAYS + 1) * 86_400_000
+"""Time before the first entry whose bars are read, for betas and for the usual distance between bars."""
+_AFTER_MS = 7 * 86_400_000
+TITLE_LENGTH = 80
+"""Maximum length of a case's title, in characters of its news."""
+_TITLES = """
+SELECT case_id, substringUTF8(replaceRegexpAll(any(text), '\\s+', ' '), 1, {length:UInt32}) FROM news FINAL
+WHERE case_id IN {cases:Array(String)} GROUP BY case_id
+"""
+_MODELS = """
+SELECT step, run_id, arraySort(groupUniqArray(concat(provider_name, ':', request_model))) FROM llm_calls
+WHERE run_id IN ({{a:String}}, {{b:String}}) AND accepted AND error_type = '' AND execution != 'miss'
+  AND case_id IN ({in_a}) AND case_id IN ({in_b})
+GROUP BY step, run_id ORDER BY step, run_id
+"""
+_TEXT_FIELDS = (
+    *("event_type", "asset", "action", "direction", "verdict", "horizon_s", "preliminary_confidence", "confidence"),
+)
+
+
+async def read_run_rows(tables: ClickHouse, a: str, b: str) -> tuple[RunRows, RunRows]:
+    """Read both runs.
+
+    Raises:
+        ConfigError: a run does not exist or has no cases yet; the text names the existing runs.
+    """
+    first, second = await asyncio.gather(_read_run(tables, a, b), _read_run(tables, b, a))
+    for run in (first, second):
+        if not run.cases:
+            raise ConfigError(await _unknown(tables, run))
+    return first, second
+
+
+async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison) -> Texts:
+    """Read the signals and notes of the largest differences, for the repeats that the comparison shows."""
+    cases = [one.case_id for one in comparison.differences]
+    if not cases:
+        return {}
+    sql = (
+        f"SELECT run_id, case_id, repeat, signal, notes, {', '.join(_TEXT_FIELDS)} FROM v_run_cases "
+        "WHERE run_id IN {runs:Array(String)} AND case_id IN {cases:Array(String)} AND has_signal"
+    )
+    found = (await tables.query(sql, {"runs": [a, b], "cases": cases})).rows
+    return {
+        (run_id, case_id, repeat): CaseText(
+            signal=signal, notes=notes, fields={name: str(v) for name, v in zip(_TEXT_FIELDS, fields, strict=True)}
+        )
+        for run_id, case_id, repeat, signal, notes, *fields in found
+    }
+
+
+async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, str]:
+    """Return the beginning of the news, on one line, of each case that a comparison names; cases whose text is not kept are absent."""
+    named = {one.case_id for one in (*comparison.flips, *comparison.verdict_flips, *comparison.differences)}
+    if not named:
+        return {}
+    found = await tables.query(_TITLES, {"cases": list(named), "length": TITLE_LENGTH})
+    return {case_id: title for case_id, title in found.rows if title}
+
+
+async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
+    """Return a sentence on the steps that different models answered in run A and in run B; empty if there are none."""
+    sql = _MODELS.format(
+        in_a=_CASES[a == LIVE_RUN].replace("{run", "{a"), in_b=_CASES[b == LIVE_RUN].replace("{run", "{b")
+    )
+    by: dict[str, dict[str, Sequence[str]]] = {}
+    for step, run_id, models in (await tables.query(sql, {"a": a, "b": b})).rows:
+        by.setdefault(step, {})[run_id] = models
+    other = [
+        f"{step} by {', '.join(of[a])} in {a} and by {', '.join(of[b])} in {b}"
+        for step, of in by.items()
+        if a in of and b in of and of[a] != of[b]
+    ]
+    return [visible(f"other models judged: {'; '.join(other)}; a difference may be the model's")] if other else []
+
+
+async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
+    rows_of = (
+        f"SELECT {_COLUMNS} FROM v_run_cases WHERE run_id = {{one:String}} AND case_id IN ({_CASES[other == LIVE_RUN]})"
+    )
+    counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE_RUN]})"
+    described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
+    rows, count, about, name = await asyncio.gather(
+        tables.query(rows_of, {"one": run, "run": other}),
+        tables.query(counted, {"run": run}),
+        tables.query(described, {"run": run}),
+        run_name(tables, run),
+    )
+    status, changes = about.rows[0] if about.rows and run != LIVE_RUN else ("", "")
+    return RunRows(
+        run_id=run,
+        cases=int(count.rows[0][0]),
+        rows=[ComparedCase(*row) for row in rows.rows],
+        status=status,
+        changes=changes,
+        name=name,
+    )
+
+
+async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S) -> Returns:
+    """Read the returns after the cases of these runs: one entry per case, whichever run acts on it."""
+    rows = [row for run in runs for row in run.rows]
+    times, imports = await asyncio.gather(_read_times(tables, rows), standing_imports(tables))
+    asked = horizons_of(rows)
+    if not asked or not imports:
+        return Returns()
+    renamed = [row for one in imports for row in one.maps]
+    begin = min(entry_ms(times[case_id], latency_s) for case_id, _ in asked)
+    last = max(entry_ms(times[key[0]], latency_s) + 2_000 * max(horizons) for key, horizons in asked.items())
+    series = await stored_bars(
+        tables,
+        symbols=symbols_of(asked, times, renamed, latency_s) | {f"{BENCHMARK}/{quote}" for quote in DOLLARS},
+        since_ms=begin - _BEFORE_MS,
+        until_ms=last + _AFTER_MS,
+        imports=imports,
+    )
+    found = returns_of(
+        asked,
+        times,
+        Markets(series, renamed),
+        now_ms=int(time.time() * 1000),
+        latency_s=latency_s,
+        entry_within_s={one.version: one.entry_within_s for one in imports},
+    )
+    return msgspec.structs.replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
+
+
+async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
+    """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
+    found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
+    judged, withdrawn = await asyncio.gather(tables.query(_TIMES), read_withdrawals(tables))
+    for case_id, knowable_ms, emitted_ms in judged.rows:
+        if case_id in found:
+            known, told = withdrawn.get(case_id, (None, None))
+            heard = known if emitted_ms is None else told
+            found[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=heard)
+    return found
+
+
+async def _unknown(tables: ClickHouse, run: RunRows) -> str:
+    if run.run_id == LIVE_RUN:
+        return "there are no live judgements in ClickHouse yet: publish news, and let the sink catch up"
+    if run.status:
+        return f"run {run.run_id} has no cases in ClickHouse yet (it is {run.status}): wait for it or run it again"
+    known = [str(row[0]) for row in (await tables.query("SELECT DISTINCT run_id FROM run_cases ORDER BY run_id")).rows]
+    return f"there is no run {run.run_id!r}: {_hint(run.run_id, known)}"
+
+
+def _hint(asked: str, known: Sequence[str]) -> str:
+    if not known:
+        return "none was made yet (newsproof backtest run)"
+    near = difflib.get_close_matches(asked, known, n=3)
+    some = near or [*known[-5:], LIVE_RUN]
+    return f"did you mean {', '.join(some)}? (newsproof backtest list)" if near else f"there are {', '.join(some)}"

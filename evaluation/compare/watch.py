@@ -1,0 +1,328 @@
+"""Watching a run that grows: the paired differences of one metric, fixed beforehand, and what they say at any look.
+
+The interval is a confidence sequence over blocks of time (:mod:`evaluation.statistics.sequence`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.compare.inputs import read_returns, read_run_rows
+from evaluation.compare.pairing import Pair, pair_cases
+from evaluation.compare.run_records import read_code_change
+from evaluation.compare.run_rows import HORIZONS, Returns, RunRows, StopWhen, Watch, watch_in
+from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
+from evaluation.statistics import block_length_s
+from evaluation.statistics.blocks import DAY_S
+from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, look
+from infra.clickhouse.client import ClickHouse
+from newsproof.app.data_access import database
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.report.run_name import run_name
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN
+from schemas.prices import PROFIT_CAP
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+OF_CASES = ("confidence", "action_rate")
+PROFIT = "profit"
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric as ``--metric`` names it. ``horizon_s`` in seconds, None for a metric of the case alone. ``cap``: that of
+    :class:`Scoring`."""
+
+    name: str
+    horizon_s: int | None
+    cap: float = PROFIT_CAP
+
+    @property
+    def label(self) -> str:
+        """The metric as options name it: ``profit@24h``."""
+        return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
+
+    @property
+    def better(self) -> Better:
+        """The better side."""
+        return "higher" if self.name == PROFIT else "neither"
+
+    @property
+    def block_s(self) -> int:
+        """The length of a block in seconds."""
+        return block_length_s(self.horizon_s or 0)
+
+
+class Differences(msgspec.Struct, frozen=True, kw_only=True):
+    """B minus A of each case that the metric measures, at both ends of what it can be, and the number of the case's block
+    since 1970 UTC. The ends differ where a case worked in one run alone.
+
+    Blocks from ``open_from`` on are open. ``left_out`` counts cases of a story that began in an earlier block: that block is
+    closed, and stays as it was seen.
+    """
+
+    cases: tuple[str, ...]
+    least: Floats
+    most: Floats
+    blocks: Ints
+    open_from: int
+    left_out: int
+
+
+def parse_metric(written: str, cap: float = PROFIT_CAP) -> Metric:
+    """Return the metric that the option names; ``cap`` is that of a profit.
+
+    Raises:
+        ConfigError: there is none of this name that can be watched; the text lists what can.
+    """
+    name, at, horizon = written.strip().partition("@")
+    if name in OF_CASES and not at:
+        return Metric(name=name, horizon_s=None)
+    if name == PROFIT and (found := {text: seconds for seconds, text in HORIZONS.items()}.get(horizon)):
+        return Metric(name=name, horizon_s=found, cap=cap)
+    own = " A signal's own horizon may be 30 days, so that ten blocks would take 600." if written == PROFIT else ""
+    profits = ", ".join(f"{PROFIT}@{text}" for text in HORIZONS.values())
+    raise ConfigError(f"--metric {written!r}: write one of {profits}, {', '.join(OF_CASES)}.{own}")
+
+
+def differences_of(
+    a: RunRows, b: RunRows, returns: Returns, received: Mapping[str, datetime], metric: Metric
+) -> Differences:
+    """Return the differences of run B from run A. ``received``: when each case was received, UTC.
+
+    Raises:
+        ConfigError: no case worked in both runs.
+    """
+    _, pairs = pair_cases(a, b)
+    terms = _terms(pairs, returns, metric)
+    blocks = np.array([int(received[p.case_id].timestamp()) // metric.block_s for p in pairs], dtype=np.int64)
+    measured = np.asarray((terms.counts > 0).all(axis=1), dtype=bool)
+    first: dict[str, int] = {}
+    for pair, block in zip(pairs, blocks.tolist(), strict=True):
+        first[pair.story_id] = min(block, first.get(pair.story_id, block))
+    later = blocks != np.array([first[pair.story_id] for pair in pairs])
+    use = measured & ~later
+    low, high = terms.low, terms.high  # every metric that can be watched is bounded
+    return Differences(
+        cases=tuple(pair.case_id for pair, used in zip(pairs, use.tolist(), strict=True) if used),
+        least=(low[:, 1] - high[:, 0])[use],
+        most=(high[:, 1] - low[:, 0])[use],
+        blocks=blocks[use],
+        open_from=_open_from(pairs, blocks, measured, np.asarray(terms.unknown.any(axis=1), dtype=bool), metric),
+        left_out=int((measured & later).sum()),
+    )
+
+
+def _terms(pairs: Sequence[Pair], returns: Returns, metric: Metric) -> Terms:
+    if metric.horizon_s is not None:
+        return profit_of(pairs, returns, Scoring(cap=metric.cap), metric.horizon_s)
+    return next(terms for terms in terms_of_cases(pairs) if terms.name == metric.name)
+
+
+def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: Bools, unknown: Bools, metric: Metric) -> int:
+    """Return the first open block: that of the newest case; for a profit, of the newest case that was acted on and has its price.
+
+    Prices come later than cases. Until those of a block are there, its cases would be those that nobody acted on.
+    """
+    if metric.horizon_s is not None:
+        acted = [any(said.side for one in (p.a, p.b) if one is not None for said in one.said) for p in pairs]
+        measured = measured & np.array(acted) & ~unknown
+    return int(blocks[measured].max(initial=0))
+
+
+WatchVerdict = Literal["too early", "not yet distinguishable", "better", "worse", "higher", "lower"]
+
+
+class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a run, beside live. ``low`` to ``high`` holds at all looks together with probability ``level``.
+
+    ``blocks`` closed blocks of ``block_days`` UTC days; ``first_block`` of them are needed for an interval, which is None
+    before. ``delta_low`` to ``delta_high`` is the mean over blocks of the block's mean difference, candidate minus live: one
+    figure where all its cases worked in both, else both ends of what it can be. ``decided_at``: after how many blocks an
+    interval first excluded 0. ``cases`` counts the differences, those of open blocks included, ``left_out``
+    later tellings of a story that began in an earlier block. ``stop``: the run's stop rule holds. ``code_change``: how the
+    code that decided the run differs from live's, "" if it does not; no rule holds then, for a difference may be the code's.
+    """
+
+    run_id: str
+    metric: str
+    better: Better
+    stop_when: StopWhen
+    verdict: WatchVerdict
+    delta_low: float | None
+    delta_high: float | None
+    low: float | None
+    high: float | None
+    level: float
+    blocks: int
+    first_block: int
+    block_days: int
+    decided_at: int | None
+    cases: int
+    left_out: int
+    stop: bool
+    code_change: str
+
+
+def parse_watch(metric: str, stop_when: StopWhen) -> Watch:
+    """Return the watch that the options describe.
+
+    Raises:
+        ConfigError: there is no such metric, or it has no better side to stop at.
+    """
+    chosen = parse_metric(metric)
+    if stop_when in ("better", "worse") and chosen.better == "neither":
+        raise ConfigError(
+            f"--stop-when {stop_when}: {chosen.label} has no better side: write --stop-when either, or another --metric"
+        )
+    return Watch(metric=chosen.label, stop_when=stop_when)
+
+
+async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
+    """Return the watch of a run, from its row.
+
+    Raises:
+        ConfigError: the run does not exist, or was begun without a metric.
+    """
+    sql = "SELECT changes FROM runs FINAL WHERE run_id = {run:String}"
+    rows = (await tables.query(sql, {"run": run_id})).rows
+    if not rows:
+        raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows those that there are")
+    found = watch_in(rows[0][0])
+    if found is None:
+        raise ConfigError(
+            f"run {run_id} was begun without a metric to watch, and one that is chosen after a look proves nothing: begin a "
+            "run with `newsproof shadow --metric`, or compare this one once, at its end"
+        )
+    return found
+
+
+async def look_at_run(tables: ClickHouse, run_id: str, watch: Watch, cap: float) -> WatchResult:
+    """Compare the run so far with the live judgements of its cases. ``cap`` bounds a profit.
+
+    Raises:
+        ConfigError: no case worked in both yet.
+    """
+    metric = parse_metric(watch.metric, cap)
+    runs, received, change = await asyncio.gather(
+        read_run_rows(tables, LIVE_RUN, run_id),
+        _received(tables, run_id),
+        read_code_change(tables, LIVE_RUN, run_id, allow=True),
+    )
+    returns = Returns() if metric.horizon_s is None else await read_returns(tables, runs)
+    differences = differences_of(*runs, returns, received, metric)
+    return watch_result(run_id, watch, metric, differences, code_change="" if change is None else change.text)
+
+
+def watch_result(
+    run_id: str, watch: Watch, metric: Metric, differences: Differences, *, code_change: str = ""
+) -> WatchResult:
+    """Return the verdict on these differences."""
+    seen = look(differences.least, differences.most, differences.blocks, differences.open_from)
+    verdict = _verdict(seen, metric.better)
+    return WatchResult(
+        run_id=run_id,
+        metric=metric.label,
+        better=metric.better,
+        stop_when=watch.stop_when,
+        verdict=verdict,
+        delta_low=seen.delta_low,
+        delta_high=seen.delta_high,
+        low=seen.low,
+        high=seen.high,
+        level=LEVEL,
+        blocks=seen.blocks,
+        first_block=FIRST_BLOCK,
+        block_days=metric.block_s // DAY_S,
+        decided_at=seen.decided_at,
+        cases=differences.blocks.size,
+        left_out=differences.left_out,
+        stop=not code_change and _stops(verdict, watch.stop_when),
+        code_change=code_change,
+    )
+
+
+def describe_watch(seen: WatchResult) -> str:
+    """Return the verdict as a sentence, with figures."""
+    one, unit = ("day", "days") if seen.block_days == 1 else ("block", f"blocks of {seen.block_days} days")
+    if seen.low is None or seen.high is None:
+        return f"too early: {seen.blocks} of {seen.first_block} {unit}"
+    figures = (
+        f"{describe_delta(seen)} a case, {100 * seen.level:g} % interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
+    )
+    since = "" if seen.decided_at is None else f" since {one} {seen.decided_at}"
+    return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}"
+
+
+def describe_delta(seen: WatchResult) -> str:
+    """Return the difference, or both ends of what it can be."""
+    if seen.delta_low is None or seen.delta_high is None:
+        return "–"
+    if seen.delta_low == seen.delta_high:
+        return f"{seen.delta_low:+.4g}"
+    return f"{seen.delta_low:+.4g} to {seen.delta_high:+.4g}"
+
+
+def _verdict(seen: Look, better: Better) -> WatchVerdict:
+    if seen.low is None:
+        return "too early"
+    if seen.decided_at is None:
+        return "not yet distinguishable"
+    side: Literal["higher", "lower"] = "higher" if seen.direction > 0 else "lower"
+    if better == "neither":
+        return side
+    return "better" if side == better else "worse"
+
+
+def _stops(verdict: WatchVerdict, rule: StopWhen) -> bool:
+    decided = verdict not in ("too early", "not yet distinguishable")
+    return decided and rule in ("either", verdict)
+
+
+async def _received(tables: ClickHouse, run_id: str) -> dict[str, datetime]:
+    sql = "SELECT case_id, min(received_at) FROM run_cases WHERE run_id = {run:String} GROUP BY case_id"
+    found = (await tables.query(sql, {"run": run_id})).rows
+    return {case_id: at if at.tzinfo else at.replace(tzinfo=UTC) for case_id, at in found}
+
+
+async def show_watch(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
+    """Print the verdict on a watched run so far.
+
+    Raises:
+        ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
+    """
+    async with database(invocation, admin=True) as tables:
+        watch = await watch_of(tables, run_id)
+        seen = await look_at_run(tables, run_id, watch, invocation.settings().profit_cap)
+        live = await run_name(tables, LIVE_RUN)
+    if as_json:
+        json_line(seen)
+    else:
+        _print(seen, live)
+
+
+def _print(seen: WatchResult, live: str) -> None:
+    def figure(value: float | None) -> str:
+        return "–" if value is None else f"{value:+.4g}"
+
+    rows = [
+        ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
+        ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
+    ]  # fmt: skip
+    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside {live}", right=("",))
+    if seen.code_change:
+        say_result(f"! {seen.code_change}; a difference may not be of the prompt alone")
+    say_result(f"Verdict: {describe_watch(seen)}.")
+    if seen.stop:
+        say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")

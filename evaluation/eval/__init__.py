@@ -1,1 +1,0 @@
-"""``newsproof eval``: measures the verification on judged cases."""

@@ -1,0 +1,299 @@
+"""``newsproof backtest pnl``: a run's signals traded by stored bars, printed as tables, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Context, Decimal
+from pathlib import Path
+
+import msgspec
+
+from evaluation.prices.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, mark_trade
+from evaluation.prices.run_signals import RunSignal, RunSignals, StoredPrices, read_signals
+from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules
+from infra.clickhouse.client import ClickHouse
+from newsproof.app.data_access import database
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.report.run_name import run_name
+from schemas.errors import ConfigError
+from schemas.printable import counted, printable_line
+
+MAX_TRADES = 20
+"""Trades in a printed table; --json and --trades have them all."""
+_BEFORE_MS = 86_400_000
+"""Bars before the first signal say how far apart a market's bars usually are. Those after are read to their end: whether a
+market was halted or has ended shows only there."""
+_SIDES = {"buy": 1, "sell": -1}
+_DIGITS = Context(prec=12)
+
+
+class TradeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal to buy or sell and its trade. ``status``: ``traded``, or the reason why not; then only the signal's own fields are set.
+
+    Prices are fills, slippage included, to 12 digits; money in dollars, times UTC.
+    """
+
+    case_id: str
+    asset: str
+    action: str
+    confidence: float
+    emitted_at: datetime
+    status: str
+    symbol: str | None = None
+    venue: str | None = None
+    stake: Decimal | None = None
+    quantity: Decimal | None = None
+    entry_at: datetime | None = None
+    entry_price: Decimal | None = None
+    exit_at: datetime | None = None
+    exit_price: Decimal | None = None
+    exit_reason: str | None = None
+    fees: Decimal | None = None
+    profit: Decimal | None = None
+    profit_share: float | None = None
+
+
+class ProfitReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The profit of a run's signals under ``rules``. ``observed`` signals say neither buy nor sell.
+
+    ``unfinished``: cases of the run that have no signal to trade, by status. ``exits`` and ``not_traded`` count by reason.
+    ``on_synthetic_prices``: trades entered at an invented price. ``equity``: the account at the end of each UTC day.
+    """
+
+    run_id: str
+    rules: TradeRules
+    capital: Decimal
+    signals: int
+    observed: int
+    unfinished: dict[str, int]
+    figures: Figures
+    exits: dict[str, int]
+    not_traded: dict[str, int]
+    on_synthetic_prices: int
+    warnings: tuple[str, ...]
+    verdict: str
+    equity: tuple[DayEquity, ...]
+    trades: tuple[TradeRow, ...]
+
+
+async def show_profit(
+    invocation: Invocation,
+    run_id: str,
+    rules: TradeRules,
+    *,
+    capital: Decimal,
+    repeat: int,
+    seed: int,
+    trades: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the report; write every signal's row to the CSV file ``trades``.
+
+    Raises:
+        ConfigError: no such run, no prices, or the file cannot be written.
+    """
+    async with database(invocation, admin=True) as tables:
+        report = await profit_of(tables, run_id, rules, capital=capital, repeat=repeat, seed=seed)
+        name = await run_name(tables, run_id)
+    if trades is not None:
+        _write(trades, report.trades)
+    if as_json:
+        json_line(report)
+    else:
+        _print(report, name)
+
+
+async def profit_of(
+    tables: ClickHouse, run_id: str, rules: TradeRules, *, capital: Decimal, repeat: int = 0, seed: int = 0
+) -> ProfitReport:
+    """Trade the signals of a run (``live``: the recorded ones) by the bars of all imports that stand.
+
+    Raises:
+        ConfigError: there is no such run or repeat, or no prices.
+    """
+    prices = await StoredPrices.opened(tables)
+    read = await read_signals(tables, run_id, repeat)
+    acted = [one for one in read.signals if one.action in _SIDES]
+    now_ms, found, synthetic = int(time.time() * 1000), list[MarkedTrade | NoTrade](), 0
+    async for markets, signals in prices.by_market(acted, before_ms=_BEFORE_MS):
+        for signal in signals:
+            series = markets.of(signal.judged)
+            one = mark_trade(_order(signal), series, rules, now_ms=now_ms)
+            found.append(one)
+            if isinstance(one, MarkedTrade) and series is not None and series.imports:
+                synthetic += series.imports[one.trade.first] in prices.synthetic
+    ledger = ledger_of(found, capital=capital, seed=seed)
+    every: list[Trade | NoTrade] = [*ledger.trades, *ledger.not_traded]
+    return ProfitReport(
+        run_id=run_id,
+        rules=rules,
+        capital=capital,
+        signals=len(read.signals),
+        observed=len(read.signals) - len(acted),
+        unfinished=read.unfinished,
+        figures=ledger.figures,
+        exits=ledger.exits,
+        not_traded=ledger.reasons,
+        on_synthetic_prices=synthetic,
+        warnings=tuple(_warnings(ledger, read, synthetic)),
+        verdict=_verdict(ledger.figures, capital),
+        equity=ledger.equity,
+        trades=tuple(sorted(map(_row, every), key=lambda row: (row.emitted_at, row.case_id))),
+    )
+
+
+def _order(signal: RunSignal) -> Order:
+    return Order(
+        case_id=signal.case_id,
+        asset=signal.asset,
+        side=1 if _SIDES[signal.action] > 0 else -1,
+        confidence=signal.confidence,
+        horizon_s=signal.horizon_s,
+        emitted_at_ms=signal.from_ms,
+        withdrawn_at_ms=signal.withdrawn_ms,
+    )
+
+
+def _row(found: Trade | NoTrade) -> TradeRow:
+    order = found.order
+    row = TradeRow(
+        case_id=order.case_id,
+        asset=order.asset,
+        action="buy" if order.side == 1 else "sell",
+        confidence=order.confidence,
+        emitted_at=_time(order.emitted_at_ms),
+        status="traded" if isinstance(found, Trade) else found.reason,
+    )
+    if isinstance(found, NoTrade):
+        return row
+    return msgspec.structs.replace(
+        row,
+        symbol=found.symbol,
+        venue=found.venue,
+        stake=found.stake,
+        quantity=_DIGITS.plus(found.quantity),
+        entry_at=_time(found.entry_at_ms),
+        entry_price=_DIGITS.plus(found.entry_price),
+        exit_at=_time(found.exit_at_ms),
+        exit_price=_DIGITS.plus(found.exit_price),
+        exit_reason=found.exit_reason,
+        fees=found.fees,
+        profit=found.profit,
+        profit_share=round(found.profit_share, 6),
+    )
+
+
+def _time(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
+def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
+    figures, reasons = ledger.figures, ledger.reasons
+    said = []
+    if synthetic:
+        said.append(
+            f"{counted(synthetic, 'trade')} on synthetic prices, which know nothing of the news: they show that it works"
+        )
+    if read.unfinished:
+        states = ", ".join(f"{n:,} {status}" for status, n in read.unfinished.items())
+        said.append(f"cases of the run without a signal to trade: {states}; what they would have earned is not in here")
+    if left := reasons.get("no_exit", 0):
+        said.append(
+            f"{counted(left, 'trade')} without a price at the end (no_exit): import bars that reach so far, for what "
+            "these came to is not in here"
+        )
+    if ended := ledger.exits.get("ended", 0):
+        said.append(
+            f"{counted(ended, 'trade')} whose market never opened again (ended): valued at its last close, which nobody "
+            "may have got"
+        )
+    if figures.exposure_max > 1:
+        said.append(
+            f"up to {figures.exposure_max:.1f} times the capital was at stake at once: "
+            "the rest would have been borrowed, and interest is not taken off"
+        )
+    if figures.sharpe is not None and figures.days < FEW_DAYS:
+        said.append(
+            f"{figures.days} days: a Sharpe ratio of so few says little (standard error {_number(figures.sharpe_error)})"
+        )
+    return said
+
+
+def _verdict(figures: Figures, capital: Decimal) -> str:
+    if not figures.trades:
+        return "nothing was traded"
+    came = f"{figures.profit:+,.2f} on {capital:,.2f} dollars in {counted(figures.trades, 'trade')}, {figures.profit_per_trade:+,.2f} each"
+    if figures.profit_low is None or figures.profit_high is None:
+        return f"{came}; {counted(figures.blocks, 'block')} of time: too few to tell it from chance"
+    band = f"95 % interval {figures.profit_low:+,.2f} … {figures.profit_high:+,.2f}"
+    if figures.profit_low <= 0 <= figures.profit_high:
+        return f"{came} ({band}): not distinguishable from nothing"
+    return f"{came} ({band}): a {'profit' if figures.profit_low > 0 else 'loss'}"
+
+
+def _number(value: float | None, form: str = ".2f") -> str:
+    return "–" if value is None else f"{value:{form}}"
+
+
+def _print(report: ProfitReport, name: str) -> None:
+    f = report.figures
+    rows = [
+        ("profit", f"{f.profit:+,.2f}", f"dollars after costs; {f.gross_profit:+,.2f} before {f.fees:,.2f} of fees"),
+        ("win rate", _number(f.win_rate, ".1%"), "trades with a profit after costs, of those with a profit or a loss"),
+        ("Sharpe", _number(f.sharpe), f"a year of 365 days, from {counted(f.days, 'day')}; standard error {_number(f.sharpe_error)}"),
+        ("max drawdown", f"{f.max_drawdown:,.2f}", f"dollars; at most {f.max_drawdown_share:.2%} of the peak before it"),
+        ("turnover", f"{f.turnover:.2f}", "value of all fills, times the capital"),
+        ("exposure", f"{f.exposure_mean:.2%}", f"open stakes by the capital, mean over time; {f.exposure_max:.2%} at most"),
+    ]  # fmt: skip
+    acted = report.signals - report.observed
+    title = (
+        f"Profit and loss of {name}: {counted(report.signals, 'signal')}, {acted:,} to buy or sell, {f.trades:,} traded"
+    )
+    table(("", "figure", "what"), rows, title=title, right=("figure",))
+    for what, counts in (("Ended", report.exits), ("Not traded", report.not_traded)):
+        if counts:
+            say_result(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
+    shown = [row for row in report.trades if row.status == "traded"][:MAX_TRADES]
+    if shown:
+        right = ("stake", "entry", "exit", "fees", "profit")
+        columns = ("market", "action", "entered (UTC)", "stake", "entry", "left (UTC)", "exit", "why", "fees", "profit")
+        table(columns, map(_cells, shown), title=f"The first {len(shown)} of {counted(f.trades, 'trade')}", right=right)
+    for warning in report.warnings:
+        say_result(f"! {warning}")
+    say_result(f"\nVerdict: {report.verdict}.")
+
+
+def _cells(row: TradeRow) -> tuple[str, ...]:
+    def at(time: datetime | None) -> str:
+        return "" if time is None else f"{time:%Y-%m-%d %H:%M}"
+
+    def price(value: Decimal | None) -> str:
+        return "" if value is None else f"{value:.6g}"
+
+    return (
+        *(row.symbol or "", row.action, at(row.entry_at), f"{row.stake:,.2f}", price(row.entry_price)),
+        *(at(row.exit_at), price(row.exit_price), row.exit_reason or "", f"{row.fees:,.2f}", f"{row.profit:+,.2f}"),
+    )
+
+
+def _write(path: Path, rows: Sequence[TradeRow]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerow(TradeRow.__struct_fields__)
+            writer.writerows([_plain(value) for value in msgspec.structs.astuple(row)] for row in rows)
+    except OSError as exc:
+        raise ConfigError(
+            f"--trades {path}: {exc.strerror or exc}: name a file in a folder that can be written to"
+        ) from exc
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return printable_line(value) if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""Replay: recorded cases, the change that a replay makes, and the check that a log replays byte for byte."""

@@ -1,0 +1,133 @@
+"""The plan of a run: its cases, its change and its repeats. It is the first event on the run's topic."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from evaluation.compare.run_records import Trial, TrialLog
+from evaluation.compare.run_rows import Watch
+from schemas.config import Prompt
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN, RESEARCH_RUN, content_hash
+from streams.replay import Change
+
+OnMiss = Literal["fail", "skip", "live"]
+_RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of a run. Cases opened at ``cases_from`` <= time < ``cases_to`` (UTC); ``sample`` 0 means all of
+    them.
+
+    ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
+    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents the run. ``watch`` is chosen with the
+    plan, before any result is known, and cannot change afterwards; None: the run is not watched. ``models`` are
+    ``provider:model`` by task.
+    """
+
+    run_id: str
+    prompts: dict[str, Prompt] = {}
+    models: dict[str, str] = {}
+    cases_from: datetime | None = None
+    cases_to: datetime | None = None
+    sample: int = 0
+    repeat: int = 1
+    on_miss: OnMiss = "fail"
+    code_version: str = ""
+    watch: Watch | None = None
+    log: TrialLog = "journal"
+    """The log of the cases: this installation's journal, or the sample log that ships with the project."""
+    primary: str = ""
+    """The primary metric of ``backtest compare``, declared before any result is known; "": the default."""
+
+    @property
+    def change(self) -> Change:
+        """The difference from the recorded configuration."""
+        return Change(prompts=self.prompts, models=self.models)
+
+    @property
+    def range_options(self) -> str:
+        """The options that chose the cases, each followed by a space; without the option of the log."""
+        days = {"--from": self.cases_from, "--to": self.cases_to}
+        given = [f"{name} {at.isoformat()} " for name, at in days.items() if at is not None]
+        return "".join(given) + (f"--sample {self.sample} " if self.sample else "")
+
+    @property
+    def label(self) -> str:
+        """A readable summary of the change."""
+        changed = [f"{p.name} v{p.version}" for p in self.prompts.values()]
+        changed += [f"{task} by {model}" for task, model in self.models.items()]
+        return ", ".join(changed) or "nothing changed (A/A)"
+
+    @property
+    def changes(self) -> str:
+        """The change as JSON for the table ``runs``; the prompts' texts are on the run's topic."""
+        said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
+        every: dict[str, Any] = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
+        every |= ({"models": self.models} if self.models else {}) | ({"watch": self.watch} if self.watch else {})
+        every |= {"primary": self.primary} if self.primary else {}
+        return msgspec.json.encode(every).decode()
+
+
+def run_id_of(given: str | None, change: Change, now: datetime) -> str:
+    """Return the given run id, or one derived from the change and the time.
+
+    Raises:
+        ConfigError: the id cannot be part of a topic name, or is reserved for live or research.
+    """
+    if given is None:
+        what = change_name(change) or "aa"
+        return re.sub(r"[^a-z0-9_-]", "-", f"{what}-{now:%Y%m%d-%H%M%S}".lower())
+    if given in (LIVE_RUN, RESEARCH_RUN) or _RUN_ID(given) is None:
+        raise ConfigError(
+            f"--run-id {given!r}: write 1 to 60 of a-z, 0-9, - and _, beginning with a letter or digit, and not 'live' or 'research'"
+        )
+    return given
+
+
+def change_name(change: Change) -> str:
+    """Return a name of the change of at most 40 characters, as run ids are made of it; "" for no change."""
+    prompts = [f"{p.name}-v{p.version}" for p in change.prompts.values()]
+    return "-".join(sorted((*prompts, *(f"{task}-{model}" for task, model in change.models.items()))))[:40]
+
+
+def parse_time(option: str, text: str | None) -> datetime | None:
+    """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
+
+    Raises:
+        ConfigError: the text is not a time.
+    """
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise ConfigError(f"{option} {text!r} is no time: write 2026-01-31 or 2026-01-31T14:00:00Z") from exc
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def candidate_of(plan: RunPlan) -> str:
+    """Return the hash of what the plan changes, equal for equal prompts and models; "" when it changes nothing."""
+    changed = {"prompts": {name: p.hash for name, p in plan.prompts.items()}, "models": plan.models}
+    return content_hash(changed)[:16] if any(changed.values()) else ""
+
+
+def trial_of(
+    plan: RunPlan, *, log: TrialLog, cases: int, span: tuple[datetime, datetime], started_at: datetime
+) -> Trial:
+    """Return the row of a run. ``span``: when the first and the last case of its period were received, UTC."""
+    return Trial(
+        run_id=plan.run_id,
+        candidate=candidate_of(plan),
+        label=plan.label,
+        changed=tuple(sorted({*plan.prompts, *plan.models})),
+        log=log,
+        cases=cases,
+        cases_from=span[0],
+        cases_to=span[1],
+        started_at=started_at,
+    )

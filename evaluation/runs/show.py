@@ -1,0 +1,244 @@
+"""Terminal output of the backtest commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import msgspec
+
+from evaluation.compare.code_identity import RunCode, code_change, code_change_note
+from evaluation.compare.compare_runs import describe_sample_power
+from evaluation.compare.run_records import Trial, claim_of, read_runs, read_trials, run_code_of
+from evaluation.compare.terms import PRIMARY
+from evaluation.replay.log_file import LogFile
+from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
+from evaluation.runs.estimate import Estimate
+from evaluation.runs.plan import RunPlan
+from infra.settings import Settings
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
+from schemas.errors import ConfigError
+from schemas.printable import counted
+
+
+def money(usd: Decimal | None) -> str:
+    """Return an amount in USD with 5 decimals, as in the case view; ``unknown`` for None."""
+    return "unknown" if usd is None else f"{usd:.5f}"
+
+
+async def show_dry_run(
+    invocation: Invocation,
+    plan: RunPlan,
+    *,
+    ask_every_step: bool,
+    as_json: bool,
+    file: LogFile | None = None,
+) -> None:
+    """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
+    async with log_and_tables(invocation) as (log, tables):
+        _say_offline(plan, log.settings)
+        found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+        found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
+        if as_json:
+            change = code_change(about.recording, about) if found.cases else None
+            found.code_change = "" if change is None else change.text
+            json_line(found)
+            return
+        _print_estimate(plan, found)
+        if found.cases and (said := code_change_note(about, options=_options(plan, file))):
+            say_result(said)
+        say_result(found.can_show)
+
+
+def _say_offline(plan: RunPlan, settings: Settings) -> None:
+    if plan.prompts and settings.mode == "offline":
+        say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
+
+
+def _options(plan: RunPlan, file: LogFile | None) -> str:
+    return ("--sample-log " if file is not None else "") + plan.range_options
+
+
+def _print_estimate(plan: RunPlan, found: Estimate) -> None:
+    say_result(f"Dry run, nothing was asked: {plan.label}; {counted(found.cases, 'case')}" + (
+        f" ({plan.repeat} repeats)" if plan.repeat > 1 else ""))  # fmt: skip
+    steps = ", ".join(f"{step} {n}" for step, n in found.executed_by_step.most_common()) or "none"
+    rows = [
+        ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"model calls that change: {steps}"),
+        ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies that the recording has"),
+        ("missed", f"{found.missed}", "–", f"questions that were never asked then, in {counted(found.missed_cases, 'case')}"),
+        ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls behind the changed ones, if those answer differently"),
+        ("may miss", f"{found.may_miss}", "–", "searches and pages behind the changed ones, if those ask differently"),
+    ]  # fmt: skip
+    table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
+    if found.unpriced:
+        say_result(f"{found.unpriced} of the calls have no known price: --max-cost would refuse them.")
+    if found.unreadable or found.open:
+        say_result(
+            f"{counted(found.unreadable, 'case')} with an unreadable record; {counted(found.open, 'case')} without an end: left out."
+        )
+
+
+async def show_run(
+    invocation: Invocation,
+    plan: RunPlan,
+    *,
+    max_cost: float | None,
+    ask_every_step: bool,
+    as_json: bool,
+    file: LogFile | None = None,
+) -> int:
+    """Run the plan, print its result and return the exit status: 1 when it stopped before its end.
+
+    ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
+    """
+    async with log_and_tables(invocation) as (log, tables):
+        _say_offline(plan, log.settings)
+        limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
+        say(
+            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
+        )
+        said = _code_said(plan, file)
+        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_code=said)
+        _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
+    return exits.OK if ran.status == "finished" else exits.FINDING
+
+
+def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunCode], None]:
+    def said(about: RunCode) -> None:
+        if change := code_change_note(about, options=_options(plan, file)):
+            say(change)
+
+    return said
+
+
+def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) -> None:
+    summary = summary_of(plan, ran)
+    if as_json:
+        json_line(summary)
+    else:
+        t = ran.totals
+        rows = [
+            ("replayed", t.replayed, "cases that came to an end"),
+            ("missed", t.missed_cases, "cases that ask what was never asked then" + (f"; {t.left_out} left out" if t.left_out else "")),
+            ("failed", t.failed, "cases that could not be replayed"),
+            ("refused", t.refused, "cases whose signal rests on evidence from after them"),
+            ("executed", t.executed, f"calls, {money(t.cost)} USD" + (f", {t.unpriced_calls} of unknown price" if t.unpriced_calls else "")),
+            ("reused", t.reused, f"calls, {money(t.avoided)} USD avoided"),
+            ("look-ahead", t.look_ahead, "pieces of evidence, memories and prices from after their case, refused"),
+            ("after cutoff", t.after_cutoff, "cases older than the end of the model's training: it may know how they ended"),
+        ]  # fmt: skip
+        table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
+        if ran.held:
+            say_result(f"{counted(ran.held, 'case')} found on the run's topic: nothing of this was paid again.")
+        if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
+            say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
+        elif ran.status == "finished":
+            base = "as-it-was" if of_file else "live"
+            said = f" (as-it-was: a run of the same log without a change, {command_name()} backtest run --sample-log --run-id as-it-was)"
+            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
+    if ran.status != "finished":
+        say(
+            f"Stopped: what is left of --max-cost does not cover the next call, with {counted(ran.left, 'case')} left; go on with "
+            f"--run-id {plan.run_id}, the same options and a larger --max-cost."
+        )
+
+
+async def show_list(invocation: Invocation, *, as_json: bool) -> None:
+    async with log_and_tables(invocation) as (_, tables):
+        runs = await read_runs(tables)
+    if as_json:
+        for one in runs:
+            json_line(one)
+        return
+    columns = ("run", "change", "status", "cases", "executed", "reused", "missed", "USD", "avoided", "started (UTC)")
+    rows = [
+        (r["run_id"], r["label"], r["status"], r["cases"], r["executed"], r["reused"], r["missed"], money(r["cost_usd"]),
+         money(r["avoided_cost_usd"]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}")
+        for r in runs
+    ]  # fmt: skip
+    table(
+        columns,
+        rows,
+        title=counted(len(runs), "run"),
+        right=("cases", "executed", "reused", "missed", "USD", "avoided"),
+    )
+
+
+async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
+    """Print one run.
+
+    Raises:
+        ConfigError: the run does not exist.
+    """
+    async with log_and_tables(invocation) as (_, tables):
+        runs = await read_runs(tables, run_id)
+        if not runs:
+            known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
+            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`newsproof backtest list`)")
+        states = await tables.query(_STATES, {"run_id": run_id})
+        others = await tables.query(_OTHERS, {"run_id": run_id})
+        about = run_code_of(runs[0])
+    if as_json:
+        json_line({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
+        return
+    one = runs[0]
+    say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
+    if said := about.recorded_code and code_change_note(about):
+        say_result(said)
+    say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
+    table(("status", "cases"), states.rows, right=("cases",))
+    table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
+          [(run_id, one["executed"], one["reused"], one["missed"], money(one["cost_usd"]), money(one["avoided_cost_usd"]))],
+          right=("executed", "reused", "missed", "USD", "avoided USD"))  # fmt: skip
+    if others.rows:
+        table(
+            ("case", "repeat", "status", "reason"), others.rows, title="Cases that did not come to an end (at most 20)"
+        )
+
+
+_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
+_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
+WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+
+
+class ListedTrial(Trial, frozen=True, kw_only=True):
+    """One line of ``--json``: the trial, the number of earlier trials on its period, and whether a claim is allowed."""
+
+    earlier: int
+    allowed: bool
+
+
+async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
+    """Print all trials, the first one first."""
+    async with log_and_tables(invocation) as (_, tables):
+        trials = await read_trials(tables)
+    listed = [_listed(trials, one) for one in trials]
+    if as_json:
+        for one in listed:
+            json_line(one)
+        return
+    columns = (
+        "run",
+        "candidate",
+        "change",
+        "log",
+        "cases",
+        "received (UTC)",
+        "earlier",
+        "may claim",
+    )
+    rows = [
+        (t.run_id, t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
+         t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
+        for t in listed
+    ]  # fmt: skip
+    table(columns, rows, title=f"{len(rows)} trials", right=("cases", "earlier"))
+
+
+def _listed(trials: list[Trial], one: Trial) -> ListedTrial:
+    claim = claim_of(trials, one.run_id)
+    return ListedTrial(**msgspec.structs.asdict(one), earlier=claim.earlier, allowed=claim.allowed)

@@ -1,0 +1,1 @@
+"""``./run eval``: measures the verification on judged cases."""
