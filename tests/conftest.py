@@ -10,6 +10,7 @@ import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,9 @@ from infra.origin import KEY_OF_GATEWAY
 from infra.settings import Settings
 from newsproof.app import terminal
 from schemas.topics import Topics
+
+if TYPE_CHECKING:
+    from tests.streams.world import World
 
 PARTITIONS = 2
 TESTS = Path(__file__).parent
@@ -147,3 +151,14 @@ def made_topics(topics: Topics, address: KafkaAddress) -> Topics:
     """The same, created with two partitions."""
     asyncio.run(ensure_topics(address, topics, partitions=PARTITIONS, replication=1))
     return topics
+
+
+@pytest.fixture
+async def world(address: KafkaAddress, topics: Topics, tmp_path: Path) -> AsyncIterator[World]:
+    """An installation of this test alone on the session's real Kafka: two partitions of everything, empty."""
+    from tests.streams.world import World  # the whole runtime, which most tests do not need
+
+    async with World.made(address, topics.prefix, tmp_path / "slots", partitions=PARTITIONS) as world:
+        yield world
+    # What died in a test leaves futures that nobody looks at; Python 3.11 breaks when their report falls into a compile.
+    gc.collect()

@@ -14,7 +14,6 @@ from typing import Any
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.graph import plain_registry
 from schemas.budget import ClaimKind, LimitsSet
 from schemas.calls import Call
 from schemas.effects import Effect, Search
@@ -25,6 +24,7 @@ from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
+from tests.plain_graph import plain_registry
 from tests.streams.world import QUICK
 
 PARTITIONS = 2

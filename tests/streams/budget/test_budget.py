@@ -22,8 +22,6 @@ from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated, simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings
-from lab.bench.graph import plain_registry
-from lab.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
 from newsproof.app.composition import FULL_PIPELINE, limits_of_settings, snapshot_of
 from schemas import events as ev
 from schemas.budget import UNLISTED, LimitsSet, Reserved, Settled, encode, usd_of
@@ -39,6 +37,8 @@ from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.wake import Wake
+from tests.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
+from tests.plain_graph import plain_registry
 from tests.streams.budget.spender import CALL_USD, granted_of, limits_of, search
 from tests.streams.world import World, news
 

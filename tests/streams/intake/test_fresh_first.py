@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, EventReceived
 from schemas.news import BACKLOG_AFTER, fresh_key
 from streams.audit.audit import audit
 from streams.effects.bulkhead import BACKLOG_SHARE, EffectSlots
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
+from tests.plain_graph import plain_registry
 from tests.streams.intake.test_admission import Gate, admission, cases_of, news_partition
 from tests.streams.world import World, leave_at_once, news
 

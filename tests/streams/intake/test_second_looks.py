@@ -12,9 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 from infra.clickhouse.record import epoch_ms
-from lab.bench.graph import DRAFT
-from lab.bench.watches import MemoryAppender
-from lab.outage.clock import run_virtually, virtual_now
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.attempts import look_id
@@ -27,6 +24,9 @@ from streams.intake.second_looks import SecondLooks
 from streams.journal.memory_log import MemoryLog
 from streams.journal.reader import JournalReader
 from tests.newsproof.signal_samples import signal
+from tests.plain_graph import DRAFT
+from tests.streams.watches.in_memory import MemoryAppender
+from tests.virtual_time import run_virtually, virtual_now
 
 TOPICS = Topics("t")
 PARTITIONS = 4

@@ -16,8 +16,6 @@ from structlog.testing import capture_logs
 
 from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
-from lab.bench.graph import plain_registry
-from lab.outage.clock import run_virtually, virtual_s
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.effects.spending import Unlimited
@@ -31,8 +29,10 @@ from streams.publish.publisher import Publisher
 from streams.runtime.partition import Partition, Partitions
 from streams.runtime.projector import Projector
 from streams.runtime.watchdog import Watchdog
+from tests.plain_graph import plain_registry
 from tests.streams.records import opening, write
 from tests.streams.world import World
+from tests.virtual_time import run_virtually, virtual_s
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""A graph of plain steps for benchmarks and chaos runs: the real runtime with minimal steps."""
+"""A graph of plain steps for tests, benchmarks and chaos runs: the real runtime with minimal steps."""
 
 from __future__ import annotations
 

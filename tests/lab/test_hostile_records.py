@@ -10,7 +10,6 @@ import pytest
 
 import streams.worker
 from agents.core.case import open_case
-from lab.bench.graph import plain_registry
 from lab.hostile.record import HostileRecord
 from lab.hostile.sender import Sender, Sent
 from schemas import events as ev
@@ -22,6 +21,7 @@ from schemas.topics import partition_of
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from streams.runtime.deadlines import Deadlines
+from tests.plain_graph import plain_registry
 from tests.streams.records import opening, write
 from tests.streams.world import World, news
 
