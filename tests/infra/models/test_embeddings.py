@@ -18,7 +18,7 @@ from schemas.effects import Failure
 from schemas.errors import ConfigError, PermanentError, TransientError
 from tests.infra.fakes import gemini as google
 from tests.infra.fakes import openai as other
-from tests.infra.fakes.embeddings import DIMENSIONS, gemini, gemini_vector, numbers, openai, openai_vector
+from tests.infra.fakes.embeddings import DIMENSIONS, gemini, gemini_vectors, numbers, openai, openai_vectors
 from tests.infra.fakes.server import Behaviour, Drip, Flood, HangUp, Reset, Say, StaySilent
 
 HALF = numbers(0.6, -0.8)
@@ -32,11 +32,11 @@ def made(name: str, *script: Behaviour, **settings: Any) -> Made:
 
 
 async def test_gemini_is_asked_once_for_one_text_of_so_many_numbers() -> None:
-    async with gemini(gemini_vector(HALF, tokens=1000)) as (embedder, server):
+    async with gemini(gemini_vectors(HALF, tokens=1000)) as (embedder, server):
         found = await embedder.embed("USDC 脱锚")
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", "/v1/models/gemini-embedding-001:batchEmbedContents")
-    assert request.headers["x-goog-api-key"] == "secret-key"
+    assert request.headers["x-goog-api-key"] == "AIza-secret"
     (asked,) = request.json["requests"]
     assert asked["content"]["parts"] == [{"text": "USDC 脱锚"}]
     assert (asked["outputDimensionality"], asked["taskType"]) == (DIMENSIONS, "SEMANTIC_SIMILARITY")
@@ -47,20 +47,20 @@ async def test_gemini_is_asked_once_for_one_text_of_so_many_numbers() -> None:
 
 
 async def test_a_later_model_of_gemini_is_not_told_what_it_does_not_take() -> None:
-    async with gemini(gemini_vector(HALF), model="gemini-embedding-2") as (embedder, server):
+    async with gemini(gemini_vectors(HALF), model="gemini-embedding-2") as (embedder, server):
         await embedder.embed("USDC")
     assert "taskType" not in server.requests[0].body.decode()
 
 
 async def test_without_a_token_count_the_most_that_it_can_be_is_the_price_and_the_record_says_so() -> None:
-    async with gemini(gemini_vector(HALF)) as (embedder, _):
+    async with gemini(gemini_vectors(HALF)) as (embedder, _):
         found = await embedder.embed("USDC")
         assert found.cost_usd == embedder.worst_case_usd("USDC")
     assert found.cost_source.endswith("tokens not said: at most")
 
 
 async def test_an_openai_compatible_server_is_asked_for_floats_of_so_many_dimensions() -> None:
-    async with openai(openai_vector(HALF, tokens=7)) as (embedder, server):
+    async with openai(openai_vectors(HALF, tokens=7)) as (embedder, server):
         found = await embedder.embed("USDC 脱锚")
     (request,) = server.requests
     assert (request.path, request.headers["authorization"]) == ("/v1/embeddings", "Bearer sk-secret")
@@ -74,13 +74,13 @@ async def test_an_openai_compatible_server_is_asked_for_floats_of_so_many_dimens
 async def test_openais_own_prices_are_known() -> None:
     from infra.models.call_costs import Prices
 
-    async with openai(openai_vector(HALF, tokens=500_000), prices=Prices(provider="openai")) as (embedder, _):
+    async with openai(openai_vectors(HALF, tokens=500_000), prices=Prices(provider="openai")) as (embedder, _):
         assert (await embedder.embed("x")).cost_usd == Decimal("0.01")
 
 
 async def test_a_server_that_does_not_take_dimensions_is_asked_without_and_remembered() -> None:
     refusal = other.error(400, "this model does not support the dimensions parameter", param="dimensions")
-    async with openai(refusal, openai_vector(HALF)) as (embedder, server):
+    async with openai(refusal, openai_vectors(HALF)) as (embedder, server):
         await embedder.embed("a")
         await embedder.embed("b")
     assert ["dimensions" in r.json for r in server.requests] == [True, False, False]
@@ -101,7 +101,7 @@ BAD: list[tuple[str, Any]] = [
 async def test_what_is_no_vector_of_these_dimensions_is_a_useless_answer_whose_price_is_unknown(
     name: str, values: Any
 ) -> None:
-    say = gemini_vector(values) if name == "gemini" else openai_vector(values)
+    say = gemini_vectors(values) if name == "gemini" else openai_vectors(values)
     async with made(name, say) as (embedder, server):
         with pytest.raises(UselessAnswerError, match=f"{DIMENSIONS} numbers") as caught:
             await embedder.embed("USDC")

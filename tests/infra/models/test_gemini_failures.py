@@ -128,8 +128,8 @@ async def test_a_malformed_body_is_invalid_output(body: bytes) -> None:
         (fake.error(401, "UNAUTHENTICATED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(403, "PERMISSION_DENIED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(404, "NOT_FOUND"), "invalid_request", False, "MODEL_LIGHT or MODEL_HEAVY"),
-        (fake.error(404, "NOT_FOUND", fake.CLOSED), "not_open", False, "is not open to this key"),
-        (fake.error(403, "PERMISSION_DENIED", fake.CLOSED), "not_open", False, "newsproof doctor --live"),
+        (fake.error(404, "NOT_FOUND", fake.closed()), "not_open", False, "is not open to this key"),
+        (fake.error(403, "PERMISSION_DENIED", fake.closed()), "not_open", False, "newsproof doctor --live"),
         (
             fake.error(404, "NOT_FOUND", "models/gemini-2.5-pro-max is not found"),
             "invalid_request",
@@ -137,7 +137,7 @@ async def test_a_malformed_body_is_invalid_output(body: bytes) -> None:
             "GEMINI_BASE_URL",
         ),
         (
-            fake.error(403, "PERMISSION_DENIED", f"{fake.CLOSED} blocked", fake.BLOCKED_KEY),
+            fake.error(403, "PERMISSION_DENIED", f"{fake.closed()} blocked", fake.BLOCKED_KEY),
             "auth",
             False,
             "GEMINI_API_KEY",
@@ -202,10 +202,10 @@ def test_a_quotas_day_ends_at_midnight_in_california(now: datetime, hours: float
 
 
 async def test_a_quota_of_the_day_is_asked_again_when_its_day_is_over_whatever_its_retry_info_says() -> None:
-    minute, day = (fake.quota(f"GenerateRequestsPer{unit}PerProjectPerModel-FreeTier") for unit in ("Minute", "Day"))
     waits = []
-    for violated in (minute, day):
-        async with gemini(fake.error(429, "RESOURCE_EXHAUSTED", "quota", violated, fake.RETRY_INFO)) as (model, _):
+    for unit in ("Minute", "Day"):
+        said = fake.quota(f"GenerateRequestsPer{unit}PerProjectPerModel-FreeTier", retry_s=34.5)
+        async with gemini(said) as (model, _):
             with pytest.raises(TransientError) as caught:
                 await model.perform(ASK)
         assert caught.value.kind == "rate_limit"
