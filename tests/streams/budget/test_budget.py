@@ -38,8 +38,9 @@ from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.wake import Wake
 from tests.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
+from tests.builders import limits_of
 from tests.plain_graph import plain_registry
-from tests.streams.budget.spender import CALL_USD, granted_of, limits_of, search
+from tests.streams.budget.spender import CALL_USD, granted_of, search
 from tests.streams.world import World, news
 
 CHECKOUT = Path(__file__).parents[3]

@@ -21,7 +21,7 @@ from streams.feed.turn_events import TurnEventConverter
 from streams.journal.clock import utc_now
 from streams.wake import Wake
 from tests.budget_audit import BudgetAudit, budget_overshoot
-from tests.streams.budget.spender import limits_of
+from tests.builders import limits_of
 from tests.streams.runtime.test_research import (
     QUESTION,
     SNAPSHOT,
