@@ -120,15 +120,26 @@ async def empty(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHou
 
 
 FILLED = """SELECT name FROM system.tables
-WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows > 0 AND name != 'schema_migrations'"""
+WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows > 0 AND name != 'migrations'"""
+
+
+@pytest.fixture(scope="session")
+def migrated(clickhouse_engine: EmbeddedClickHouse) -> Address:
+    """Where a database ``shared`` with the newest schema is: one for all tests, for a new one takes seconds."""
+    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
+
+    async def made() -> None:
+        async with connect(at, database="shared") as client:
+            await migrate(client)
+
+    asyncio.run(made())
+    return at
 
 
 @pytest.fixture
-async def clickhouse(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    """A client of a database with the newest schema and nothing in it: one for all tests, for a new one takes seconds."""
-    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(at, database="shared") as client:
-        await migrate(client)
+async def clickhouse(migrated: Address) -> AsyncIterator[ClickHouse]:
+    """A client of a database with the newest schema and nothing in it."""
+    async with connect(migrated, database="shared") as client:
         for (table,) in (await client.query(FILLED)).rows:
             await client.command(f"TRUNCATE TABLE {table}")
         yield client
