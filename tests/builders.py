@@ -1,4 +1,4 @@
-"""News, events, drafts, signals and limits with every field that a type wants; a test names those that it is about."""
+"""News, events, model calls, drafts, signals and limits with every field that a type wants; a test names those that it is about."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from schemas.budget import LimitsSet
+from schemas.effects import CallModel, Trusted, Untrusted
 from schemas.events import EventReceived
 from schemas.news import News
 from schemas.signals import SIGNAL_SCHEMA_VERSION, Draft, Signal
@@ -19,6 +20,18 @@ def received(news: News | None = None, **changes: Any) -> EventReceived:
     news = news or News(source="desk", text="text", published_at=NOW)
     given: dict[str, Any] = {"config_hash": "", "text_hash": "", "language": "en"}
     return EventReceived(news=news, **{**given, **changes})
+
+
+def call_model(task: str, *parts: Trusted | Untrusted, **changes: Any) -> CallModel:
+    """Return a call of the light model for a task, with a prompt of its name."""
+    given: dict[str, Any] = {
+        "tier": "light",
+        "prompt_name": task,
+        "prompt_version": "1",
+        "prompt_hash": "0",
+        "system": "",
+    }
+    return CallModel(task=task, parts=parts, **{**given, **changes})
 
 
 def draft(**changes: Any) -> Draft:

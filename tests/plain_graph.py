@@ -11,7 +11,7 @@ from agents.core.step import Asked, On
 from agents.graphs import NEWS
 from agents.verification.look_again import STEP as LOOK_AGAIN
 from schemas import events as ev
-from schemas.effects import CallModel, Trusted
+from schemas.effects import Trusted
 from schemas.ids import signal_id
 from schemas.signals import Signal
 from tests import builders
@@ -37,15 +37,7 @@ class Plain:
     def ask(self, case: Case) -> Asked:
         if not self._asks:
             return self._event
-        return CallModel(
-            task=self.name,
-            tier="light",
-            prompt_name=self.name,
-            prompt_version="1",
-            prompt_hash="0",
-            system="",
-            parts=(Trusted(case.case_id),),
-        )
+        return builders.call_model(self.name, Trusted(case.case_id))
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
         return self._event
@@ -62,15 +54,7 @@ class Finish:
     def ask(self, case: Case) -> Asked:
         if not self._asks:
             return self.tell(case, Replies())
-        return CallModel(
-            task="finish",
-            tier="light",
-            prompt_name="finish",
-            prompt_version="1",
-            prompt_hash="0",
-            system="",
-            parts=(Trusted(case.case_id),),
-        )
+        return builders.call_model("finish", Trusted(case.case_id))
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
         return ev.SignalSynthesized(signal=plain_signal(case), path="deep")

@@ -38,7 +38,7 @@ from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.wake import Wake
 from tests.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
-from tests.builders import limits_of
+from tests.builders import call_model, limits_of
 from tests.plain_graph import plain_registry
 from tests.streams.budget.spender import CALL_USD, granted_of, search
 from tests.streams.world import World, news
@@ -242,15 +242,7 @@ async def test_a_triage_call_may_be_paid_from_its_own_reserve(world: World) -> N
 
 
 def _ask(task: str) -> CallModel:
-    return CallModel(
-        task=task,
-        tier="light",
-        prompt_name=task,
-        prompt_version="1",
-        prompt_hash="0",
-        system="",
-        parts=(Trusted("x"),),
-    )
+    return call_model(task, Trusted("x"))
 
 
 async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world: World) -> None:
