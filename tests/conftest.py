@@ -10,6 +10,7 @@ import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,9 @@ from infra.origin import KEY_OF_GATEWAY
 from infra.settings import Settings
 from newsproof.app import terminal
 from schemas.topics import Topics
+
+if TYPE_CHECKING:
+    from tests.streams.world import World
 
 PARTITIONS = 2
 TESTS = Path(__file__).parent
@@ -116,15 +120,26 @@ async def empty(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHou
 
 
 FILLED = """SELECT name FROM system.tables
-WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows > 0 AND name != 'schema_migrations'"""
+WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows > 0 AND name != 'migrations'"""
+
+
+@pytest.fixture(scope="session")
+def migrated(clickhouse_engine: EmbeddedClickHouse) -> Address:
+    """Where a database ``shared`` with the newest schema is: one for all tests, for a new one takes seconds."""
+    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
+
+    async def made() -> None:
+        async with connect(at, database="shared") as client:
+            await migrate(client)
+
+    asyncio.run(made())
+    return at
 
 
 @pytest.fixture
-async def clickhouse(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
-    """A client of a database with the newest schema and nothing in it: one for all tests, for a new one takes seconds."""
-    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-    async with connect(at, database="shared") as client:
-        await migrate(client)
+async def clickhouse(migrated: Address) -> AsyncIterator[ClickHouse]:
+    """A client of a database with the newest schema and nothing in it."""
+    async with connect(migrated, database="shared") as client:
         for (table,) in (await client.query(FILLED)).rows:
             await client.command(f"TRUNCATE TABLE {table}")
         yield client
@@ -147,3 +162,14 @@ def made_topics(topics: Topics, address: KafkaAddress) -> Topics:
     """The same, created with two partitions."""
     asyncio.run(ensure_topics(address, topics, partitions=PARTITIONS, replication=1))
     return topics
+
+
+@pytest.fixture
+async def world(address: KafkaAddress, topics: Topics, tmp_path: Path) -> AsyncIterator[World]:
+    """An installation of this test alone on the session's real Kafka: two partitions of everything, empty."""
+    from tests.streams.world import World  # the whole runtime, which most tests do not need
+
+    async with World.made(address, topics.prefix, tmp_path / "slots", partitions=PARTITIONS) as world:
+        yield world
+    # What died in a test leaves futures that nobody looks at; Python 3.11 breaks when their report falls into a compile.
+    gc.collect()

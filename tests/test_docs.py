@@ -13,7 +13,6 @@ import pytest
 import typer
 
 from infra.settings import Settings
-from lab.__main__ import app as lab
 from newsproof.cli.main import app
 from schemas.events import EVENT_TYPES
 
@@ -158,15 +157,16 @@ def constants() -> set[str]:
 
 
 def test_every_command_that_is_named_exists(page: Path) -> None:
-    words = re.findall(
-        r"(\./run|(?<![\w/.-])newsproof|-m lab) ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?", "\n".join(code(page))
-    )
-    for program, command, more in words:
-        if command in {"test", "is"}:
-            continue
-        to_lab = program == "-m lab" or (program == "./run" and command in RUN_BY_LAB)
-        found = typer.main.get_command(lab if to_lab else app).commands.get(command)  # type: ignore[attr-defined]
-        assert found is not None, f"{page.name} names {program} {command}"
+    by_lab = "|".join(RUN_BY_LAB)
+    assert_commands_exist(page, app, rf"(?:\./run(?! (?:{by_lab})\b)|(?<![\w/.-])newsproof)(?! (?:test|is)\b)")
+
+
+def assert_commands_exist(page: Path, program: typer.Typer, called_by: str) -> None:
+    """Each command that follows ``called_by`` on the page, and its subcommand, is one of the program."""
+    words = re.findall(called_by + r" ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?", "\n".join(code(page)))
+    for command, more in words:
+        found = typer.main.get_command(program).commands.get(command)  # type: ignore[attr-defined]
+        assert found is not None, f"{page.name} names {command}"
         assert not hasattr(found, "commands") or not more or more in found.commands
 
 

@@ -46,11 +46,6 @@ from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
-from lab.acceptance.report import AcceptanceReport
-from lab.backtest.selftest import SelfTest
-from lab.chaos.outcome import Outcome as ChaosOutcome
-from lab.eval.evaluate import Evaluation
-from lab.hostile.run import Outcome as HostileOutcome
 from newsproof import notebook
 from newsproof.app.composition import worker_options
 from newsproof.app.dead_letters import DeadLetter
@@ -379,25 +374,20 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("command", "printed"),
     [
-        ("acceptance", AcceptanceReport),
         ("audit", AuditReport),
         ("backtest compare", Comparison),
         ("backtest pnl", ProfitReport),
         ("backtest run --dry-run", Estimate),
         ("backtest run", RunSummary),
-        ("backtest selftest", SelfTest),
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
         ("backtest watch", WatchResult),
         ("cases", CountedCase),
-        ("chaos", ChaosOutcome),
         ("config", SettingView),
         ("demo --listen", ListenSummary),
         ("doctor", Check),
         ("doctor --live", Tried),
-        ("eval", Evaluation),
         ("export", Export),
-        ("hostile", HostileOutcome),
         ("labels import", LabelImport),
         ("labels list", LabelSource),
         ("labels report", LabelReport),

@@ -267,6 +267,15 @@ def test_every_import_that_points_elsewhere_is_found_by_its_contract(tmp_path: P
         assert chain in " ".join(found.split()), (module, line, found)
 
 
+def test_tests_of_the_product_import_nothing_of_the_lab() -> None:
+    """What both use lies in tests, which the lab may import."""
+    of_the_product = (path for path in (PROJECT / "tests").rglob("*.py") if "tests/lab/" not in name(path))
+    found = [
+        name(path) for path in of_the_product if re.search(r"^\s*(from|import) lab\b", path.read_text("utf-8"), re.M)
+    ]
+    assert not found, "move the test into tests/lab, or what it needs into tests"
+
+
 PARTS = {
     *("Admission", "Dispatcher", "Gate", "Intake", "Listeners", "Meter", "Parts", "Projector", "RemotePartitions", "Results"),
     *("StepChannels", "TopicFetching", "Watchdog", "Worker", "WorkerSlot", "faust_app"),

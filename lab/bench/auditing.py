@@ -9,7 +9,6 @@ from typing import Any
 
 from agents.core.case import Case, Replies, fold, open_case
 from infra.kafka.topics import offsets_of, read_range
-from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure
 from lab.bench.world import PARTITIONS, World, news, world
 from schemas import envelope as wire
@@ -22,6 +21,7 @@ from streams.audit.audit import audit
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
+from tests.plain_graph import plain_registry
 
 EVENTS = 120_000
 EVENTS_A_CASE = 6

@@ -19,8 +19,6 @@ from msgspec.structs import replace
 from agents.core.case import open_case
 from agents.tables import load_tables
 from infra.kafka.topics import KafkaAddress, offsets_of
-from lab.bench.graph import plain_signal
-from lab.bench.stories import SETS, events_of, tellings_of
 from schemas import budget
 from schemas import envelope as wire
 from schemas import events as ev
@@ -29,6 +27,8 @@ from schemas.ids import LIVE_RUN, case_id, event_id, signal_id, text_hash, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.signals import SIGNAL_SCHEMA_VERSION
 from schemas.topics import Topics, partition_of
+from tests.plain_graph import plain_signal
+from tests.story_sets import SETS, events_of, tellings_of
 
 CALLS_A_CASE = 4
 """Paid calls: each is a reservation and a settlement on the budget's topic."""

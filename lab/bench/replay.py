@@ -21,7 +21,6 @@ from evaluation.replay.journal import Source
 from evaluation.replay.log_file import LogFile, Record, by_partition, read_log_file
 from evaluation.replay.verify import LogAt, same, verify_at
 from lab.bench.auditing import _events_of as events_of
-from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure
 from lab.bench.nulls import comparing
 from lab.bench.world import news
@@ -29,6 +28,7 @@ from schemas.config import Snapshot
 from schemas.ids import uuid5
 from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Change, Recordings, reused_alone
+from tests.plain_graph import plain_registry
 
 CASES = 100_000
 LOOK_AFTER = 10_000

@@ -10,30 +10,26 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from random import Random
-from typing import Any
 
 import msgspec
 
-from agents.investigation.subject import asked
 from infra.clickhouse.record import epoch_ms
 from lab.bench.measures import Figure
-from lab.outage.clock import run_virtually, virtual_now
 from schemas import envelope as wire
 from schemas.acceptance import TOMBSTONE_OFFSETS
 from schemas.events import WIRE_NAMES, InvestigationAsked
 from schemas.ids import RESEARCH_RUN, event_id, uuid5
 from schemas.research_events import AnswerStopped
-from schemas.topics import Topics
 from schemas.watches import MIN_EVERY_S, WatchFired, WatchSet, decode
 from streams.journal.fold import JournalFold
 from streams.journal.memory_log import MemoryLog
 from streams.watches.rule import Watch, WatchState
 from streams.watches.watcher import Watcher
 from streams.watches.writer import WatchWriter, append_record
+from tests.streams.watches.in_memory import TOPICS, MemoryAppender, asked_by, pinned
+from tests.virtual_time import run_virtually, virtual_now
 
-TOPICS = Topics("")
 WATCHES, TICKS, KILLS, WORKERS = 100, 10, 50, 3
 LASTS_S = 600.0
 """How long an investigation runs at most."""
@@ -70,42 +66,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def simulate(seed: int, *, watches: int = WATCHES, ticks: int = TICKS, kills: int = KILLS) -> Outcome:
     """Run ``watches`` of ``ticks`` due times each, and strike the workers ``kills`` times."""
     return run_virtually(_Run(Random(seed), watches, ticks, kills).outcome(seed))
-
-
-class _Killed(Exception):  # noqa: N818 - the end of a worker, not a fault
-    pass
-
-
-class MemoryAppender:
-    """Appends of one worker. ``dies``: right before or right after one of the next appends."""
-
-    def __init__(self, log: MemoryLog) -> None:
-        self._log, self.dies = log, ""
-
-    async def start(self) -> None:
-        pass
-
-    stop = start
-
-    async def append(self, topic: str, value: Any, *, key: Any, partition: Any, headers: Any = None) -> tuple[int, int]:
-        await asyncio.sleep(0.004)
-        if self.dies == "before":
-            raise _Killed
-        now = epoch_ms(virtual_now())
-        offset = self._log.append(topic, partition, value=value, key=key, headers=headers, timestamp=now)
-        if self.dies == "after":
-            raise _Killed
-        await asyncio.sleep(0.004)
-        return partition, offset
-
-
-def asked_by(watch: WatchSet, at: datetime) -> InvestigationAsked:
-    """Return the opening of an investigation for a watch."""
-    return asked(watch.subject, as_of=at, config_hash="", watch=watch.id)
-
-
-async def pinned(_appender: object) -> str:
-    return "c"
 
 
 class _NoNews:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import simulated_ports
-from lab.bench.graph import plain_registry
 from newsproof.app.logging_setup import configure_logs
 from newsproof.app.terminal import guard_output
 from schemas.config import Snapshot
@@ -22,6 +21,7 @@ from streams.ending import Ending
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
+from tests.plain_graph import plain_registry
 
 LOOK_S = 0.05
 

@@ -14,10 +14,10 @@ from agents.core.registry import Registry
 from agents.core.step import Asked, On, StepFailure, needed, only_reply
 from agents.graphs import NEWS
 from agents.verification.look_again import STEP as LOOK_AGAIN
-from lab.bench.graph import DRAFT, plain_signal
 from schemas import events as ev
 from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply, Trusted
 from schemas.evidence import Findings, Sentiment
+from tests.plain_graph import DRAFT, plain_signal
 
 PROVIDERS = ("chaos-a", "chaos-b")
 _SKIPPED = frozenset({"budget", "breaker_open", "not_configured"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.budget_audit import BudgetAudit, budget_overshoot
 from lab.chaos.asker import Asker, must_end
 from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation
@@ -16,6 +15,7 @@ from newsproof.app.composition import clickhouse_of
 from streams.audit.audit import AuditReport, audit
 from streams.journal.log import KafkaLog
 from streams.watches.reading import read_watches
+from tests.budget_audit import BudgetAudit, budget_overshoot
 
 
 async def verdict(

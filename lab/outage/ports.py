@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from infra.ports import Answer, Free, Port
-from lab.outage.clock import virtual_s
 from schemas.calls import ProviderMode
 from schemas.errors import FailureKind, TransientError
+from tests.virtual_time import virtual_s
 
 FAILS_AFTER_S: dict[str, float] = {"timeout": 10.0, "unavailable": 0.1, "rate_limit": 0.1, "network": 0.1}
 """Duration of a failing call: a timeout takes its full time (DEEP_ANALYSIS_TOOL_TIMEOUT), the others fail at once."""

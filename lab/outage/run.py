@@ -20,7 +20,6 @@ from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Ports
 from lab.empty_journal import EmptyJournal
-from lab.outage.clock import run_virtually, virtual_now, virtual_s
 from lab.outage.ports import Troubled
 from lab.outage.report import Minute, OutageReport
 from lab.outage.worker import MemoryWorker
@@ -31,6 +30,7 @@ from schemas.news import News
 from streams.effects.breakers import Breakers
 from streams.effects.host import EffectsHost
 from streams.wake import Wake
+from tests.virtual_time import run_virtually, virtual_now, virtual_s
 
 Trouble = Literal["search", "heavy", "light"]
 SAYS_SO = ("search_skipped:", "degraded:", "not_deep_analysed")

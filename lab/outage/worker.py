@@ -16,7 +16,6 @@ from agents.core.case_core import CaseCore
 from agents.core.step import Step
 from agents.graphs import NEWS, verification
 from infra.kafka.topics import KafkaAddress
-from lab.outage.clock import virtual_now
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.events import EventReceived
@@ -42,6 +41,7 @@ from streams.runtime.results import Results
 from streams.runtime.worker_slot import WorkerSlot
 from streams.wake import Wake
 from streams.worker import Listeners
+from tests.virtual_time import virtual_now
 
 _TOPICS = Topics("")
 _NOWHERE = KafkaAddress(bootstrap="127.0.0.1:1")

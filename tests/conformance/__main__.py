@@ -23,8 +23,9 @@ from tests.conformance.documented import OPENAI_CHAT
 from tests.conformance.gemini import GeminiServer
 from tests.conformance.keyed_searches import TavilyServer
 from tests.conformance.open_searches import GdeltServer, gdelt_article
-from tests.conformance.openai import OpenAIServer, call, error
+from tests.conformance.openai import OpenAIServer
 from tests.conformance.server import ConformanceServer, Refusal, body_fault, path_of, query_of
+from tests.infra.fakes.openai import calling, error, listed
 from tests.infra.fakes.server import Received, Say
 
 PULLED = "qwen3:8b"
@@ -82,7 +83,7 @@ async def openai_reply(server: OpenAIServer, request: Received) -> Say:
     reply = await scripted("\n\n".join(said["system"]), "\n\n".join(said["user"]), tools, forced, schema)
     calls = reply.function_calls
     if calls and "tools" in body:
-        return server.completion(request, call(calls[0].name, orjson.dumps(calls[0].args).decode()))
+        return server.completion(request, calling(calls[0].name, orjson.dumps(calls[0].args).decode()))
     return server.completion(request, {"content": orjson.dumps(calls[0].args).decode() if calls else text_of(reply)})
 
 
@@ -115,7 +116,7 @@ class OllamaServer(OpenAIServer):
     def answer(self, request: Received) -> Say:
         if path_of(request) == "/api/ps":
             return Say({"models": [{"name": PULLED, "model": PULLED, "context_length": 32_768}]})
-        return Say({"object": "list", "data": [{"id": PULLED, "object": "model", "created": 0, "owned_by": "library"}]})
+        return listed({PULLED: {"created": 0, "owned_by": "library"}})
 
     def _charge(self, request: Received, model: str, usage: dict[str, Any]) -> None:
         self.charge(Decimal(0), request)

@@ -13,9 +13,6 @@ from decimal import Decimal
 import msgspec
 
 from infra.kafka.topics import KafkaAddress
-from infra.models.call_costs import Prices
-from infra.models.gemini import GeminiModel
-from infra.models.gemini_client import GeminiClient
 from infra.ports import Ports
 from schemas.budget import LimitsSet
 from schemas.effects import Trusted
@@ -26,7 +23,7 @@ from streams.effects.host import EffectsHost
 from streams.ending import Ending
 from streams.wake import Wake
 from tests.conformance.driving import MODEL_ASKED
-from tests.conformance.gemini import GeminiServer
+from tests.infra.fakes import gemini
 
 AT_ONCE = 24
 TIERS = {"light": "gemini-2.5-flash-lite", "heavy": "gemini-2.5-pro"}
@@ -52,11 +49,8 @@ async def _pay(host: EffectsHost, name: str, numbers: itertools.count[int], ende
 
 
 async def _main(bootstrap: str, password_file: str, prefix: str, url: str, name: str) -> None:
-    address, topics, prices = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix), Prices()
-    models = {
-        tier: GeminiModel(GeminiClient(api_key=GeminiServer.key, base_url=url), model=model, prices=prices)
-        for tier, model in TIERS.items()
-    }
+    address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
+    models = {tier: gemini.adapter(url, model=model) for tier, model in TIERS.items()}
     budget = BudgetLedger(address, topics, NO_LIMIT, Ending(), Wake())
     await budget.start()
     host = EffectsHost(Ports(models=dict(models)), spending=budget, breakers=Breakers(NEVER_OPENS))

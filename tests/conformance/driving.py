@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,18 +13,8 @@ import msgspec
 
 from infra.http import UselessAnswerError
 from infra.models.call_costs import Prices
-from infra.models.embeddings.gemini import GeminiEmbedder
-from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder, embedding_service
 from infra.models.embeddings.port import Embedder, packed
-from infra.models.gemini import GeminiModel
-from infra.models.gemini_client import GeminiClient
-from infra.models.openai_client import OpenAICompatibleClient
-from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.ports import Answer, Port, Ports
-from infra.search.arxiv import ArxivSearch
-from infra.search.bocha import BochaSearch
-from infra.search.ragflow import RagflowSearch
-from infra.search.tavily import TavilySearch
 from schemas.calls import Call, ProviderMode
 from schemas.effects import CallModel, Recall, RecallReply, Search
 from streams.effects.breakers import Breakers, BreakerState
@@ -36,10 +25,11 @@ from tests.conformance.open_searches import ArxivServer, GdeltServer, SearxngSer
 from tests.conformance.openai import OpenAIServer
 from tests.conformance.rows import Row
 from tests.conformance.server import ConformanceServer
+from tests.infra.fakes import embeddings, gemini, openai, tavily
 from tests.infra.fakes.gemini import ASK as MODEL
 from tests.infra.fakes.gemini import PLAN
 from tests.infra.fakes.gemini import SCHEMA as SHORT
-from tests.infra.fakes.searching import pace
+from tests.infra.fakes.searching import ADAPTERS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 DIMENSIONS = 256
@@ -58,7 +48,7 @@ SEARCH_ASKED: dict[str, Search] = {
     "advanced": msgspec.structs.replace(SEARCH, depth="advanced"),
     "domains": msgspec.structs.replace(SEARCH, include_domains=("circle.com", "sec.gov")),
     "since": msgspec.structs.replace(SEARCH, since=datetime(2026, 11, 1, tzinfo=UTC)),
-    **({"news": msgspec.structs.replace(SEARCH, **{"topic": "news"})} if "topic" in Search.__struct_fields__ else {}),
+    "news": msgspec.structs.replace(SEARCH, topic="news"),
     "long ago": msgspec.structs.replace(SEARCH, as_of=datetime(2026, 1, 5, tzinfo=UTC)),
 }
 RECALL = Recall(text="USDC loses its peg", asset="USDC", as_of=NOW, limit=5, exclude_case="")
@@ -91,68 +81,12 @@ class VectorPort:
         await self._embedder.close()
 
 
-def _gemini(url: str, given: dict[str, Any]) -> Port:
-    model = given.pop("model", "gemini-2.5-flash-lite")
-    client = GeminiClient(base_url=url, **{"api_key": GeminiServer.key, **given})
-    return GeminiModel(client, model=model, prices=Prices())
+def _vectors(make: Callable[..., Embedder]) -> Callable[..., Port]:
+    return lambda url, **given: VectorPort(make(url, **{"dimensions": DIMENSIONS, **given}))
 
 
-def _gemini_vectors(url: str, given: dict[str, Any]) -> Port:
-    model, dimensions = given.pop("model", "gemini-embedding-001"), given.pop("dimensions", DIMENSIONS)
-    client = GeminiClient(base_url=url, **{"api_key": GeminiServer.key, **given})
-    return VectorPort(GeminiEmbedder(client, model=model, dimensions=dimensions))
-
-
-def _openai(url: str, given: dict[str, Any]) -> Port:
-    model = given.pop("model", "gpt-4.1-mini")
-    settings = {"api_key": OpenAIServer.key, "prices": Prices(provider="openai"), **given}
-    return OpenAICompatibleModel(OpenAICompatibleClient(SERVICE, base_url=f"{url}/v1", **settings), model=model)
-
-
-def _openai_vectors(url: str, given: dict[str, Any]) -> Port:
-    model, dimensions = given.pop("model", "text-embedding-3-small"), given.pop("dimensions", DIMENSIONS)
-    service = embedding_service("OPENAI_API_KEY", "OPENAI_BASE_URL")
-    settings = {"api_key": OpenAIServer.key, "prices": Prices(provider="openai"), **given}
-    client = OpenAICompatibleClient(service, base_url=f"{url}/v1", **settings)
-    return VectorPort(OpenAICompatibleEmbedder(client, model=model, dimensions=dimensions))
-
-
-def _tavily(url: str, given: dict[str, Any]) -> Port:
-    return TavilySearch(
-        **{"base_url": url, "api_key": TavilyServer.key, "unit_cost_usd": TavilyServer.credit_usd, **given}
-    )
-
-
-def _bocha(url: str, given: dict[str, Any]) -> Port:
-    return BochaSearch(
-        **{"base_url": url, "api_key": BochaServer.key, "unit_cost_usd": BochaServer.search_usd, **given}
-    )
-
-
-def _ragflow(url: str, given: dict[str, Any]) -> Port:
-    return RagflowSearch(
-        **{"endpoint": url, "api_key": RagflowServer.key, "dataset_ids": RagflowServer.datasets, **given}
-    )
-
-
-def _arxiv(url: str, given: dict[str, Any]) -> Port:
-    return ArxivSearch(**{"base_url": url, "pace": pace(), **given})
-
-
-def _by_name(module: str, adapter: str, **more: Callable[[], Any]) -> Callable[[str, dict[str, Any]], Port]:
-    """Return the maker of an adapter that may not be there yet.
-
-    Raises:
-        ModuleNotFoundError: on its first use, when it is not.
-    """
-
-    def make(url: str, given: dict[str, Any]) -> Port:
-        made: Port = getattr(importlib.import_module(module), adapter)(
-            **{"base_url": url, **{name: fresh() for name, fresh in more.items()}, **given}
-        )
-        return made
-
-    return make
+def _openai_vectors(url: str, **given: Any) -> Embedder:
+    return embeddings.openai_adapter(url, **{"prices": Prices(provider="openai"), **given})
 
 
 @dataclass(frozen=True)
@@ -160,26 +94,32 @@ class Provider:
     """Its server, its real adapter, and what it is asked. ``guarded``: whether it has a breaker."""
 
     server: type[ConformanceServer]
-    make: Callable[[str, dict[str, Any]], Port]
+    make: Callable[..., Port]
     asked: dict[str, Any]
     guarded: bool = True
 
 
 PROVIDERS = {
-    "gemini": Provider(GeminiServer, _gemini, MODEL_ASKED),
-    "gemini vectors": Provider(GeminiServer, _gemini_vectors, {"plain": RECALL}, guarded=False),
-    "openai": Provider(OpenAIServer, _openai, MODEL_ASKED),
-    "openai vectors": Provider(OpenAIServer, _openai_vectors, {"plain": RECALL}, guarded=False),
-    "tavily": Provider(TavilyServer, _tavily, SEARCH_ASKED),
-    "bocha": Provider(BochaServer, _bocha, SEARCH_ASKED),
-    "ragflow": Provider(RagflowServer, _ragflow, SEARCH_ASKED),
-    "arxiv": Provider(ArxivServer, _arxiv, SEARCH_ASKED),
-    "gdelt": Provider(
-        GdeltServer,
-        _by_name("infra.search.gdelt", "GdeltSearch", pace=pace, now=lambda: lambda: NOW),
-        SEARCH_ASKED,
+    "gemini": Provider(
+        GeminiServer,
+        lambda url, **given: gemini.adapter(url, **{"model": "gemini-2.5-flash-lite", **given}),
+        MODEL_ASKED,
     ),
-    "searxng": Provider(SearxngServer, _by_name("infra.search.searxng", "SearxngSearch"), SEARCH_ASKED),
+    "gemini vectors": Provider(GeminiServer, _vectors(embeddings.gemini_adapter), {"plain": RECALL}, guarded=False),
+    "openai": Provider(
+        OpenAIServer, lambda url, **given: openai.adapter(url, **{"model": "gpt-4.1-mini", **given}), MODEL_ASKED
+    ),
+    "openai vectors": Provider(OpenAIServer, _vectors(_openai_vectors), {"plain": RECALL}, guarded=False),
+    "tavily": Provider(TavilyServer, tavily.adapter, SEARCH_ASKED),
+    "bocha": Provider(BochaServer, ADAPTERS["bocha"], SEARCH_ASKED),
+    "ragflow": Provider(RagflowServer, ADAPTERS["ragflow"], SEARCH_ASKED),
+    "arxiv": Provider(ArxivServer, ADAPTERS["arxiv"], SEARCH_ASKED),
+    "gdelt": Provider(
+        GdeltServer, lambda url, **given: ADAPTERS["gdelt"](url, **{"now": lambda: NOW, **given}), SEARCH_ASKED
+    ),
+    "searxng": Provider(
+        SearxngServer, lambda url, **given: ADAPTERS["searxng"](url, **{"now": lambda: NOW, **given}), SEARCH_ASKED
+    ),
 }
 
 
@@ -203,7 +143,7 @@ async def asked(provider: str, row: Row) -> AsyncIterator[tuple[EffectsHost, Any
     of = PROVIDERS[provider]
     assert row.ask in of.asked, f"{provider} cannot be asked {row.ask!r} yet"
     async with of.server(row.situation) as server:
-        port = of.make(server.url, {"timeout_s": 30.0, **row.settings})
+        port = of.make(server.url, **{"timeout_s": 30.0, **row.settings})
         effect = of.asked[row.ask]
         if isinstance(effect, Search):
             effect = msgspec.structs.replace(effect, provider=provider)

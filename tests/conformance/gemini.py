@@ -25,6 +25,9 @@ from tests.conformance.documented import (
     query_fault,
 )
 from tests.conformance.server import ConformanceServer, Refusal, example_of, path_of, posted_json, query_of
+from tests.infra.fakes import gemini as wire
+from tests.infra.fakes.embeddings import gemini_vectors
+from tests.infra.fakes.gemini import WRONG_KEY, detail, error, invalid
 from tests.infra.fakes.server import Received, Say
 
 _PATH = re.compile(r"^/(?:v1|v1beta)/models(?:/(?P<model>[\w.-]+)(?::(?P<method>\w+))?)?$")
@@ -75,49 +78,12 @@ _STATUS = {
     504: "DEADLINE_EXCEEDED",
 }
 _PER_MTOK = Decimal(1_000_000)
-_RPC = "type.googleapis.com/google.rpc."
-
-
-def error(status: int, name: str, message: str, *details: dict[str, Any], headers: dict[str, str] | None = None) -> Say:
-    """Return a google.rpc.Status as the API sends it."""
-    body: dict[str, Any] = {"code": status, "message": message, "status": name}
-    if details:
-        body["details"] = list(details)
-    return Say({"error": body}, status=status, headers=headers or {})
-
-
-def invalid(message: str, *details: dict[str, Any]) -> Say:
-    return error(400, "INVALID_ARGUMENT", message, *details)
-
-
-WRONG_KEY = invalid(
-    "API key not valid. Please pass a valid API key.",
-    {"@type": f"{_RPC}ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"},
-)
 NO_KEY = error(
     403,
     "PERMISSION_DENIED",
     "Method doesn't allow unregistered callers (callers without established identity). "
     "Please use API Key or other form of API consumer identity to call this API.",
 )
-
-
-def quota(quota_id: str, *, retry_s: float | None = None) -> Say:
-    """Return a 429 of one quota, such as ``GenerateRequestsPerDayPerProjectPerModel-FreeTier``.
-
-    Its shape: https://github.com/google-gemini/gemini-cli/issues/8437.
-    """
-    violation = {
-        "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
-        "quotaId": quota_id,
-        "quotaDimensions": {"location": "global", "model": "gemini-2.5-flash-lite"},
-        "quotaValue": "20",
-    }
-    details: list[dict[str, Any]] = [{"@type": f"{_RPC}QuotaFailure", "violations": [violation]}]
-    if retry_s is not None:
-        details.append({"@type": f"{_RPC}RetryInfo", "retryDelay": f"{retry_s:g}s"})
-    said = "You exceeded your current quota, please check your plan and billing details."
-    return error(429, "RESOURCE_EXHAUSTED", said, *details)
 
 
 class GeminiServer(ConformanceServer):
@@ -189,23 +155,21 @@ class GeminiServer(ConformanceServer):
         usage["totalTokenCount"] = sum(
             usage[n] for n in ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
         )
-        content = {"content": {"role": "model", **({"parts": list(parts)} if parts else {})}}
+        self._charge(request, name, usage)
         said: dict[str, Any] = {
-            "candidates": [{**content, "finishReason": finish, "index": 0}],
             "usageMetadata": usage,
             "modelVersion": name,
             "responseId": f"r-{len(self.bills)}",
             **more,
         }
-        self._charge(request, name, usage)
-        return Say({key: value for key, value in said.items() if value is not None})
+        return wire.reply(*parts, finish=finish, **said)
 
     def blocked(self, request: Received, reason: str = "PROHIBITED_CONTENT") -> Say:
         """Return the response to a prompt that was blocked: it has no candidate, and its prompt is charged."""
         name, _, usage = self._thought(request)
         usage = {"promptTokenCount": usage["promptTokenCount"], "totalTokenCount": usage["promptTokenCount"]}
         self._charge(request, name, usage)
-        return Say({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage, "modelVersion": name})
+        return wire.blocked(reason, usage, modelVersion=name)
 
     def vectors(self, request: Received) -> Say:
         """Return a vector for each text, with a direction that depends on it."""
@@ -216,8 +180,9 @@ class GeminiServer(ConformanceServer):
         made = [_vector(one, one.get("outputDimensionality", 3072)) for one in asked]
         tokens = sum(_tokens(part) for one in asked for part in one["content"]["parts"])
         self.charge(Decimal(EMBEDDERS[place["model"]]) * tokens / _PER_MTOK, request, prompt=tokens)
-        answer = {"embeddings": made} if "requests" in body else {"embedding": made[0]}
-        return Say({**answer, "usageMetadata": {"promptTokenCount": tokens}})
+        if "requests" not in body:
+            return Say({"embedding": {"values": made[0]}, "usageMetadata": {"promptTokenCount": tokens}})
+        return gemini_vectors(*made, tokens=tokens)
 
     def _thought(self, request: Received) -> tuple[str, dict[str, Any], dict[str, Any]]:
         place = _PATH.match(path_of(request))
@@ -264,25 +229,20 @@ def _refused(fault: Fault) -> Refusal:
         said = f"Invalid JSON payload received. {fault.said}"
     elif fault.rule == "missing":
         said = f"* GenerateContentRequest.{fault.field}: {fault.field} is not specified\n"
-    detail = {"@type": f"{_RPC}BadRequest", "fieldViolations": [{"field": where, "description": said}]}
-    return Refusal(f"{fault.field}: {fault.said}", invalid(said, detail))
+    violated = detail("BadRequest", fieldViolations=[{"field": where, "description": said}])
+    return Refusal(f"{fault.field}: {fault.said}", invalid(said, violated))
 
 
 def _refused_generation(model: Model, name: str, body: dict[str, Any]) -> Refusal | None:
     said = (
-        _closed(model, name) or _thinking_fault(model, body) or _structure_fault(model, body) or _function_fault(body)
+        (None if model.open else wire.closed(name))
+        or _thinking_fault(model, body)
+        or _structure_fault(model, body)
+        or _function_fault(body)
     )
     if said is None:
         return None
     return Refusal(said, error(404, "NOT_FOUND", said) if "no longer available" in said else invalid(said))
-
-
-def _closed(model: Model, name: str) -> str | None:
-    # https://github.com/thedotmack/claude-mem/issues/3278
-    return None if model.open else (
-        f"This model models/{name} is no longer available to new users. "
-        "Please update your code to use a newer model for the latest features and improvements."
-    )  # fmt: skip
 
 
 def _thinking_fault(model: Model, body: dict[str, Any]) -> str | None:
@@ -369,9 +329,9 @@ def _parts(body: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return (thought, {"text": said}) if config.get("thinkingConfig", {}).get("includeThoughts") else ({"text": said},)
 
 
-def _vector(asked: dict[str, Any], dimensions: int) -> dict[str, Any]:
+def _vector(asked: dict[str, Any], dimensions: int) -> list[float]:
     lengths = len(orjson.dumps(asked["content"]))
-    return {"values": [1.0, 1.0 / lengths, *([0.0] * (dimensions - 2))]}
+    return [1.0, 1.0 / lengths, *([0.0] * (dimensions - 2))]
 
 
 def _listed(one: str | None, query: dict[str, list[str]]) -> Say:

@@ -13,10 +13,18 @@ import orjson
 
 from tests.conformance.documented import BOCHA_SEARCH, RAGFLOW_RETRIEVAL, TAVILY_SEARCH
 from tests.conformance.server import ConformanceServer, Refusal, bearer_of, body_fault, path_of
-from tests.infra.fakes.searching import bocha_error, bocha_page, ragflow_chunk, ragflow_error
+from tests.infra.fakes.searching import (
+    bocha_error,
+    bocha_page,
+    bocha_results,
+    ragflow_chunk,
+    ragflow_chunks,
+    ragflow_error,
+)
 from tests.infra.fakes.server import Received, Say
 from tests.infra.fakes.tavily import error as tavily_error
 from tests.infra.fakes.tavily import item
+from tests.infra.fakes.tavily import results as tavily_results
 
 
 class TavilyServer(ConformanceServer):
@@ -46,16 +54,13 @@ class TavilyServer(ConformanceServer):
         body = orjson.loads(request.body)
         credits = 2 if body.get("search_depth") == "advanced" else 1
         self.charge(credits * self.credit_usd, request, credits=credits)
-        said: dict[str, Any] = {"query": body["query"], "follow_up_questions": None, "answer": None, "images": []}
         dated = body.get("topic") == "news"
         kept = [
             {k: v for k, v in one.items() if dated or k != "published_date"} if isinstance(one, dict) else one
             for one in items
         ]
-        said |= {"results": kept, "response_time": 1.2, "request_id": "t-1"}
-        if body.get("include_usage"):
-            said["usage"] = {"credits": credits}
-        return Say({key: value for key, value in {**said, **more}.items() if value is not None})
+        usage = {"credits": credits} if body.get("include_usage") else None
+        return tavily_results(*kept, query=body["query"], **{"usage": usage, **more})
 
 
 def _tavily_rule(body: dict[str, Any]) -> str | None:
@@ -101,10 +106,7 @@ class BochaServer(ConformanceServer):
     def found(self, request: Received, *pages: Any) -> Say:
         """Return these pages, and charge one search."""
         self.charge(self.search_usd, request)
-        wanted = orjson.loads(request.body)["query"]
-        web = {"webSearchUrl": "", "totalEstimatedMatches": 9, "value": list(pages), "someResultsRemoved": False}
-        data = {"_type": "SearchResponse", "queryContext": {"originalQuery": wanted}, "webPages": web, "images": None}
-        return Say({"code": 200, "log_id": "d71841ad20095f61", "msg": None, "data": data})
+        return bocha_results(*pages, query=orjson.loads(request.body)["query"])
 
 
 class RagflowServer(ConformanceServer):
@@ -137,5 +139,4 @@ class RagflowServer(ConformanceServer):
 
     def found(self, request: Received, *chunks: Any) -> Say:
         self.charge(Decimal(0), request)
-        data = {"chunks": list(chunks), "doc_aggs": [], "total": len(chunks)}
-        return Say({"code": 0, "data": data})
+        return ragflow_chunks(*chunks)

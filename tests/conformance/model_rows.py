@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from schemas.effects import ModelReply
-from tests.conformance import gemini, openai
 from tests.conformance.documented import GEMINI_GENERATE, in_camel_case
 from tests.conformance.rows import MALFORMED, USELESS, Must, Row, body_of, good, say
 from tests.conformance.server import Situation
+from tests.infra.fakes import gemini, openai
 from tests.infra.fakes.server import Received, Say
 
 TEXT = "The reserves are whole, said the company."
@@ -391,13 +391,13 @@ OPENAI_ANSWERS = (
     Row(
         *("malformed call", COMPATIBLE, "arguments of a call that are no JSON"),
         MALFORMED,
-        message(openai.call("decide_next_tools", '{"tools": [')),
+        message(openai.calling("decide_next_tools", '{"tools": [')),
         ask="function",
     ),
     Row(
         *("function not offered", COMPATIBLE, "a call of a function that was not offered"),
         MALFORMED,
-        message(openai.call("rm", "{}")),
+        message(openai.calling("rm", "{}")),
         ask="function",
     ),
     Row("words where a call was forced", COMPATIBLE, "a text", MALFORMED, message({"content": TEXT}), ask="function"),
@@ -482,7 +482,7 @@ OPENAI_REFUSALS = (
         *("plan used up", COMPATIBLE, "429 with code insufficient_quota: no rate limit, but an unpaid bill"),
         Must("plan_limit", cost="nothing", breaker="opens", says=("OPENAI_API_KEY",)),
         say(
-            openai.error(429, "You exceeded your current quota.", kind="insufficient_quota", code="insufficient_quota")
+            openai.error(429, "You exceeded your current quota.", type="insufficient_quota", code="insufficient_quota")
         ),
     ),
     Row(

@@ -13,10 +13,18 @@ from typing import Any
 
 from tests.conformance.documented import ARXIV_QUERY, GDELT_DOC, SEARXNG_SEARCH, query_fault
 from tests.conformance.server import ConformanceServer, Refusal, Situation, path_of, query_of
-from tests.infra.fakes.searching import article, arxiv_error, feed, paper
+from tests.infra.fakes.searching import (
+    article,
+    articles,
+    arxiv_error,
+    feed,
+    gdelt_says,
+    paper,
+    searxng_page,
+    searxng_results,
+)
 from tests.infra.fakes.server import Received, Say
 
-THROTTLED = "Please limit requests to one every 5 seconds or contact kalev.leetaru5@gmail.com for larger queries."
 _AS_HTML = {"content-type": "text/html; charset=utf-8"}
 _OPERATORS = re.compile(r'"[^"]*"|\w+:\S+')
 
@@ -61,13 +69,13 @@ class GdeltServer(ConformanceServer):
 
     def refusal(self, request: Received) -> Refusal | None:
         if (request.method, path_of(request)) != ("GET", "/api/v2/doc/doc"):
-            return Refusal("the path", plain("Not Found", 404))
+            return Refusal("the path", gdelt_says("Not Found", 404))
         query = query_of(request)
         fault = query_fault(GDELT_DOC, query)
         if fault is not None:
-            return Refusal(f"{fault.field}: {fault.said}", plain(f"Invalid/Unsupported {fault.field}."))
+            return Refusal(f"{fault.field}: {fault.said}", gdelt_says(f"Invalid/Unsupported {fault.field}."))
         said = _gdelt_query_fault(query["query"][0]) or self._gdelt_time_fault(query)
-        return None if said is None else Refusal(said, plain(said))
+        return None if said is None else Refusal(said, gdelt_says(said))
 
     def _gdelt_time_fault(self, query: dict[str, list[str]]) -> str | None:
         times = {}
@@ -83,23 +91,15 @@ class GdeltServer(ConformanceServer):
         return "The end date is before the start date." if begun and ended and ended < begun else None
 
     def error(self, status: int, said: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
-        return plain(said, status, headers)
+        return gdelt_says(said, status, headers)
 
     def answer(self, request: Received) -> Say:
         return self.found(request, gdelt_article())
 
-    def found(self, request: Received, *articles: Any) -> Say:
+    def found(self, request: Received, *found: Any) -> Say:
         """Return these articles; none is an empty object, as GDELT answers."""
         self.charge(Decimal(0), request)
-        return Say(
-            {"articles": list(articles)} if articles else {},
-            headers={"content-type": "application/json; charset=utf-8"},
-        )
-
-
-def plain(said: str, status: int = 200, headers: dict[str, str] | None = None) -> Say:
-    """Return what GDELT says of a query that it cannot run."""
-    return Say(f"{said}\n".encode(), status=status, headers={**_AS_HTML, **(headers or {})})
+        return articles(*found)
 
 
 def _gdelt_query_fault(asked: str) -> str | None:
@@ -143,32 +143,11 @@ class SearxngServer(ConformanceServer):
         return _html(said, status, headers)
 
     def answer(self, request: Received) -> Say:
-        return self.found(request, searxng_result())
+        return self.found(request, searxng_page())
 
     def found(self, request: Received, *results: Any) -> Say:
         self.charge(Decimal(0), request)
-        said: dict[str, Any] = {"query": query_of(request)["q"][0], "number_of_results": 0, "results": list(results)}
-        return Say(
-            {**said, "answers": [], "corrections": [], "infoboxes": [], "suggestions": [], "unresponsive_engines": []}
-        )
-
-
-def searxng_result(**changes: Any) -> dict[str, Any]:
-    """Return one result."""
-    full: dict[str, Any] = {
-        "url": "https://www.coindesk.com/markets/usdc",
-        "title": "Circle denies depeg rumour",
-        "content": "Circle said in an official statement that reserves are whole.",
-        "publishedDate": "2026-11-22T10:15:00",
-        "engine": "bing news",
-        "engines": ["bing news"],
-        "template": "default.html",
-        "parsed_url": ["https", "www.coindesk.com", "/markets/usdc", "", "", ""],
-        "positions": [1],
-        "score": 1.0,
-        "category": "news",
-    }
-    return {**full, **changes}
+        return searxng_results(*results, query=query_of(request)["q"][0])
 
 
 def _html(title: str, status: int, headers: dict[str, str] | None = None) -> Say:

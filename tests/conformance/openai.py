@@ -13,6 +13,9 @@ import orjson
 
 from tests.conformance.documented import OPENAI_CHAT, OPENAI_EMBEDDINGS, Document, Fault
 from tests.conformance.server import ConformanceServer, Refusal, bearer_of, body_fault, example_of, path_of
+from tests.infra.fakes import openai as wire
+from tests.infra.fakes.embeddings import openai_vectors
+from tests.infra.fakes.openai import error
 from tests.infra.fakes.server import Received, Say
 
 REASONING = {"gpt-5-mini": ("0.25", "0.025", "2")}
@@ -23,23 +26,6 @@ EMBEDDERS = {"text-embedding-3-small": ("0.02", 1536)}
 EFFORT_TOKENS = {"minimal": 0, "low": 256, "medium": 1_024, "high": 4_096}
 _PER_MTOK = Decimal(1_000_000)
 _PATHS: dict[str, Document] = {"/v1/chat/completions": OPENAI_CHAT, "/v1/embeddings": OPENAI_EMBEDDINGS}
-
-
-def error(
-    status: int,
-    message: str,
-    *,
-    headers: dict[str, str] | None = None,
-    kind: str = "invalid_request_error",
-    **more: Any,
-) -> Say:
-    """Return an error as the API sends it; ``more`` are its ``param`` and ``code``."""
-    body = {"error": {"message": message, "type": kind, "param": None, "code": None, **more}}
-    return Say(body, status=status, headers=headers or {})
-
-
-RATE_LIMITED = {"message": "Rate limit reached for gpt-5-mini in organization org-1 on requests per min (RPM).",
-                "kind": "requests", "code": "rate_limit_exceeded"}  # fmt: skip
 
 
 class OpenAIServer(ConformanceServer):
@@ -68,14 +54,13 @@ class OpenAIServer(ConformanceServer):
     def answer(self, request: Received) -> Say:
         if request.method == "GET":
             names = [*REASONING, *PLAIN, *EMBEDDERS]
-            listed = [{"id": n, "object": "model", "created": 1_760_000_000, "owned_by": "system"} for n in names]
-            return Say({"object": "list", "data": listed})
+            return wire.listed({n: {"created": 1_760_000_000, "owned_by": "system"} for n in names})
         body = orjson.loads(request.body)
         return self.vectors(request) if "input" in body else self.completion(request, _message(body))
 
     def error(self, status: int, said: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
         kinds = {429: "requests", 500: "server_error", 503: "server_error", 504: "server_error"}
-        return error(status, said, headers=headers, kind=kinds.get(status, "invalid_request_error"))
+        return error(status, said, headers=headers, type=kinds.get(status, "invalid_request_error"))
 
     def completion(self, request: Received, message: dict[str, Any], *, finish: str = "", **more: Any) -> Say:
         """Return a completion with one choice, cut where reasoning and answer exceed the limit. It is charged.
@@ -87,20 +72,12 @@ class OpenAIServer(ConformanceServer):
         if cut is not None:
             message, finish = {"content": cut}, "length"
         finish = finish or ("tool_calls" if message.get("tool_calls") else "stop")
-        full = {"role": "assistant", "content": None, "refusal": None, "annotations": [], **message}
-        said = {
-            "id": f"chatcmpl-{len(self.bills)}",
-            "object": "chat.completion",
-            "created": 1_760_000_000,
-            "model": body["model"],
-            "choices": [{"index": 0, "message": full, "logprobs": None, "finish_reason": finish}],
-            "usage": usage,
-            "service_tier": "default",
-            "system_fingerprint": None,
-            **more,
-        }
         self._charge(request, body["model"], usage)
-        return Say({key: value for key, value in said.items() if value is not None})
+        return wire.completion(
+            message,
+            finish=finish,
+            **{"id": f"chatcmpl-{len(self.bills)}", "model": body["model"], "usage": usage, **more},
+        )
 
     def vectors(self, request: Received) -> Say:
         """Return a vector for each text."""
@@ -108,14 +85,10 @@ class OpenAIServer(ConformanceServer):
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         price, size = EMBEDDERS[body["model"]]
         size = body.get("dimensions", size)
-        made = [
-            {"object": "embedding", "index": n, "embedding": [1.0, 1.0 / (1 + len(text)), *([0.0] * (size - 2))]}
-            for n, text in enumerate(texts)
-        ]
+        made = [[1.0, 1.0 / (1 + len(text)), *([0.0] * (size - 2))] for text in texts]
         tokens = sum(_tokens(text) for text in texts)
         self.charge(Decimal(price) * tokens / _PER_MTOK, request, prompt=tokens)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return Say({"object": "list", "data": made, "model": body["model"], "usage": usage})
+        return openai_vectors(*made, tokens=tokens, model=body["model"])
 
     def _charge(self, request: Received, model: str, usage: dict[str, Any]) -> None:
         price = {**REASONING, **PLAIN}[model]
@@ -223,18 +196,12 @@ def _embedding_refusal(body: dict[str, Any]) -> Refusal | None:
     return None
 
 
-def call(name: str, arguments: str) -> dict[str, Any]:
-    """Return a message that calls a function; arguments are a string of JSON on this wire."""
-    made = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
-    return {"tool_calls": [made]}
-
-
 def _message(body: dict[str, Any]) -> dict[str, Any]:
     choice, tools = body.get("tool_choice"), body.get("tools", [])
     if choice == "required" or isinstance(choice, dict):
         name = tools[0]["function"]["name"] if isinstance(choice, str) else choice["function"]["name"]
         chosen = next(t["function"] for t in tools if t["function"]["name"] == name)
-        return call(name, orjson.dumps(example_of(chosen.get("parameters", {}))).decode())
+        return wire.calling(name, orjson.dumps(example_of(chosen.get("parameters", {}))).decode())
     wanted = body.get("response_format", {})
     if wanted.get("type") == "json_schema":
         return {"content": orjson.dumps(example_of(wanted["json_schema"].get("schema", {}))).decode()}

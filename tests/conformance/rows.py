@@ -65,7 +65,7 @@ class Row:
     """One situation. ``answers`` and ``sent`` are for the page; ``ask`` names what is asked in ``driving.ASKED``.
 
     ``settings`` go to the adapter. ``refused``: how many requests the provider refuses by its documentation. ``reply``
-    checks a reply. ``lacks``: what is not there yet, by provider ("" = all); its test must fail until it is.
+    checks a reply.
     """
 
     name: str
@@ -78,7 +78,6 @@ class Row:
     requests: int = 1
     refused: int = 0
     reply: Callable[[Any], bool] | None = None
-    lacks: dict[str, str] = field(default_factory=dict)
 
 
 LOST = Must("network", again=True, cost="unknown", breaker="counts")

@@ -6,10 +6,21 @@ from typing import Any
 
 from schemas.effects import SearchReply
 from tests.conformance.model_rows import edited, raw
-from tests.conformance.open_searches import THROTTLED, gdelt_article, plain, searxng_result
+from tests.conformance.open_searches import gdelt_article
 from tests.conformance.rows import MALFORMED, USELESS, Must, Row, failing, good, say
 from tests.conformance.server import Situation
-from tests.infra.fakes.searching import arxiv_error, bocha_error, bocha_page, feed, paper, ragflow_chunk, ragflow_error
+from tests.infra.fakes.searching import (
+    TOO_FAST,
+    arxiv_error,
+    bocha_error,
+    bocha_page,
+    feed,
+    gdelt_says,
+    paper,
+    ragflow_chunk,
+    ragflow_error,
+    searxng_page,
+)
 from tests.infra.fakes.server import Say
 from tests.infra.fakes.tavily import error as tavily_error
 from tests.infra.fakes.tavily import item
@@ -166,15 +177,15 @@ GDELT_ROWS = (
         GDELT,
         "200 with plain words: one request every 5 seconds",
         THROTTLE,
-        say(plain(THROTTLED)),
+        say(gdelt_says(TOO_FAST)),
     ),
-    Row("throttled", GDELT, "429 with plain words", THROTTLE, say(plain(THROTTLED, 429))),
+    Row("throttled", GDELT, "429 with plain words", THROTTLE, say(gdelt_says(TOO_FAST, 429))),
     Row(
         "query refused",
         GDELT,
         "200 with plain words: the query was too short or too long",
         NO_REQUEST,
-        say(plain("Your query was too short or too long.")),
+        say(gdelt_says("Your query was too short or too long.")),
     ),
     Row("domains of one's own", GDELT, "articles within domainis:", Must(), good, ask="domains"),
     Row(
@@ -202,7 +213,7 @@ GDELT_ROWS = (
 SEARXNG = ("searxng",)
 SEARXNG_ROWS = (
     Row("nothing found", SEARXNG, "an empty list", Must(), found(), reply=results(0)),
-    Row("undated", SEARXNG, "publishedDate null", Must(), found(searxng_result(publishedDate=None)), reply=results(1)),
+    Row("undated", SEARXNG, "publishedDate null", Must(), found(searxng_page(publishedDate=None)), reply=results(1)),
     Row(
         *("JSON is not enabled", SEARXNG, "403 with a page of HTML, as it is installed"),
         Must("not_configured", cost="nothing", says=("settings.yml",)),

@@ -23,8 +23,6 @@ from tests.conformance.model_rows import (
 from tests.conformance.rows import EVERYBODY, JSON, WITH_KEY, Must, Row
 from tests.conformance.search_rows import ARXIV_ROWS, BOCHA_ROWS, GDELT_ROWS, RAGFLOW_ROWS, SEARXNG_ROWS, TAVILY_ROWS
 
-ABSENT: dict[str, str] = {}
-"""Providers whose adapter is not there yet: all their tests must fail until it is."""
 GROUPS: dict[str, Sequence[Row]] = {
     "Every provider": GENERAL,
     "Gemini: answers": GEMINI_ANSWERS,
@@ -63,7 +61,6 @@ are the provider's where its documentation or a public report quotes them; else 
 - **Again**: another try may help, and the runtime makes it within the step's deadline; a wait is the provider's own wish.
 - **Cost**: unknown keeps the whole reservation in the budget; it is nothing where the provider is free.
 - **Breaker**: of this provider and model. Five failures in a row open it; a rate limit, a refused key or an unpaid plan at once.
-- **Not yet**: the product does otherwise today; the row's test fails as soon as it does so.
 
 ## What requests are checked by
 
@@ -87,16 +84,12 @@ def _section(title: str, rows: Sequence[Row]) -> str:
 
 
 def _line(row: Row) -> str:
-    missing = {p: why for p in row.providers if (why := row.lacks.get(p) or ABSENT.get(p))}
-    not_yet = "".join(
-        f" **Not yet** for {p}: {why}." for p, why in missing.items() if p not in ABSENT or len(row.providers) == 1
-    )
     whom = _WHOM.get(row.providers, ", ".join(row.providers))
     must = row.must
     does = "reply" if must.kind == "reply" else f"`{must.kind}`"
     says = f", naming {', '.join(f'“{word}”' for word in must.says)}" if must.says else ""
     breaker = "none" if all("vectors" in p for p in row.providers) else _BREAKER[must.breaker]
-    cells = (row.name, whom, row.answers, f"{does}{says}{not_yet}", _again(must), _COST[must.cost], breaker)
+    cells = (row.name, whom, row.answers, f"{does}{says}", _again(must), _COST[must.cost], breaker)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("<think>", "`<think>`") for cell in cells) + " |\n"
 
 

@@ -5,18 +5,10 @@ import pytest
 from schemas.effects import Failure
 from tests.conformance.driving import PROVIDERS, Outcome, outcome
 from tests.conformance.rows import UNTIL, Must, Row
-from tests.conformance.situations import ABSENT, ROWS
+from tests.conformance.situations import ROWS
 
-NOT_THERE = (AssertionError, ModuleNotFoundError)
 CASES = [
-    pytest.param(
-        row,
-        provider,
-        id=f"{row.name}-{provider}".replace(" ", "_"),
-        marks=[pytest.mark.xfail(strict=True, raises=NOT_THERE, reason=lacks)]
-        if (lacks := row.lacks.get(provider) or ABSENT.get(provider))
-        else [],
-    )
+    pytest.param(row, provider, id=f"{row.name}-{provider}".replace(" ", "_"))
     for row in ROWS
     for provider in row.providers
 ]

@@ -10,9 +10,9 @@ import asyncio
 import pytest
 
 from lab.outage import OutageReport, outage
-from lab.outage.clock import run_virtually, virtual_s
 from lab.outage.run import Trouble
 from schemas.errors import FailureKind
+from tests.virtual_time import run_virtually, virtual_s
 
 BEFORE, AWAY, AFTER, PER_MINUTE = 2, 10, 3, 4
 PROBES_A_MINUTE = 3

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from infra.kafka.topics import KafkaAddress
 from schemas.envelope import Envelope
 from schemas.ids import uuid5
-from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal
+from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.publish.publisher import _record
+from tests import builders
 
-NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-
+NOW = builders.NOW
 FIRST: dict[str, Any] = {
     "stage": "preliminary",
     "verdict": "unchecked",
@@ -27,49 +26,8 @@ FIRST: dict[str, Any] = {
 
 def signal(name: str = "a claim", **changes: Any) -> Signal:
     """A signal that a bot acts on: final, confirmed, sell BTC. ``name``: its summary, and what its ids are made of."""
-    given: dict[str, Any] = {
-        "schema_version": SIGNAL_SCHEMA_VERSION,
-        "signal_id": uuid5("signal", name),
-        "revision": 1,
-        "supersedes": None,
-        "stage": "final",
-        "verdict": "confirmed",
-        "unchecked_reason": None,
-        "case_id": uuid5("case", name),
-        "summary": name,
-        "summary_zh": None,
-        "summary_en": None,
-        "event_type": "hack",
-        "asset": "BTC",
-        "asset_name": "Bitcoin",
-        "symbol": None,
-        "venue": None,
-        "action": "sell",
-        "direction": "short",
-        "confidence": 0.8,
-        "confidence_calibrated": None,
-        "preliminary_confidence": 0.6,
-        "strength": "high",
-        "timeframe": "short",
-        "horizon": 86_400,
-        "valid_until": NOW,
-        "decided_at": NOW,
-        "published_at": NOW,
-        "reference_price": None,
-        "notes": "",
-        "links": (),
-        "evidence": (),
-        "independent_sources": 3,
-        "supporting_sources": 3,
-        "risk_flags": ("offline",),
-        "adjustments": (),
-        "prompt_versions": (),
-        "model": None,
-        "provider_mode": "offline",
-        "news_source": "test",
-        "language": "en",
-    }
-    return Signal(**{**given, **changes})
+    named = {"signal_id": uuid5("signal", name), "case_id": uuid5("case", name), "summary": name}
+    return builders.signal(**{**named, **changes})
 
 
 def as_published(one: Signal, topics: Topics) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On, Step, needed, only_reply
 from agents.graphs import NEWS
-from lab.bench.graph import plain_registry, plain_signal
 from schemas import events as ev
 from schemas.effects import ModelReply
+from tests.plain_graph import plain_registry, plain_signal
 
 
 class Written:

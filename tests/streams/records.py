@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import msgspec
 
-from lab.bench.graph import DRAFT
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call
@@ -16,6 +15,7 @@ from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
 from schemas.news import News
 from schemas.topics import partition_of
 from streams.journal.clock import utc_now
+from tests.plain_graph import DRAFT
 from tests.streams.world import QUICK, World, news
 
 Headers = list[tuple[str, bytes]]

@@ -17,10 +17,10 @@ from infra.models.embeddings.hashing import EMBEDDING_MODEL
 from infra.models.embeddings.port import Embedded, unpacked
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
-from lab.bench.graph import plain_registry
 from newsproof.cli.data.memory import Rebuilt, rebuild
 from schemas.effects import RecallReply
 from schemas.events import ContextGathered
+from tests.plain_graph import plain_registry
 from tests.streams.sink.test_sink import settled, sinking, tables
 from tests.streams.world import World, news
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agents.investigation.concern import Concern
 from agents.tables import load_tables
-from lab.bench.graph import DRAFT
+from tests.plain_graph import DRAFT
 
 TABLES = load_tables(demo=False)
 NOBODYS = replace(DRAFT, asset="UNKNOWN", entity=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -18,8 +18,9 @@ from schemas import ids
 from schemas.calls import Call
 from schemas.effects import ModelReply, SearchReply
 from schemas.signals import Signal
+from tests import builders
 
-NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+NOW = builders.NOW
 _numbers = count()
 
 
@@ -77,46 +78,26 @@ def signal(**fields: Any) -> Signal:
     given: dict[str, Any] = {
         "schema_version": 2,
         "signal_id": "signal-a",
-        "revision": 1,
-        "supersedes": None,
-        "stage": "final",
-        "verdict": "confirmed",
-        "unchecked_reason": None,
         "case_id": "case-a",
         "summary": "Circle 确认 USDC 储备",
-        "summary_zh": None,
-        "summary_en": None,
         "event_type": "depeg",
         "asset": "USDC",
         "asset_name": "USD Coin",
-        "symbol": None,
-        "venue": None,
         "action": "observe",
         "direction": "neutral",
         "confidence": 0.75,
-        "confidence_calibrated": None,
         "preliminary_confidence": 0.5,
         "strength": "medium",
-        "timeframe": "short",
         "horizon": 3600,
         "valid_until": NOW + seconds(3600),
-        "decided_at": NOW,
         "published_at": NOW - seconds(60),
-        "reference_price": None,
-        "notes": "",
-        "links": (),
-        "evidence": (),
         "independent_sources": 0,
         "supporting_sources": 0,
         "risk_flags": (),
-        "adjustments": (),
-        "prompt_versions": (),
-        "model": None,
-        "provider_mode": "offline",
         "news_source": "history",
         "language": "zh",
     }
-    return Signal(**{**given, **fields})
+    return builders.signal(**{**given, **fields})
 
 
 def published(of: Signal, *, offset: int = 0, emitted_at: datetime = NOW, **fields: Any) -> Row:

@@ -58,9 +58,8 @@ async def test_the_engine_parses_every_migration_for_a_cluster(empty: ClickHouse
 
 
 async def test_the_engine_takes_the_arguments_of_every_replicated_table_and_then_asks_for_keeper(
-    empty: ClickHouse,
+    clickhouse: ClickHouse,
 ) -> None:
-    await migrate(empty)  # so that only the engine, and no missing database, is in the way
     tables = [statement for statement in STATEMENTS if statement.startswith("CREATE TABLE")]
     assert len(tables) >= 15
     for statement in tables:
@@ -69,7 +68,7 @@ async def test_the_engine_takes_the_arguments_of_every_replicated_table_and_then
         sql = re.sub(r"(NOT EXISTS \w+)", r"\1_replicated", sql, count=1)
         sql = re.sub(r"(Replicated\w+)(\()?", lambda m: f"{m[1]}('/path', 'replica'{', ' if m[2] else ')'}", sql)
         with pytest.raises(PermanentError, match="without ZooKeeper"):
-            await empty.command(sql)
+            await clickhouse.command(sql)
 
 
 async def test_a_migration_of_a_cluster_that_the_server_does_not_know_says_so(empty: ClickHouse) -> None:

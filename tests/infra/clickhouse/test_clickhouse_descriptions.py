@@ -34,16 +34,15 @@ async def test_every_table_view_and_column_is_described_and_nothing_else(clickho
     assert outdated(columns, described) == []
 
 
-async def test_a_new_database_has_every_description_as_a_comment(empty: ClickHouse) -> None:
-    await migrate(empty)
-    assert await without_comment(empty) == []
-    said = await empty.query(
+async def test_a_new_database_has_every_description_as_a_comment(clickhouse: ClickHouse) -> None:
+    assert await without_comment(clickhouse) == []
+    said = await clickhouse.query(
         "SELECT comment FROM system.columns WHERE database = currentDatabase() AND table = 'v_signals' AND name = 'cause_id'"
     )
     assert said.rows == [
         ("the journal event that this revision was published for",)
     ]  # of `signals`, which it inherits from
-    assert await describe(empty) == 0
+    assert await describe(clickhouse) == 0
 
 
 async def test_a_view_that_was_replaced_and_a_comment_that_was_changed_are_described_again(empty: ClickHouse) -> None:

@@ -14,6 +14,7 @@ from schemas.effects import Failure
 from schemas.evidence import PageStance
 from schemas.news import News
 from schemas.signals import Adjustment, SignalEvidence
+from tests.builders import received
 from tests.infra.clickhouse.clickhouse_samples import (
     NOW,
     fill,
@@ -128,8 +129,7 @@ async def test_latency_by_step_leaves_out_failures_and_partial_replies(clickhous
 
 async def test_latency_to_the_signal_counts_from_publication_and_from_opening(clickhouse: ClickHouse) -> None:
     news = News(source="desk", text="text", published_at=NOW - seconds(60))
-    opened = ev.EventReceived(news=news, config_hash="", text_hash="", language="en")
-    await fill(clickhouse, [record(opened, case="case-a", time=NOW - seconds(2))])
+    await fill(clickhouse, [record(received(news), case="case-a", time=NOW - seconds(2))])
     late = signal(revision=2, stage="retracted", supersedes=1)
     await fill_signals(clickhouse, published(signal()), published(late, emitted_at=NOW + seconds(999)))
     (row,) = await view(clickhouse, "v_latency_to_signal", "verdict, signals, published_p50_ms, opened_p99_ms")

@@ -14,7 +14,7 @@ from schemas import events as ev
 from schemas.effects import Failure, Recall, RecallReply, TextEmbedding
 from schemas.errors import TransientError
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, record, seconds, signal
-from tests.infra.fakes.embeddings import numbers, openai, openai_vector
+from tests.infra.fakes.embeddings import numbers, openai, openai_vectors
 
 NEWS = "USDC 跌至 0.87 美元"
 
@@ -93,7 +93,7 @@ async def test_a_provider_that_fails_is_not_replaced_by_the_free_vector(clickhou
 
 
 async def test_an_answer_that_is_no_vector_is_a_failure_whose_price_is_unknown(clickhouse: ClickHouse) -> None:
-    async with openai(openai_vector(numbers(1.0, dimensions=3))) as (embedder, _):
+    async with openai(openai_vectors(numbers(1.0, dimensions=3))) as (embedder, _):
         answer = await ClickHouseMemory(clickhouse, embedder=embedder, timeout_s=30.0).perform(asking())
     assert isinstance(answer.reply, Failure)
     assert (answer.reply.kind, answer.cost_usd) == ("invalid_output", None)

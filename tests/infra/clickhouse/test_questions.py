@@ -28,6 +28,7 @@ from infra.clickhouse.columns import LLM_CALLS
 from infra.clickhouse.rows import rows_of
 from schemas import events as ev
 from schemas.news import News
+from tests.builders import received
 from tests.infra.clickhouse.clickhouse_samples import (
     NOW,
     fill,
@@ -340,7 +341,7 @@ async def test_a_return_of_exactly_zero_is_no_hit_and_no_miss(known: ClickHouse)
 def opened(case: str, *, received_after_s: float | None, **news: Any) -> Any:
     at = None if received_after_s is None else NOW + seconds(received_after_s)
     said = News(source="desk", text="text", published_at=NOW - seconds(3600), received_at=at, **news)
-    return record(ev.EventReceived(news=said, config_hash="", text_hash="", language="en"), case=case, offset=7)
+    return record(received(said), case=case, offset=7)
 
 
 async def test_a_case_is_knowable_when_its_listener_had_it_not_when_it_was_published(clickhouse: ClickHouse) -> None:

@@ -5,15 +5,15 @@ https://ai.google.dev/api/embeddings and https://platform.openai.com/docs/api-re
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from infra.models.embeddings.gemini import GeminiEmbedder
 from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder, embedding_service
 from infra.models.gemini_client import GeminiClient
 from infra.models.openai_client import OpenAICompatibleClient
-from tests.infra.fakes.server import Behaviour, FakeServer, Say
+from tests.infra.fakes.server import Behaviour, FakeServer, Say, against
 
 DIMENSIONS = 64
 
@@ -23,38 +23,43 @@ def numbers(*first: float, dimensions: int = DIMENSIONS) -> list[float]:
     return [*first, *(0.0 for _ in range(dimensions - len(first)))]
 
 
-def gemini_vector(values: Sequence[Any], *, tokens: int | None = None) -> Say:
-    body: dict[str, Any] = {"embeddings": [{"values": list(values)}]}
+def gemini_vectors(*vectors: Sequence[Any], tokens: int | None = None) -> Say:
+    body: dict[str, Any] = {"embeddings": [{"values": list(values)} for values in vectors]}
     return Say(body if tokens is None else {**body, "usageMetadata": {"promptTokenCount": tokens}})
 
 
-def openai_vector(values: Sequence[Any], *, tokens: int | None = 11, **more: Any) -> Say:
+def openai_vectors(*vectors: Sequence[Any], tokens: int | None = 11, model: str = "text-embedding-3-small") -> Say:
     usage = {} if tokens is None else {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
-    data = [{"object": "embedding", "index": 0, "embedding": list(values)}]
-    return Say({"object": "list", "data": data, "model": "text-embedding-3-small", **usage, **more})
+    data = [{"object": "embedding", "index": n, "embedding": list(values)} for n, values in enumerate(vectors)]
+    return Say({"object": "list", "data": data, "model": model, **usage})
 
 
-@asynccontextmanager
-async def gemini(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[GeminiEmbedder, FakeServer]]:
-    async with FakeServer(*script) as server:
-        model = settings.pop("model", "gemini-embedding-001")
-        client = GeminiClient(base_url=server.url, **{"api_key": "secret-key", **settings})
-        embedder = GeminiEmbedder(client, model=model, dimensions=DIMENSIONS)
-        try:
-            yield embedder, server
-        finally:
-            await embedder.close()
+def gemini_adapter(
+    url: str, *, model: str = "gemini-embedding-001", dimensions: int = DIMENSIONS, **settings: Any
+) -> GeminiEmbedder:
+    client = GeminiClient(base_url=url, **{"api_key": "AIza-secret", **settings})
+    return GeminiEmbedder(client, model=model, dimensions=dimensions)
 
 
-@asynccontextmanager
-async def openai(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[OpenAICompatibleEmbedder, FakeServer]]:
-    async with FakeServer(*script) as server:
-        service = embedding_service(
-            settings.pop("key_setting", "OPENAI_API_KEY"), settings.pop("address_setting", "OPENAI_BASE_URL")
-        )
-        client = OpenAICompatibleClient(service, base_url=f"{server.url}/v1", **{"api_key": "sk-secret", **settings})
-        embedder = OpenAICompatibleEmbedder(client, model="text-embedding-3-small", dimensions=DIMENSIONS)
-        try:
-            yield embedder, server
-        finally:
-            await embedder.close()
+def openai_adapter(
+    url: str,
+    *,
+    model: str = "text-embedding-3-small",
+    dimensions: int = DIMENSIONS,
+    key_setting: str = "OPENAI_API_KEY",
+    address_setting: str = "OPENAI_BASE_URL",
+    **settings: Any,
+) -> OpenAICompatibleEmbedder:
+    service = embedding_service(key_setting, address_setting)
+    client = OpenAICompatibleClient(service, base_url=f"{url}/v1", **{"api_key": "sk-secret", **settings})
+    return OpenAICompatibleEmbedder(client, model=model, dimensions=dimensions)
+
+
+def gemini(*script: Behaviour, **settings: Any) -> AbstractAsyncContextManager[tuple[GeminiEmbedder, FakeServer]]:
+    return against(gemini_adapter, *script, **settings)
+
+
+def openai(
+    *script: Behaviour, **settings: Any
+) -> AbstractAsyncContextManager[tuple[OpenAICompatibleEmbedder, FakeServer]]:
+    return against(openai_adapter, *script, **settings)

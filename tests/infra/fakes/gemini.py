@@ -1,9 +1,11 @@
-"""The wire shapes of ``POST /v1/models/{model}:generateContent`` (https://ai.google.dev/api/generate-content)."""
+"""The wire shapes of ``POST /v1/models/{model}:generateContent`` (https://ai.google.dev/api/generate-content).
+
+Errors: https://ai.google.dev/gemini-api/docs/troubleshooting. The server that checks requests is tests/conformance/gemini.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from infra.models.call_costs import Prices
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
 from schemas.effects import CallModel, FunctionDeclaration, Trusted, Untrusted
-from tests.infra.fakes.server import Behaviour, FakeServer, Say
+from tests.infra.fakes.server import Behaviour, FakeServer, Say, against
 
 USAGE = {
     "promptTokenCount": 1000,
@@ -25,10 +27,14 @@ USAGE = {
 
 
 def reply(*parts: dict[str, Any], finish: str = "STOP", candidate: dict[str, Any] | None = None, **more: Any) -> Say:
-    """Return a success with one candidate; ``candidate`` adds to it, ``more`` to the response."""
-    only = {**(candidate or {}), "content": {"role": "model", "parts": list(parts)}, "finishReason": finish, "index": 0}
-    body = {"candidates": [only], "usageMetadata": USAGE, "modelVersion": "gemini-2.5-pro", "responseId": "r-1"}
-    return Say({**body, **more})
+    """Return a success with one candidate; ``candidate`` adds to it.
+
+    ``more`` replaces fields of the response; None leaves one out.
+    """
+    content = {"role": "model", **({"parts": list(parts)} if parts else {})}
+    only = {**(candidate or {}), "content": content, "finishReason": finish, "index": 0}
+    body = {"candidates": [only], "usageMetadata": USAGE, "modelVersion": "gemini-2.5-pro", "responseId": "r-1", **more}
+    return Say({name: value for name, value in body.items() if value is not None})
 
 
 def text(words: str, **more: Any) -> Say:
@@ -47,41 +53,60 @@ def error(
     headers: dict[str, str] | None = None,
 ) -> Say:
     """Return a google.rpc.Status as the API sends it."""
-    body = {"error": {"code": status, "message": message, "status": name, "details": list(details)}}
-    return Say(body, status=status, headers=headers or {})
+    body: dict[str, Any] = {"code": status, "message": message, "status": name}
+    if details:
+        body["details"] = list(details)
+    return Say({"error": body}, status=status, headers=headers or {})
 
 
-WRONG_KEY = error(
-    400,
-    "INVALID_ARGUMENT",
+def detail(kind: str, **fields: Any) -> dict[str, Any]:
+    """Return one detail of an error."""
+    return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
+
+
+def invalid(message: str, *details: dict[str, Any]) -> Say:
+    return error(400, "INVALID_ARGUMENT", message, *details)
+
+
+WRONG_KEY = invalid(
     "API key not valid. Please pass a valid API key.",
-    {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"},
+    detail("ErrorInfo", reason="API_KEY_INVALID", domain="googleapis.com"),
 )
 """What Google really answers to a wrong key: 400, not 401."""
-RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
-BLOCKED_KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_SERVICE_BLOCKED"}
-CLOSED = (
-    "This model models/gemini-2.5-pro is no longer available to new users. Please update your code to use a newer model "
-    "for the latest features and improvements."
-)
-"""What Google says of a deprecated model (github.com/sohzm/cheating-daddy/issues/476)."""
+RETRY_INFO = detail("RetryInfo", retryDelay="34.5s")
+BLOCKED_KEY = detail("ErrorInfo", reason="API_KEY_SERVICE_BLOCKED")
 
 
-def quota(quota_id: str, value: str = "20") -> dict[str, Any]:
-    """Return the detail of a 429 (github.com/ogkalu2/comic-translate/issues/403)."""
-    violated = {
+def closed(model: str = "gemini-2.5-pro") -> str:
+    """Return what Google says of a deprecated model (github.com/thedotmack/claude-mem/issues/3278)."""
+    return (
+        f"This model models/{model} is no longer available to new users. "
+        "Please update your code to use a newer model for the latest features and improvements."
+    )
+
+
+def quota(quota_id: str, *, retry_s: float | None = None) -> Say:
+    """Return a 429 of one quota, such as ``GenerateRequestsPerDayPerProjectPerModel-FreeTier``.
+
+    Its shape: https://github.com/google-gemini/gemini-cli/issues/8437.
+    """
+    violation = {
         "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
         "quotaId": quota_id,
-        "quotaDimensions": {"model": "gemini-2.5-pro", "location": "global"},
-        "quotaValue": value,
+        "quotaDimensions": {"location": "global", "model": "gemini-2.5-pro"},
+        "quotaValue": "20",
     }
-    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violated]}
+    details = [detail("QuotaFailure", violations=[violation])]
+    if retry_s is not None:
+        details.append(detail("RetryInfo", retryDelay=f"{retry_s:g}s"))
+    said = "You exceeded your current quota, please check your plan and billing details."
+    return error(429, "RESOURCE_EXHAUSTED", said, *details)
 
 
-BLOCKED_PROMPT = Say(
-    {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 1000}}
-)
-NO_CANDIDATE = Say({"candidates": [], "usageMetadata": USAGE})
+def blocked(reason: str, usage: dict[str, int], **more: Any) -> Say:
+    """Return the response to a prompt that was blocked: it has no candidate."""
+    return Say({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage, **more})
+
 
 PLAN = FunctionDeclaration(
     name="decide_next_tools",
@@ -109,13 +134,11 @@ FORCED = msgspec.structs.replace(ASK, functions=(PLAN,), forced_function=PLAN.na
 STRUCTURED = msgspec.structs.replace(ASK, response_schema=SCHEMA)
 
 
-@asynccontextmanager
-async def gemini(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[GeminiModel, FakeServer]]:
-    async with FakeServer(*script) as server:
-        given: dict[str, Any] = {"api_key": "AIza-secret", "timeout_s": 5.0, **settings}
-        named = given.pop("model", "gemini-2.5-pro")
-        model = GeminiModel(GeminiClient(base_url=server.url, **given), model=named, prices=Prices())
-        try:
-            yield model, server
-        finally:
-            await model.close()
+def adapter(url: str, *, model: str = "gemini-2.5-pro", **settings: Any) -> GeminiModel:
+    """Return the adapter of a server at this address."""
+    client = GeminiClient(base_url=url, **{"api_key": "AIza-secret", **settings})
+    return GeminiModel(client, model=model, prices=Prices())
+
+
+def gemini(*script: Behaviour, **settings: Any) -> AbstractAsyncContextManager[tuple[GeminiModel, FakeServer]]:
+    return against(adapter, *script, **{"timeout_s": 5.0, **settings})

@@ -114,19 +114,46 @@ def coingecko(points: Mapping[datetime, tuple[float, float, float]]) -> Say:
     )
 
 
+Bar = tuple[Any, ...]
+"""(begin in epoch seconds, open, high, low, close, volume)."""
+
+
+def _coinbase(*bars: Bar) -> Say:
+    """Newest first as (time, low, high, open, close, volume), numbers bare."""
+    rows = (
+        (at, low, high, opened, close, volume) for at, opened, high, low, close, volume in sorted(bars, reverse=True)
+    )
+    return Say(f"[{', '.join('[' + ', '.join(map(str, row)) + ']' for row in rows)}]".encode())
+
+
+def _binance(*bars: Bar, lasting_s: int) -> Say:
+    """Oldest first, numbers as texts."""
+    return Say(
+        [
+            [at * 1000, *map(str, figures), (at + lasting_s) * 1000 - 1, "0", 7, "0", "0", "0"]
+            for at, *figures in sorted(bars)
+        ]
+    )
+
+
 def coinbase_bars(*bars: tuple[str, float, float, float, float, float]) -> Say:
-    """(begin, open, high, low, close, volume), written newest first as (time, low, high, open, close, volume)."""
-    rows = [[epoch(at), low, high, opened, close, volume] for at, opened, high, low, close, volume in bars]
-    return Say(sorted(rows, reverse=True))
+    """(begin, open, high, low, close, volume)."""
+    return _coinbase(*((epoch(at), *figures) for at, *figures in bars))
 
 
 def binance_bars(*bars: tuple[str, float, float, float, float, float]) -> Say:
-    return Say(
-        [
-            [epoch(at) * 1000, *(str(one) for one in prices), epoch(at) * 1000 + 3_599_999, "0", 7, "0", "0", "0"]
-            for at, *prices in bars
-        ]
-    )
+    """The same, an hour each."""
+    return _binance(*((epoch(at), *figures) for at, *figures in bars), lasting_s=3600)
+
+
+def coinbase(*candles: tuple[int, str, str, str, str]) -> Say:
+    """(began, low, high, close, volume); each opened at its low."""
+    return _coinbase(*((at, low, high, low, close, volume) for at, low, high, close, volume in candles))
+
+
+def binance(*candles: tuple[int, str, str, str, str]) -> Say:
+    """The same, five minutes each."""
+    return _binance(*((at, low, high, low, close, volume) for at, low, high, close, volume in candles), lasting_s=300)
 
 
 def fred(series: str, *rows: tuple[str, str]) -> Say:
@@ -157,19 +184,3 @@ def days(*values: Any, last: str = "2024-06-04") -> list[tuple[str, Any]]:
     """The values as those of the days up to ``last``."""
     end = datetime.fromisoformat(last)
     return [(f"{end - timedelta(days=len(values) - 1 - n):%Y-%m-%d}", value) for n, value in enumerate(values)]
-
-
-def coinbase(*candles: tuple[int, str, str, str, str]) -> Say:
-    """(began, low, high, close, volume), newest first, numbers bare as Coinbase writes them."""
-    rows = ", ".join(f"[{at}, {low}, {high}, {low}, {close}, {volume}]" for at, low, high, close, volume in candles)
-    return Say(f"[{rows}]".encode())
-
-
-def binance(*candles: tuple[int, str, str, str, str]) -> Say:
-    """The same candles, oldest first, numbers as texts."""
-    return Say(
-        [
-            [at * 1000, low, high, low, close, volume, at * 1000 + 299_999, "0", 7, "0", "0", "0"]
-            for at, low, high, close, volume in reversed(candles)
-        ]
-    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from decimal import Decimal
 from typing import Any
 
 from infra.ports import Port
@@ -14,7 +15,7 @@ from infra.search.pace import Pace
 from infra.search.ragflow import RagflowSearch
 from infra.search.searxng import SearxngSearch
 from schemas.effects import Search
-from tests.infra.fakes.server import Behaviour, FakeServer, Say
+from tests.infra.fakes.server import Behaviour, FakeServer, Say, against
 from tests.infra.fakes.tavily import AS_OF
 
 ZH = Search(provider="any", query="币安 上线 某代币 官方公告", max_results=5, as_of=AS_OF, language="zh")
@@ -37,9 +38,9 @@ def bocha_page(**changes: Any) -> dict[str, Any]:
     return {**full, **changes}
 
 
-def bocha_results(*pages: Any) -> Say:
+def bocha_results(*pages: Any, query: str = "q") -> Say:
     found = {"webSearchUrl": "", "totalEstimatedMatches": 9, "value": list(pages), "someResultsRemoved": False}
-    data = {"_type": "SearchResponse", "queryContext": {"originalQuery": "q"}, "webPages": found, "images": None}
+    data = {"_type": "SearchResponse", "queryContext": {"originalQuery": query}, "webPages": found, "images": None}
     return Say({"code": 200, "log_id": "d71841ad20095f61", "msg": None, "data": data})
 
 
@@ -124,9 +125,10 @@ def articles(*items: Any) -> Say:
     return Say({"articles": list(items)} if items else {}, headers=headers)
 
 
-def gdelt_says(text: str, status: int = 200) -> Say:
+def gdelt_says(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Say:
     """Return an error as GDELT words it: plain text, mostly with 200."""
-    return Say(f"{text}\n".encode(), status=status, headers={"content-type": "text/html; charset=utf-8"})
+    as_html = {"content-type": "text/html; charset=utf-8", **(headers or {})}
+    return Say(f"{text}\n".encode(), status=status, headers=as_html)
 
 
 TOO_FAST = "Please limit requests to one every 5 seconds or contact us for larger queries."
@@ -153,9 +155,10 @@ def searxng_page(**changes: Any) -> dict[str, Any]:
     return {**full, **changes}
 
 
-def searxng_results(*items: Any, silent: tuple[tuple[str, str], ...] = ()) -> Say:
+def searxng_results(*items: Any, silent: tuple[tuple[str, str], ...] = (), query: str = "q") -> Say:
     more: dict[str, Any] = {"answers": [], "corrections": [], "infoboxes": [], "suggestions": []}
-    return Say({"query": "q", "results": list(items), **more, "unresponsive_engines": [list(one) for one in silent]})
+    body = {"query": query, "number_of_results": 0, "results": list(items), **more}
+    return Say({**body, "unresponsive_engines": [list(one) for one in silent]})
 
 
 class FakeTime:
@@ -176,24 +179,20 @@ def pace(time: FakeTime | None = None, *, max_wait_s: float = 1e6) -> Pace:
     return Pace("Arxiv", interval_s=3.0, max_wait_s=max_wait_s, clock=time, sleep=time.sleep)
 
 
-@asynccontextmanager
-async def searching(name: str, *script: Behaviour, **settings: Any) -> AsyncIterator[tuple[Port, FakeServer]]:
+ADAPTERS: dict[str, Callable[..., Port]] = {
+    "bocha": lambda url, **given: BochaSearch(
+        **{"base_url": url, "api_key": "sk-secret", "unit_cost_usd": Decimal("0.005"), **given}
+    ),
+    "ragflow": lambda url, **given: RagflowSearch(
+        **{"endpoint": url, "api_key": "ragflow-secret", "dataset_ids": ["C7EE74067A2C11EF"], **given}
+    ),
+    "arxiv": lambda url, **given: ArxivSearch(**{"base_url": url, "pace": pace(), **given}),
+    "gdelt": lambda url, **given: GdeltSearch(**{"base_url": url, "pace": pace(), "now": lambda: AS_OF, **given}),
+    "searxng": lambda url, **given: SearxngSearch(**{"base_url": url, "now": lambda: AS_OF, **given}),
+}
+"""(address of a server, settings) → the adapter."""
+
+
+def searching(name: str, *script: Behaviour, **settings: Any) -> AbstractAsyncContextManager[tuple[Port, FakeServer]]:
     """Return the adapter of a provider against a fake server."""
-    async with FakeServer(*script) as server:
-        given: dict[str, Any] = {"timeout_s": 60.0, **settings}
-        port: Port
-        if name == "bocha":
-            port = BochaSearch(**{"api_key": "sk-secret", "base_url": server.url, "unit_cost_usd": 0.005, **given})
-        elif name == "ragflow":
-            keys = {"api_key": "ragflow-secret", "dataset_ids": ["C7EE74067A2C11EF"], "endpoint": server.url}
-            port = RagflowSearch(**{**keys, **given})
-        elif name == "gdelt":
-            port = GdeltSearch(**{"base_url": server.url, "pace": pace(), "now": lambda: AS_OF, **given})
-        elif name == "searxng":
-            port = SearxngSearch(**{"base_url": server.url, "now": lambda: AS_OF, **given})
-        else:
-            port = ArxivSearch(**{"base_url": server.url, "pace": pace(), **given})
-        try:
-            yield port, server
-        finally:
-            await port.close()
+    return against(ADAPTERS[name], *script, **{"timeout_s": 60.0, **settings})

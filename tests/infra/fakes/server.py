@@ -11,9 +11,10 @@ import contextlib
 import gzip
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import orjson
 
@@ -159,6 +160,28 @@ class FakeServer:
 
     def _chosen(self, request: Received) -> Behaviour:
         return self._script.pop(0) if len(self._script) > 1 else self._script[0]
+
+
+class Closing(Protocol):
+    """What an adapter has in common with every other one."""
+
+    async def close(self) -> None: ...
+
+
+Adapter = TypeVar("Adapter", bound=Closing)
+
+
+@asynccontextmanager
+async def against(
+    make: Callable[..., Adapter], *script: Behaviour, **settings: Any
+) -> AsyncIterator[tuple[Adapter, FakeServer]]:
+    """Return an adapter and the fake server that it calls. ``make``: (address of the server, settings) → adapter."""
+    async with FakeServer(*script) as server:
+        adapter = make(server.url, **settings)
+        try:
+            yield adapter, server
+        finally:
+            await adapter.close()
 
 
 async def _receive(reader: asyncio.StreamReader) -> Received:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from infra.search.tavily import TavilySearch
 from schemas.effects import Search
-from tests.infra.fakes.server import Behaviour, FakeServer, Say
+from tests.infra.fakes.server import Behaviour, FakeServer, Say, against
 
 
 def item(**changes: Any) -> dict[str, Any]:
@@ -25,9 +25,20 @@ def item(**changes: Any) -> dict[str, Any]:
     return {**full, **changes}
 
 
-def results(*items: Any, **more: Any) -> Say:
-    body = {"query": "q", "results": list(items), "response_time": 1.2, "request_id": "t-1", "usage": {"credits": 1}}
-    return Say({**body, **more})
+def results(*items: Any, query: str = "q", **more: Any) -> Say:
+    """Return a success; ``more`` replaces fields of the response, None leaves one out."""
+    body = {
+        "query": query,
+        "follow_up_questions": None,
+        "answer": None,
+        "images": [],
+        "results": list(items),
+        "response_time": 1.2,
+        "request_id": "t-1",
+        "usage": {"credits": 1},
+        **more,
+    }
+    return Say({name: value for name, value in body.items() if value is not None})
 
 
 def error(status: int, message: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
@@ -38,12 +49,10 @@ AS_OF = datetime(2024, 11, 12, 9, tzinfo=UTC)
 SEARCH = Search(provider="tavily", query="USDC Circle depeg 脱锚 官方声明", max_results=5, as_of=AS_OF)
 
 
-@asynccontextmanager
-async def tavily(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[TavilySearch, FakeServer]]:
-    async with FakeServer(*script) as server:
-        given = {"api_key": "tvly-secret", "timeout_s": 5.0, "unit_cost_usd": 0.008, **settings}
-        search = TavilySearch(**{"base_url": server.url, **given})
-        try:
-            yield search, server
-        finally:
-            await search.close()
+def adapter(url: str, **settings: Any) -> TavilySearch:
+    """Return the adapter of a server at this address."""
+    return TavilySearch(**{"base_url": url, "api_key": "tvly-secret", "unit_cost_usd": Decimal("0.008"), **settings})
+
+
+def tavily(*script: Behaviour, **settings: Any) -> AbstractAsyncContextManager[tuple[TavilySearch, FakeServer]]:
+    return against(adapter, *script, **{"timeout_s": 5.0, **settings})

@@ -12,13 +12,13 @@ import pytest
 
 from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings
-from lab.bench.graph import plain_registry
 from newsproof.app import exits
 from newsproof.sdk.client import publish, subscribe
 from schemas.errors import ConfigError, TransientError
 from schemas.topics import Topics
 from tests.infra.kafka.secured_kafka import KEY_PASSWORD, PASSWORD, Secured, secured_kafka
 from tests.newsproof.command import newsproof
+from tests.plain_graph import plain_registry
 from tests.streams.world import World, news
 
 

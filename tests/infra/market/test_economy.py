@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
 from tests.infra.fakes import market as fake
 from tests.infra.fakes.market import AS_OF, asked, known_name, research
-from tests.infra.fakes.server import Behaviour, HangUp, Reset, Say
+from tests.infra.fakes.server import Behaviour, Say
 
 TABLES: dict[str, Behaviour] = {
     "id=DFF": fake.fred("DFF", ("2024-05-01", "5.08"), ("2024-06-03", "5.33"), ("2024-06-04", "5.99")),
@@ -132,29 +132,6 @@ async def test_a_wrong_key_names_its_setting_and_is_not_repeated() -> None:
         reply = await ask(ports, "economy")
     assert isinstance(reply, Failure) and (reply.kind, reply.retryable) == ("auth", False)
     assert "FRED_API_KEY" in reply.message and "abcdef123456" not in reply.message
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "kind", "retryable"),
-    [
-        (Say(b"busy", status=429, headers={"retry-after": "30"}), "rate_limit", True),
-        (Say(b"<html>maintenance</html>"), "invalid_output", True),
-        (Say(b"observation_date,OTHER\n2024-06-03,1\n"), "invalid_output", True),
-        (Say(b""), "invalid_output", True),
-        (Say(b"", status=502), "unavailable", True),
-        (Say(b"", status=504), "timeout", True),
-        (Say({"error": "?"}, status=404), "invalid_request", False),
-        (Reset(), "network", True),
-        (HangUp(), "network", True),
-    ],
-    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
-)
-async def test_every_way_to_fail_is_a_failure_of_its_kind(behaviour: Any, kind: str, retryable: bool) -> None:
-    async with research(fred=behaviour) as (ports, _):
-        reply = await ask(ports, "economy")
-    assert isinstance(reply, Failure), reply
-    assert (reply.kind, reply.retryable) == (kind, retryable)
-    assert reply.retry_after_s == (30.0 if kind == "rate_limit" else None)
 
 
 # The mood

@@ -16,7 +16,7 @@ from infra.market.source import number, ticker
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
 from tests.infra.fakes import market as fake
 from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE, DOWN, days, epoch, market
-from tests.infra.fakes.server import Flood, HangUp, Reset, Say
+from tests.infra.fakes.server import Say
 
 AS_OF = datetime(2024, 6, 3, 12, 2, 30, tzinfo=UTC)
 """A Monday."""
@@ -197,32 +197,6 @@ async def test_words_that_are_no_ticker_ask_nobody(asset: str) -> None:
             reply = await ask(port, kind, asset)
             assert isinstance(reply, MarketReply) and reply.values == () and "no ticker" in reply.unknown[0]
         assert not any(server.requests for server in servers.values())
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "kind", "retryable"),
-    [
-        (Say({"message": "slow"}, status=429, headers={"retry-after": "7"}), "rate_limit", True),
-        (Say({"code": 0, "msg": "banned"}, status=418), "refused", False),
-        (Say({"code": 0, "msg": "region"}, status=451), "refused", False),
-        (Say({"code": -1100, "msg": "Illegal characters"}, status=400), "invalid_request", False),
-        (Say(b"", status=302, headers={"location": "/x"}), "not_configured", False),
-        (Say(b"<html>busy</html>"), "invalid_output", True),
-        (Say({"error": []}), "invalid_output", True),
-        (Say([["a"]]), "invalid_output", True),
-        (Say([[1, "x", "y", "z", "0", "1"]]), "invalid_output", True),
-        (Reset(), "network", True),
-        (HangUp(), "network", True),
-        (Flood(), "too_large", False),
-    ],
-    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
-)
-async def test_every_way_to_fail_is_a_failure_of_its_kind(behaviour: Any, kind: str, retryable: bool) -> None:
-    async with market(coinbase=COINBASE_NONE, binance=behaviour) as (port, _):
-        reply = await ask(port, "price")
-    assert isinstance(reply, Failure), reply
-    assert (reply.kind, reply.retryable) == (kind, retryable)
-    assert reply.retry_after_s == (7.0 if kind == "rate_limit" else None)
 
 
 async def test_macro_figures_are_those_that_were_published_by_then() -> None:

@@ -15,7 +15,7 @@ from schemas.effects import CandlesReply, Failure, FetchCandles, Reply
 from schemas.evidence import Candle
 from tests.infra.fakes import market as fake
 from tests.infra.fakes.market import AS_OF, BINANCE_NONE, COINBASE_NONE, asked, research
-from tests.infra.fakes.server import HangUp, Reset, Say
+from tests.infra.fakes.server import Say
 
 HOURS = (
     ("2024-06-05T07:00", 10.0, 11.0, 9.0, 10.5, 1.25),
@@ -127,30 +127,6 @@ async def test_a_failure_is_not_taken_for_a_market_that_does_not_exist() -> None
         async with research(**scripts) as (ports, _):
             reply = await bars(ports, asset="XYZ")
         assert isinstance(reply, Failure) and (reply.kind, reply.retryable) == ("unavailable", True)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "kind", "retryable"),
-    [
-        (Say({"code": -1003, "msg": "slow"}, status=429, headers={"retry-after": "9"}), "rate_limit", True),
-        (Say({"code": 0, "msg": "region"}, status=451), "refused", False),
-        (Say({"code": -1100, "msg": "Illegal"}, status=400), "invalid_request", False),
-        (Say(b"<html>busy</html>"), "invalid_output", True),
-        (Say([[1, 2, 3]]), "invalid_output", True),
-        (Say([[1717581600000, "x", "1", "1", "1", "1", 0]]), "invalid_output", True),
-        (Say([[1717581600000, "5", "1", "9", "5", "1", 0]]), "invalid_output", True),  # the low above the high
-        (Say([[1717581600000, "0", "0", "0", "0", "1", 0]]), "invalid_output", True),
-        (Reset(), "network", True),
-        (HangUp(), "network", True),
-    ],
-    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
-)
-async def test_every_way_to_fail_is_a_failure_of_its_kind(behaviour: Any, kind: str, retryable: bool) -> None:
-    async with research(coinbase=COINBASE_NONE, binance=behaviour) as (ports, _):
-        reply = await bars(ports)
-    assert isinstance(reply, Failure), reply
-    assert (reply.kind, reply.retryable) == (kind, retryable)
-    assert reply.retry_after_s == (9.0 if kind == "rate_limit" else None)
 
 
 @pytest.mark.parametrize("asset", ["", "unknown", "比特币", "BTC-USD", "../x", "a b"])

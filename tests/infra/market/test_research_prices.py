@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-import pytest
 
 from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
 from tests.infra.fakes import market as fake
 from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE, known_name, research
-from tests.infra.fakes.server import HangUp, Reset, Say
+from tests.infra.fakes.server import Say
 
 NOW = datetime.now(UTC).replace(minute=30, second=0, microsecond=0) - timedelta(hours=1)
 """CoinGecko keeps a year, so its tests are of today."""
@@ -140,28 +139,6 @@ async def test_a_key_goes_into_its_header_and_a_refused_one_names_its_setting() 
         assert servers["coingecko"].requests[0].headers["x-cg-demo-api-key"] == "CG-secret"
     assert isinstance(reply, Failure) and (reply.kind, reply.retryable) == ("auth", False)
     assert "COINGECKO_API_KEY" in reply.message and "CG-secret" not in reply.message
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "kind", "retryable"),
-    [
-        (Say({"status": {"error_code": 429}}, status=429, headers={"retry-after": "61"}), "rate_limit", True),
-        (Say(b"<html>Cloudflare</html>"), "invalid_output", True),
-        (Say({"error": "coin"}), "invalid_output", True),
-        (Say({"prices": [["a", "b"]], "total_volumes": [], "market_caps": []}), "invalid_output", True),
-        (Say({"prices": []}), "invalid_output", True),
-        (Say(b"", status=500), "unavailable", True),
-        (Reset(), "network", True),
-        (HangUp(), "network", True),
-    ],
-    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
-)
-async def test_every_way_to_fail_is_a_failure_of_its_kind(behaviour: Any, kind: str, retryable: bool) -> None:
-    async with research(coingecko=behaviour, **NOWHERE) as (ports, _):
-        reply = await price(ports, "BTC")
-    assert isinstance(reply, Failure), reply
-    assert (reply.kind, reply.retryable) == (kind, retryable)
-    assert reply.retry_after_s == (61.0 if kind == "rate_limit" else None)
 
 
 async def test_a_word_that_is_no_ticker_asks_nobody() -> None:

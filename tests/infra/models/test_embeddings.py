@@ -15,11 +15,11 @@ from infra.models.embeddings.hashing import cosine, quantised
 from infra.models.embeddings.port import packed, unpacked
 from infra.settings import Settings
 from schemas.effects import Failure
-from schemas.errors import ConfigError, PermanentError, TransientError
+from schemas.errors import ConfigError, PermanentError
 from tests.infra.fakes import gemini as google
 from tests.infra.fakes import openai as other
-from tests.infra.fakes.embeddings import DIMENSIONS, gemini, gemini_vector, numbers, openai, openai_vector
-from tests.infra.fakes.server import Behaviour, Drip, Flood, HangUp, Reset, Say, StaySilent
+from tests.infra.fakes.embeddings import DIMENSIONS, gemini, gemini_vectors, numbers, openai, openai_vectors
+from tests.infra.fakes.server import Behaviour, Flood, Say
 
 HALF = numbers(0.6, -0.8)
 WHOLE = [95, -127, *(0 for _ in range(DIMENSIONS - 2))]
@@ -32,11 +32,11 @@ def made(name: str, *script: Behaviour, **settings: Any) -> Made:
 
 
 async def test_gemini_is_asked_once_for_one_text_of_so_many_numbers() -> None:
-    async with gemini(gemini_vector(HALF, tokens=1000)) as (embedder, server):
+    async with gemini(gemini_vectors(HALF, tokens=1000)) as (embedder, server):
         found = await embedder.embed("USDC 脱锚")
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", "/v1/models/gemini-embedding-001:batchEmbedContents")
-    assert request.headers["x-goog-api-key"] == "secret-key"
+    assert request.headers["x-goog-api-key"] == "AIza-secret"
     (asked,) = request.json["requests"]
     assert asked["content"]["parts"] == [{"text": "USDC 脱锚"}]
     assert (asked["outputDimensionality"], asked["taskType"]) == (DIMENSIONS, "SEMANTIC_SIMILARITY")
@@ -47,20 +47,20 @@ async def test_gemini_is_asked_once_for_one_text_of_so_many_numbers() -> None:
 
 
 async def test_a_later_model_of_gemini_is_not_told_what_it_does_not_take() -> None:
-    async with gemini(gemini_vector(HALF), model="gemini-embedding-2") as (embedder, server):
+    async with gemini(gemini_vectors(HALF), model="gemini-embedding-2") as (embedder, server):
         await embedder.embed("USDC")
     assert "taskType" not in server.requests[0].body.decode()
 
 
 async def test_without_a_token_count_the_most_that_it_can_be_is_the_price_and_the_record_says_so() -> None:
-    async with gemini(gemini_vector(HALF)) as (embedder, _):
+    async with gemini(gemini_vectors(HALF)) as (embedder, _):
         found = await embedder.embed("USDC")
         assert found.cost_usd == embedder.worst_case_usd("USDC")
     assert found.cost_source.endswith("tokens not said: at most")
 
 
 async def test_an_openai_compatible_server_is_asked_for_floats_of_so_many_dimensions() -> None:
-    async with openai(openai_vector(HALF, tokens=7)) as (embedder, server):
+    async with openai(openai_vectors(HALF, tokens=7)) as (embedder, server):
         found = await embedder.embed("USDC 脱锚")
     (request,) = server.requests
     assert (request.path, request.headers["authorization"]) == ("/v1/embeddings", "Bearer sk-secret")
@@ -74,13 +74,13 @@ async def test_an_openai_compatible_server_is_asked_for_floats_of_so_many_dimens
 async def test_openais_own_prices_are_known() -> None:
     from infra.models.call_costs import Prices
 
-    async with openai(openai_vector(HALF, tokens=500_000), prices=Prices(provider="openai")) as (embedder, _):
+    async with openai(openai_vectors(HALF, tokens=500_000), prices=Prices(provider="openai")) as (embedder, _):
         assert (await embedder.embed("x")).cost_usd == Decimal("0.01")
 
 
 async def test_a_server_that_does_not_take_dimensions_is_asked_without_and_remembered() -> None:
     refusal = other.error(400, "this model does not support the dimensions parameter", param="dimensions")
-    async with openai(refusal, openai_vector(HALF)) as (embedder, server):
+    async with openai(refusal, openai_vectors(HALF)) as (embedder, server):
         await embedder.embed("a")
         await embedder.embed("b")
     assert ["dimensions" in r.json for r in server.requests] == [True, False, False]
@@ -101,7 +101,7 @@ BAD: list[tuple[str, Any]] = [
 async def test_what_is_no_vector_of_these_dimensions_is_a_useless_answer_whose_price_is_unknown(
     name: str, values: Any
 ) -> None:
-    say = gemini_vector(values) if name == "gemini" else openai_vector(values)
+    say = gemini_vectors(values) if name == "gemini" else openai_vectors(values)
     async with made(name, say) as (embedder, server):
         with pytest.raises(UselessAnswerError, match=f"{DIMENSIONS} numbers") as caught:
             await embedder.embed("USDC")
@@ -112,7 +112,7 @@ async def test_what_is_no_vector_of_these_dimensions_is_a_useless_answer_whose_p
 
 @pytest.mark.parametrize(
     "body",
-    [b"<html>", b"[]", b"{}", b'{"data": 3, "embeddings": 3}', b'{"data": [[]], "embeddings": [[]]}', b"\xff\xfe"],
+    [b"{}", b'{"data": 3, "embeddings": 3}', b'{"data": [[]], "embeddings": [[]]}', b"\xff\xfe"],
 )
 @pytest.mark.parametrize("name", ["gemini", "openai"])
 async def test_an_answer_of_another_shape_is_a_useless_answer(name: str, body: bytes) -> None:
@@ -149,36 +149,6 @@ async def test_what_no_second_try_would_mend_is_permanent_and_says_what_to_write
             await embedder.embed("USDC")
     assert (caught.value.kind, len(server.requests)) == (kind, 1)
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "kind"),
-    [
-        (google.error(429, "RESOURCE_EXHAUSTED", headers={"retry-after": "7"}), "rate_limit"),
-        (google.error(503, "UNAVAILABLE"), "unavailable"),
-        (google.error(504, "DEADLINE_EXCEEDED"), "timeout"),
-        (HangUp(), "network"),
-        (Reset(), "network"),
-    ],
-)
-@pytest.mark.parametrize("name", ["gemini", "openai"])
-async def test_what_another_try_may_mend_is_transient_and_asked_once(
-    name: str, behaviour: Behaviour, kind: str
-) -> None:
-    async with made(name, behaviour) as (embedder, server):
-        with pytest.raises(TransientError) as caught:
-            await embedder.embed("USDC")
-    assert (caught.value.kind, len(server.requests)) == (kind, 1)
-    assert kind != "rate_limit" or caught.value.retry_after_s == 7.0
-
-
-@pytest.mark.parametrize("behaviour", [StaySilent(), Drip()])
-@pytest.mark.parametrize("name", ["gemini", "openai"])
-async def test_silence_ends_at_the_time_limit(name: str, behaviour: Behaviour) -> None:
-    async with made(name, behaviour, timeout_s=0.3) as (embedder, server):
-        with pytest.raises(TransientError, match=r"within 0\.3 s"):
-            await embedder.embed("USDC")
-    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("name", ["gemini", "openai"])

@@ -14,8 +14,8 @@ from infra.models import live_models, routes
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
 from newsproof.app.model_options import options_of
-from schemas.effects import CallModel
 from schemas.errors import ConfigError
+from tests.builders import call_model
 from tests.infra.fakes.gemini import ASK
 
 TASKS = frozenset({"triage", "critique"})
@@ -86,10 +86,7 @@ def test_a_task_without_models_of_its_own_is_asked_of_its_tier_and_one_model_is_
     made = Ports(models=models, fallbacks=behind, search={}, recall=models["light"], earlier=models["light"])
     heavy = made.chain(ASK)
     assert [(p.provider, p.model) for p in heavy] == [("gemini", "gemini-3.8-flash"), ("openai", "m")]  # type: ignore[attr-defined]
-    critique = CallModel(
-        task="critique", tier="heavy", prompt_name="c", prompt_version="1", prompt_hash="0", system="", parts=()
-    )
-    assert made.chain(critique) == (heavy[1],)
+    assert made.chain(call_model("critique", tier="heavy")) == (heavy[1],)
     asyncio.run(made.close())
 
 

@@ -10,23 +10,15 @@ import pytest
 from agents.core.answers import CritiqueAnswer, SynthesisAnswer, checked
 from infra.offline.model import MODEL, OfflineModel
 from infra.offline.rules import draft_of
-from schemas.effects import CallModel, FunctionDeclaration, Trusted, Untrusted
+from schemas.effects import FunctionDeclaration, Trusted, Untrusted
 from schemas.errors import PermanentError
+from tests.builders import call_model
 
 OFFLINE = Path(__file__).resolve().parents[3] / "infra" / "offline"
 
 
 def call(task, *parts, functions=()):
-    return CallModel(
-        task=task,
-        tier="light",
-        prompt_name=task,
-        prompt_version="1",
-        prompt_hash="h",
-        system="s",
-        parts=parts,
-        functions=functions,
-    )
+    return call_model(task, *parts, functions=functions)
 
 
 def facts(**values):

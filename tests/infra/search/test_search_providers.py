@@ -21,7 +21,7 @@ from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.topics import MAX_BODY_BYTES
 from tests.infra.fakes import searching as fake
 from tests.infra.fakes.searching import EVENT, PAPERS, ZH, FakeTime, pace, searching
-from tests.infra.fakes.server import Drip, Flood, HangUp, Reset, Say, StaySilent
+from tests.infra.fakes.server import Say
 
 NAMES = ("bocha", "ragflow", "arxiv", "gdelt", "searxng")
 FULL = {
@@ -30,13 +30,6 @@ FULL = {
     "arxiv": fake.feed(fake.paper()),
     "gdelt": fake.articles(fake.article()),
     "searxng": fake.searxng_results(fake.searxng_page()),
-}
-EMPTY = {
-    "bocha": fake.bocha_results(),
-    "ragflow": fake.ragflow_chunks(),
-    "arxiv": fake.feed(),
-    "gdelt": fake.articles(),
-    "searxng": fake.searxng_results(),
 }
 ASKED = {"arxiv": PAPERS, "gdelt": EVENT, "searxng": EVENT}
 
@@ -152,11 +145,6 @@ async def test_arxiv_knows_no_chinese_and_says_so_without_asking() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_nothing_found_is_an_answer(name: str) -> None:
-    assert (await reply_of(name, EMPTY[name])).results == ()
-
-
-@pytest.mark.parametrize("name", NAMES)
 async def test_no_more_than_asked_for_is_kept(name: str) -> None:
     many = {
         "bocha": fake.bocha_results(*[fake.bocha_page()] * 9),
@@ -212,15 +200,9 @@ async def test_a_long_text_is_cut_at_64_kib_and_said_so(name: str) -> None:
 ERRORS = [
     ("bocha", fake.bocha_error(400, "Missing parameter query"), "invalid_request", False, 400),
     ("bocha", fake.bocha_error(400, "The API KEY is missing"), "auth", False, 401),
-    ("bocha", fake.bocha_error(401, "Invalid API KEY"), "auth", False, 401),
-    ("bocha", fake.bocha_error(403, "You do not have enough money"), "plan_limit", False, 403),
-    ("bocha", fake.bocha_error(429, "You have reached the request limit"), "rate_limit", True, 429),
-    ("bocha", fake.bocha_error(500, "boom"), "unavailable", True, 500),
     ("bocha", fake.bocha_error(403, "You do not have enough money", status=200), "plan_limit", False, 403),
-    ("bocha", fake.bocha_error(429, "You have reached the request limit", status=200), "rate_limit", True, 429),
     ("bocha", fake.bocha_error(500, "boom", status=200), "unavailable", True, 500),
     ("ragflow", fake.ragflow_error(102, "`dataset_ids` is required."), "not_configured", False, 102),
-    ("ragflow", fake.ragflow_error(102, "You don't own the dataset 1."), "not_configured", False, 102),
     (
         "ragflow",
         fake.ragflow_error(102, "No chunk found! Check the chunk status please!"),
@@ -230,28 +212,13 @@ ERRORS = [
     ),
     ("ragflow", fake.ragflow_error(102, "`question` is required."), "invalid_request", False, 102),
     ("ragflow", fake.ragflow_error(101), "invalid_request", False, 101),
-    ("ragflow", fake.ragflow_error(109, "Authentication error: API key is invalid!"), "auth", False, 401),
-    ("ragflow", fake.ragflow_error(100, "ConnectionTimeout"), "unavailable", True, 100),
     ("ragflow", fake.ragflow_error(500), "unavailable", True, 500),
     ("ragflow", Say({"code": 401, "message": "no"}, status=401), "auth", False, 401),
     ("arxiv", fake.arxiv_error("max_results must be an integer"), "invalid_request", False, 400),
-    ("arxiv", fake.arxiv_error("incorrect id format", status=200), "invalid_request", False, 400),
-    ("arxiv", Say(b"Rate exceeded.", status=200), "rate_limit", True, 429),
-    ("arxiv", Say(b"Rate exceeded.", status=429), "rate_limit", True, 429),
-    ("arxiv", Say(b"busy", status=503), "unavailable", True, 503),
     ("arxiv", Say(b"no", status=403), "refused", False, 403),
-    ("gdelt", fake.gdelt_says("Your query was too short or too long."), "invalid_request", False, 400),
     ("gdelt", fake.gdelt_says("Parentheses may only be used around OR'd statements."), "invalid_request", False, 400),
-    ("gdelt", fake.gdelt_says(fake.TOO_FAST), "rate_limit", True, 429),
-    ("gdelt", fake.gdelt_says(fake.TOO_FAST, 429), "rate_limit", True, 429),
-    ("gdelt", Say(b"<html>Service Unavailable</html>", status=503), "unavailable", True, 503),
     ("gdelt", Say(b"<html>Forbidden</html>", status=403), "refused", False, 403),
-    ("searxng", Say(b"<html>Forbidden</html>", status=403), "not_configured", False, 403),
     ("searxng", Say({"error": "Invalid value for language"}, status=400), "invalid_request", False, 400),
-    ("searxng", Say({"error": "search error"}, status=500), "unavailable", True, 500),
-    ("searxng", Say(b"Too Many Requests", status=429), "rate_limit", True, 429),
-    ("searxng", Say(b"", status=302, headers={"location": "https://x.example/"}), "not_configured", False, 302),
-    ("searxng", fake.searxng_results(silent=(("google", "Suspended: CAPTCHA"),)), "unavailable", True, None),
 ]
 
 
@@ -267,21 +234,21 @@ async def test_an_error_becomes_a_kind_with_a_way_out(
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"<html>busy</html>", b"{", b"[]", b"{}", b'{"code": 0}', b'{"code": true}',
-     b'{"code": 0, "data": {"chunks": {}}}', b'{"code": "ok"}', b"\xff\xfe\x00", b"[" * 100_000, b"<feed/>",
-     b"<!DOCTYPE x [<!ENTITY a 'b'>]><feed xmlns='http://www.w3.org/2005/Atom'>&a;</feed>"],
-    ids=lambda body: repr(body[:20]),
+MALFORMED_BODIES = (
+    b"{", b"{}", b'{"code": 0}', b'{"code": true}', b'{"code": 0, "data": {"chunks": {}}}', b'{"code": "ok"}',
+    b"\xff\xfe\x00", b"<feed/>",
 )  # fmt: skip
-async def test_a_malformed_body_is_invalid_output_and_worth_another_try(name: str, body: bytes) -> None:
-    if (name, body) == ("gdelt", b"{}"):
-        return  # its way of saying that nothing was found
-    async with searching(name, Say(body)) as (port, _):
-        answer = await port.perform(asking(name))
-    assert isinstance(answer.reply, Failure), answer
-    assert (answer.reply.kind, answer.reply.retryable) == ("invalid_output", True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_malformed_body_is_invalid_output_and_worth_another_try(name: str) -> None:
+    # An empty object is GDELT's way of saying that nothing was found.
+    bodies = [body for body in MALFORMED_BODIES if (name, body) != ("gdelt", b"{}")]
+    async with searching(name, *map(Say, bodies)) as (port, _):
+        for body in bodies:
+            reply = (await port.perform(asking(name))).reply
+            assert isinstance(reply, Failure), body
+            assert (reply.kind, reply.retryable) == ("invalid_output", True), body
 
 
 @pytest.mark.parametrize("data", [None, {}, {"webPages": {}}, {"webPages": {"value": None}}])
@@ -290,26 +257,6 @@ async def test_a_success_of_bocha_without_a_list_of_pages_is_not_nothing_found(d
         answer = await port.perform(ZH)
     assert isinstance(answer.reply, Failure) and answer.reply.kind == "invalid_output"
     assert (await reply_of("bocha", Say({"code": 200, "data": {"webPages": None}}))).results == ()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("behaviour", "kind"), [(StaySilent(), "timeout"), (Drip(), "timeout"), (Reset(), "network"), (HangUp(), "network")]
-)
-async def test_trouble_on_the_way_is_transient(name: str, behaviour: Any, kind: str) -> None:
-    settings = {"timeout_s": 0.3} if kind == "timeout" else {}
-    async with searching(name, behaviour, **settings) as (port, _):
-        with pytest.raises(TransientError) as caught:
-            await port.perform(asking(name))
-    assert caught.value.kind == kind
-
-
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_huge_body_is_not_read_to_its_end(name: str) -> None:
-    async with searching(name, Flood(), max_response_bytes=100_000) as (port, _):
-        answer = await port.perform(asking(name))
-    assert isinstance(answer.reply, Failure)
-    assert (answer.reply.kind, answer.reply.retryable) == ("too_large", False)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -67,12 +67,6 @@ async def test_results_come_back_in_order_with_host_date_and_cost() -> None:
     assert "SEARCH_COST_USD" in answer.cost_source
 
 
-async def test_no_result_is_an_answer() -> None:
-    async with tavily(fake.results()) as (search, _):
-        answer = await search.perform(SEARCH)
-    assert answer.reply == SearchReply(provider="tavily", query=SEARCH.query, results=())
-
-
 @pytest.mark.parametrize(
     ("depth", "price", "cost"),
     [("basic", "0.008", "0.008"), ("advanced", "0.008", "0.016"), ("basic", 0, "0"), ("basic", None, None)],

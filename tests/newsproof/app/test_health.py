@@ -24,7 +24,6 @@ from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from infra.settings import Settings
-from lab.bench.graph import plain_registry
 from newsproof.app.processes.health import STUCK_S, HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
 from schemas.budget import LimitsSet
@@ -37,6 +36,7 @@ from streams.publish.publisher import Publisher
 from streams.sink.sink import Sink
 from streams.wake import Wake
 from streams.worker import Worker
+from tests.plain_graph import plain_registry
 from tests.streams.graphs import degrading
 from tests.streams.world import World
 from tests.test_frozen_surfaces import listener

@@ -23,12 +23,12 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.models.openai_thinking import ALLOWANCE
 from infra.settings import Settings, load_settings
-from lab.budget_audit import budget_overshoot
 from newsproof.app.processes.research import serve_research
 from newsproof.app.research_composition import research_snapshot_of
 from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.signals import SignalEvidence
+from tests.budget_audit import budget_overshoot
 from tests.infra.clickhouse.clickhouse_samples import fill_signals, published, seconds, signal
 from tests.infra.fakes.server import Say
 from tests.newsproof.app.live_chat import AGENTS, Market, Models, outside

@@ -272,7 +272,7 @@ async def test_a_clock_that_is_off_is_a_note(off_s: int, age: str, state: str, s
 
 
 async def test_vectors_are_asked_for_where_a_provider_makes_them() -> None:
-    vector = embeddings.gemini_vector([0.1] * 256, tokens=1)
+    vector = embeddings.gemini_vectors([0.1] * 256, tokens=1)
     rows = await of_gemini(
         answered(LIGHT),
         vector,

@@ -5,28 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings, load_settings
 from newsproof.web.service import serve
 from tests.newsproof.web.reading import asked_with
 from tests.streams.world import World
 
-_numbers = count()
 Serving = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
-
-
-@pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
-    """Two partitions of everything, empty."""
-    async with World.made(address, f"web{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
-        yield world
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import yaml
 from aiokafka import ConsumerRecord
 
 from infra.settings import Settings
-from lab.bench.graph import plain_registry
 from newsproof.app.data_dir import LastAudit, keep_audit, last_audit
 from newsproof.app.dead_letters import DeadLetter
 from newsproof.app.processes.health import HealthServer, worker_unready
@@ -25,6 +24,7 @@ from streams.feed.case_items import FeedCase
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from tests.newsproof.web.conftest import Serving
+from tests.plain_graph import plain_registry
 from tests.streams.world import World
 
 RULES = Path(__file__).parents[3] / "infra" / "grafana" / "alerts.yml"

@@ -14,8 +14,7 @@ from typing import Any
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.graph import plain_registry
-from schemas.budget import ClaimKind, LimitsSet
+from schemas.budget import ClaimKind
 from schemas.calls import Call
 from schemas.effects import Effect, Search
 from schemas.topics import Topics
@@ -25,38 +24,13 @@ from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
+from tests.builders import limits_of
+from tests.plain_graph import plain_registry
 from tests.streams.world import QUICK
 
 PARTITIONS = 2
 CALL_USD = Decimal("0.001")
 DIES_AT = "plan"
-
-
-def limits_of(
-    *,
-    usd: str = "30",
-    reserve: str = "3",
-    units: int = 50,
-    unpriced: bool = False,
-    doubtful: int = 100,
-    forced: int = 0,
-    daily: int = 100,
-    group: int = 100,
-    unlisted: int = 100,
-) -> LimitsSet:
-    """Limits as a worker's settings give them."""
-    return LimitsSet(
-        monthly_usd=Decimal(usd),
-        triage_reserve_usd=Decimal(reserve),
-        daily_units=units,
-        allow_unpriced=unpriced,
-        doubtful_percent=doubtful,
-        forced_percent=forced,
-        daily_percent=daily,
-        group_percent=group,
-        unlisted_percent=unlisted,
-        by="0",
-    )
 
 
 def search(query: str = "q") -> Search:

@@ -22,8 +22,6 @@ from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated, simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings
-from lab.bench.graph import plain_registry
-from lab.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
 from newsproof.app.composition import FULL_PIPELINE, limits_of_settings, snapshot_of
 from schemas import events as ev
 from schemas.budget import UNLISTED, LimitsSet, Reserved, Settled, encode, usd_of
@@ -39,7 +37,10 @@ from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.wake import Wake
-from tests.streams.budget.spender import CALL_USD, granted_of, limits_of, search
+from tests.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
+from tests.builders import call_model, limits_of
+from tests.plain_graph import plain_registry
+from tests.streams.budget.spender import CALL_USD, granted_of, search
 from tests.streams.world import World, news
 
 CHECKOUT = Path(__file__).parents[3]
@@ -241,15 +242,7 @@ async def test_a_triage_call_may_be_paid_from_its_own_reserve(world: World) -> N
 
 
 def _ask(task: str) -> CallModel:
-    return CallModel(
-        task=task,
-        tier="light",
-        prompt_name=task,
-        prompt_version="1",
-        prompt_hash="0",
-        system="",
-        parts=(Trusted("x"),),
-    )
+    return call_model(task, Trusted("x"))
 
 
 async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world: World) -> None:

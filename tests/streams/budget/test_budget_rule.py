@@ -15,36 +15,9 @@ from infra.settings import Settings
 from newsproof.app.composition import limits_of_settings
 from schemas.budget import UNLISTED, BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
 from streams.budget.rule import REMEMBERED_OFFSETS, BudgetState
+from tests.builders import limits_of
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-
-def limits(
-    usd: str = "30",
-    *,
-    reserve: str = "3",
-    units: int = 50,
-    unpriced: bool = False,
-    doubtful: int = 100,
-    forced: int = 0,
-    investigation: int = 100,
-    daily: int = 100,
-    group: int = 100,
-    unlisted: int = 100,
-) -> LimitsSet:
-    return LimitsSet(
-        monthly_usd=Decimal(usd),
-        triage_reserve_usd=Decimal(reserve),
-        daily_units=units,
-        allow_unpriced=unpriced,
-        doubtful_percent=doubtful,
-        forced_percent=forced,
-        investigation_percent=investigation,
-        daily_percent=daily,
-        group_percent=group,
-        unlisted_percent=unlisted,
-        by="0",
-    )
 
 
 def asked(
@@ -83,7 +56,7 @@ class Log:
 
 
 def test_tool_calls_are_granted_up_to_the_daily_limit_and_the_denial_names_it() -> None:
-    log = Log(limits(units=2))
+    log = Log(limits_of(units=2))
     assert [log.add(asked(str(n), units=1)) for n in range(2)] == ["", ""]
     denied = log.add(asked("2", units=1))
     assert denied is not None and "2 tool calls of 2026-03-10" in denied and "DEEP_ANALYSIS_TOOL_DAILY_LIMIT" in denied
@@ -113,7 +86,7 @@ OF_BEFORE = {
 
 
 def test_doubtful_claims_get_exactly_two_fifths_of_the_day_and_others_go_on() -> None:
-    log = Log(limits(units=50, doubtful=40, forced=20))
+    log = Log(limits_of(units=50, doubtful=40, forced=20))
     assert granted(log, DOUBTFUL, 30) == 20
     denied = log.add(asked("one-more", units=1, kinds=DOUBTFUL))
     assert denied is not None and "used their 20 of the 50 tool calls of 2026-03-10" in denied
@@ -124,7 +97,7 @@ def test_doubtful_claims_get_exactly_two_fifths_of_the_day_and_others_go_on() ->
 
 
 def test_investigations_get_exactly_their_share_of_the_day_and_the_news_goes_on() -> None:
-    log = Log(limits(units=50, forced=20, investigation=40))
+    log = Log(limits_of(units=50, forced=20, investigation=40))
     assert granted(log, ("investigation",), 30) == 20
     denied = log.add(asked("one-more", units=1, kinds=("investigation",)))
     assert denied is not None and "used their 20 of the 50" in denied and "INVESTIGATION_MAX_PERCENT" in denied
@@ -132,7 +105,7 @@ def test_investigations_get_exactly_their_share_of_the_day_and_the_news_goes_on(
 
 
 def test_others_stop_where_the_share_of_forced_claims_begins_and_these_go_on_to_the_end() -> None:
-    log = Log(limits(units=50, doubtful=40, forced=20))
+    log = Log(limits_of(units=50, doubtful=40, forced=20))
     assert granted(log, (), 50) == 40
     denied = log.add(asked("one-more", units=1))
     assert denied is not None and "kept for hacks, depegs and liquidations" in denied
@@ -142,23 +115,23 @@ def test_others_stop_where_the_share_of_forced_claims_begins_and_these_go_on_to_
 
 
 def test_what_forced_claims_have_had_counts_as_what_was_kept_for_them() -> None:
-    log = Log(limits(units=50, forced=20))
+    log = Log(limits_of(units=50, forced=20))
     assert granted(log, FORCED, 10) == 10
     assert granted(log, (), 50) == 40, "nothing more is kept, and no unit is left over"
 
 
 def test_a_rumoured_hack_counts_as_a_rumour_and_may_use_what_is_kept_for_hacks() -> None:
-    log = Log(limits(units=50, doubtful=40, forced=20))
+    log = Log(limits_of(units=50, doubtful=40, forced=20))
     assert granted(log, (), 50) == 40
     assert granted(log, DOUBTFUL, 1) == 0
     assert granted(log, BOTH, 20) == 10
-    log = Log(limits(units=50, doubtful=40, forced=20))
+    log = Log(limits_of(units=50, doubtful=40, forced=20))
     assert granted(log, BOTH, 30) == 20, "a flood of rumoured hacks leaves the day to what is asserted"
     assert granted(log, FORCED, 50) == 30
 
 
 def test_a_call_that_was_not_made_gives_its_share_back_too() -> None:
-    log = Log(limits(units=5, doubtful=40))
+    log = Log(limits_of(units=5, doubtful=40))
     assert granted(log, BOTH, 3) == 2
     log.add(paid("1", None, unused=True))
     day = log.state.books()[0]
@@ -167,9 +140,9 @@ def test_a_call_that_was_not_made_gives_its_share_back_too() -> None:
 
 
 def test_shares_are_rounded_down_so_one_unit_a_day_serves_any_claim_but_a_doubtful_one() -> None:
-    assert granted(Log(limits(units=1, doubtful=40, forced=20)), (), 2) == 1
-    assert granted(Log(limits(units=2, doubtful=40, forced=20)), DOUBTFUL, 2) == 0
-    assert granted(Log(limits(units=3, doubtful=40, forced=20)), DOUBTFUL, 2) == 1
+    assert granted(Log(limits_of(units=1, doubtful=40, forced=20)), (), 2) == 1
+    assert granted(Log(limits_of(units=2, doubtful=40, forced=20)), DOUBTFUL, 2) == 0
+    assert granted(Log(limits_of(units=3, doubtful=40, forced=20)), DOUBTFUL, 2) == 1
 
 
 @pytest.mark.security
@@ -241,7 +214,7 @@ def test_a_flood_of_weeks_leaves_the_listed_their_part_of_the_month_and_the_whol
 
 
 def test_a_day_costs_at_most_its_part_of_the_month_but_triage_of_the_listed_goes_on() -> None:
-    log = Log(limits("30", daily=10))
+    log = Log(limits_of("30", daily=10))
     assert [log.add(asked(str(n), "1")) for n in range(4)][:3] == ["", "", ""]
     denied = log.add(asked("over", "0.5"))
     assert denied is not None and "more than is left of the 3 USD of 2026-03-10 (UTC): wait for 00:00 UTC" in denied
@@ -254,7 +227,7 @@ def test_a_day_costs_at_most_its_part_of_the_month_but_triage_of_the_listed_goes
 
 
 def test_triage_of_unlisted_sources_gets_nothing_of_the_reserve() -> None:
-    log = Log(limits("1", reserve="1", unlisted=50))
+    log = Log(limits_of("1", reserve="1", unlisted=50))
     assert log.add(asked("spent", "1")) == ""
     assert "triage's reserve" not in (log.add(asked("flood", "0.1", triage=True, group=UNLISTED)) or "triage's reserve")
     assert log.add(asked("listed", "0.1", triage=True, group="coindesk")) == ""
@@ -262,7 +235,7 @@ def test_triage_of_unlisted_sources_gets_nothing_of_the_reserve() -> None:
 
 
 def test_a_call_of_a_group_that_was_not_made_gives_its_share_back() -> None:
-    log = Log(limits("10", units=4, group=50, unlisted=50))
+    log = Log(limits_of("10", units=4, group=50, unlisted=50))
     for group in ("coindesk", UNLISTED):
         assert [log.add(asked(f"{group}-{n}", "1", units=1, group=group)) for n in range(3)][:2] == ["", ""]
         log.add(paid(f"{group}-0", None, unused=True))
@@ -271,17 +244,17 @@ def test_a_call_of_a_group_that_was_not_made_gives_its_share_back() -> None:
 
 
 def test_money_has_no_shares() -> None:
-    log = Log(limits("1", units=0, doubtful=0, forced=100))
+    log = Log(limits_of("1", units=0, doubtful=0, forced=100))
     assert [log.add(asked(str(n), "0.5", kinds=kinds)) for n, kinds in enumerate((DOUBTFUL, ()))] == ["", ""]
 
 
 def test_limits_of_before_share_nothing_out() -> None:
-    log = Log(limits(units=3))
+    log = Log(limits_of(units=3))
     assert [granted(log, kinds, 1) for kinds in (DOUBTFUL, DOUBTFUL, ())] == [1, 1, 1]
 
 
 def test_a_day_is_that_of_the_append_time_in_utc_and_the_next_one_has_its_own_units() -> None:
-    log = Log(limits(units=1))
+    log = Log(limits_of(units=1))
     before_midnight = datetime(2026, 3, 10, 23, 59, 59, 999000, tzinfo=UTC)
     assert log.add(asked("a", units=1), before_midnight) == ""
     assert log.add(asked("b", units=1), before_midnight)
@@ -290,14 +263,14 @@ def test_a_day_is_that_of_the_append_time_in_utc_and_the_next_one_has_its_own_un
 
 
 def test_a_clock_that_jumps_back_reopens_no_day() -> None:
-    log = Log(limits(units=1))
+    log = Log(limits_of(units=1))
     assert log.add(asked("a", units=1), NOON + timedelta(days=1)) == ""
     assert log.add(asked("b", units=1), NOON)
     assert log.state.day == date(2026, 3, 11)
 
 
 def test_the_worst_case_is_bound_and_its_settlement_releases_the_difference_once() -> None:
-    log = Log(limits("1"))
+    log = Log(limits_of("1"))
     assert log.add(asked("a", "0.8")) == ""
     assert log.add(asked("b", "0.3"))
     log.add(paid("a", "0.1"))
@@ -309,14 +282,14 @@ def test_the_worst_case_is_bound_and_its_settlement_releases_the_difference_once
 
 
 def test_a_call_of_unknown_cost_keeps_its_whole_reservation() -> None:
-    log = Log(limits("1"))
+    log = Log(limits_of("1"))
     log.add(asked("a", "0.8"))
     log.add(paid("a", None))
     assert (log.left()[0], len(log.state.held)) == (Decimal("0.2"), 0)
 
 
 def test_a_call_that_was_not_made_gives_money_and_unit_back() -> None:
-    log = Log(limits("1", units=1))
+    log = Log(limits_of("1", units=1))
     log.add(asked("a", "0.8", units=1))
     log.add(paid("a", "0", unused=True))
     assert log.left() == (Decimal(1), Decimal(3), 1)
@@ -324,7 +297,7 @@ def test_a_call_that_was_not_made_gives_money_and_unit_back() -> None:
 
 
 def test_a_settlement_above_its_reservation_is_booked_counted_and_alerted() -> None:
-    log = Log(limits("100"))
+    log = Log(limits_of("100"))
     log.add(asked("a", "0.5"))
     log.add(paid("a", "0.75"))
     day, month = log.state.books()
@@ -334,14 +307,14 @@ def test_a_settlement_above_its_reservation_is_booked_counted_and_alerted() -> N
 
 
 def test_what_is_not_settled_counts_in_full_until_its_month_ends() -> None:
-    log = Log(limits("1"))
+    log = Log(limits_of("1"))
     log.add(asked("lost", "0.7"))
     assert log.add(asked("b", "0.4"), datetime(2026, 3, 31, 23, 59, tzinfo=UTC))
     assert log.add(asked("c", "1"), datetime(2026, 4, 1, tzinfo=UTC)) == ""
 
 
 def test_a_call_settled_after_its_months_end_releases_nothing_of_the_next_month() -> None:
-    log = Log(limits("1"))
+    log = Log(limits_of("1"))
     log.add(asked("march", "1"), datetime(2026, 3, 31, 23, 59, 59, tzinfo=UTC))
     log.add(asked("april", "1"), datetime(2026, 4, 1, 0, 0, 1, tzinfo=UTC))
     log.add(paid("march", "0.25"))
@@ -350,7 +323,7 @@ def test_a_call_settled_after_its_months_end_releases_nothing_of_the_next_month(
 
 
 def test_triage_goes_on_from_its_own_reserve_and_nothing_else_does() -> None:
-    log = Log(limits("1", reserve="0.5"))
+    log = Log(limits_of("1", reserve="0.5"))
     assert log.add(asked("deep", "0.9")) == ""
     assert log.add(asked("deeper", "0.3"))
     assert log.add(asked("triage", "0.3", triage=True)) == ""
@@ -362,10 +335,10 @@ def test_triage_goes_on_from_its_own_reserve_and_nothing_else_does() -> None:
 
 
 def test_an_unknown_price_is_denied_unless_the_limits_say_otherwise() -> None:
-    log = Log(limits())
+    log = Log(limits_of())
     denied = log.add(asked("a", None))
     assert denied is not None and "unknown" in denied and "ALLOW_UNPRICED" in denied
-    log.add(limits(unpriced=True))
+    log.add(limits_of(unpriced=True))
     assert log.add(asked("b", None)) == ""
 
 
@@ -374,25 +347,25 @@ def test_nothing_is_granted_before_any_limits_are_known() -> None:
 
 
 def test_the_latest_limits_in_log_order_hold() -> None:
-    log = Log(limits(units=1))
+    log = Log(limits_of(units=1))
     assert log.add(asked("a", units=1)) == ""
-    log.add(limits(units=3))
+    log.add(limits_of(units=3))
     assert [log.add(asked(n, units=1)) for n in "bc"] == ["", ""]
-    log.add(limits(units=2))
+    log.add(limits_of(units=2))
     assert log.add(asked("d", units=1)), "what was granted stays granted, but no more is"
 
 
 def test_limits_lowered_below_what_is_spent_leave_triage_only_what_both_together_allow() -> None:
-    log = Log(limits("10", reserve="2"))
+    log = Log(limits_of("10", reserve="2"))
     assert log.add(asked("deep", "5")) == ""
-    log.add(limits("4", reserve="2"))
+    log.add(limits_of("4", reserve="2"))
     assert log.add(asked("triage", "1", triage=True)) == ""
     assert log.left() == (Decimal(-1), Decimal(0), 50)
     assert log.add(asked("triage-2", "0.5", triage=True))
 
 
 def test_a_reservation_that_was_written_twice_is_one() -> None:
-    log = Log(limits(units=2))
+    log = Log(limits_of(units=2))
     assert log.add(asked("a", "1", units=1)) == ""
     assert log.add(asked("a", "1", units=1)) is None
     assert (log.left()[2], log.state.repeated) == (1, 1)
@@ -401,7 +374,7 @@ def test_a_reservation_that_was_written_twice_is_one() -> None:
 
 
 def test_a_day_that_passes_its_share_of_the_budget_raises_one_alert() -> None:
-    log = Log(limits("30"))
+    log = Log(limits_of("30"))
     for n in range(4):
         log.add(asked(str(n), "2"))
         log.add(paid(str(n), "0.5"))
@@ -411,7 +384,7 @@ def test_a_day_that_passes_its_share_of_the_budget_raises_one_alert() -> None:
 
 
 def test_garbage_changes_no_book_and_is_remembered_until_its_letter_is_written() -> None:
-    log = Log(limits(units=1))
+    log = Log(limits_of(units=1))
     log.state.ignore(7, 0, "not a record")
     assert (log.state.garbage, log.state.unreported) == (1, {7: "not a record"})
     log.add(PassedBy(offsets=(7, 8)))
@@ -420,7 +393,7 @@ def test_garbage_changes_no_book_and_is_remembered_until_its_letter_is_written()
 
 
 def test_memory_is_bounded_by_days_and_by_offsets() -> None:
-    log = Log(limits("1000000", units=1_000_000))
+    log = Log(limits_of("1000000", units=1_000_000))
     at = NOON
     for n in range(200):
         log.add(asked(f"id-{n}", "0.01", units=1), at + timedelta(days=n))
@@ -428,7 +401,7 @@ def test_memory_is_bounded_by_days_and_by_offsets() -> None:
     assert len(log.state.months) <= 4
     assert len(log.state.held) <= 31, "what was never settled is forgotten with its month"
     state = BudgetState()
-    state.fold(0, 0, limits(units=1_000_000))
+    state.fold(0, 0, limits_of(units=1_000_000))
     for offset in range(1, 2 * REMEMBERED_OFFSETS, 1000):
         state.fold(offset, 0, asked(f"id-{offset}", units=1))
     assert len(state._decided) == len(state._by_offset) <= REMEMBERED_OFFSETS // 1000 + 1
@@ -437,12 +410,12 @@ def test_memory_is_bounded_by_days_and_by_offsets() -> None:
 @pytest.mark.parametrize("append_ms", [-5, 0, 10**18])
 def test_an_append_time_out_of_any_calendar_is_survived(append_ms: int) -> None:
     state = BudgetState()
-    state.fold(0, append_ms, limits())
+    state.fold(0, append_ms, limits_of())
     assert state.fold(1, append_ms, asked("a", "1", units=1)) is not None
 
 
 def test_news_waits_when_no_triage_can_be_paid_and_says_until_when() -> None:
-    log = Log(limits("1", reserve="0.5"))
+    log = Log(limits_of("1", reserve="0.5"))
     assert log.state.why_not_admit(10**6, NOON) is None, "nothing is known of what triage may cost: go on"
     log.add(asked("t", "0.25", triage=True))
     assert log.state.why_not_admit(4, NOON) is None
@@ -589,7 +562,7 @@ _RECORDS = st.one_of(
         group=st.sampled_from(["", UNLISTED, "wire"]),
     ),
     st.builds(paid, _IDS, _USD, unused=st.booleans()),
-    st.builds(limits, st.sampled_from(["1", "30"]), units=st.integers(1, 20), unlisted=st.sampled_from([10, 100])),
+    st.builds(limits_of, st.sampled_from(["1", "30"]), units=st.integers(1, 20), unlisted=st.sampled_from([10, 100])),
     st.builds(lambda offset: PassedBy(offsets=(offset,)), st.integers(0, 30)),
     st.just("garbage"),
 )

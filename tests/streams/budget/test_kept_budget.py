@@ -21,14 +21,21 @@ from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.journal.memory_log import MemoryLog
 from streams.wake import Wake
-from tests.streams.budget.spender import limits_of
+from tests.builders import limits_of
 from tests.streams.budget.test_budget import METERED, call, one
-from tests.streams.budget.test_budget_rule import asked, limits, paid
+from tests.streams.budget.test_budget_rule import asked, paid
 from tests.streams.world import World
 
 TOPIC = Topics().budget
 TP = TopicPartition(TOPIC, 0)
-RECORDS = [limits(), asked("a", "1", units=1), paid("a", "0.5"), asked("b", "2", units=2), asked("c"), paid("b", "3")]
+RECORDS = [
+    limits_of(),
+    asked("a", "1", units=1),
+    paid("a", "0.5"),
+    asked("b", "2", units=2),
+    asked("c"),
+    paid("b", "3"),
+]
 
 
 def a_log(count: int = len(RECORDS), *, first_ms: int = 0) -> MemoryLog:

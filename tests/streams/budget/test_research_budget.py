@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from agents.graphs import research
 from infra.ports import Answer
-from lab.budget_audit import BudgetAudit, budget_overshoot
 from schemas import events as ev
 from schemas import research_events as rev
 from schemas.budget import usd_of
@@ -21,7 +20,8 @@ from streams.ending import Ending
 from streams.feed.turn_events import TurnEventConverter
 from streams.journal.clock import utc_now
 from streams.wake import Wake
-from tests.streams.budget.spender import limits_of
+from tests.budget_audit import BudgetAudit, budget_overshoot
+from tests.builders import limits_of
 from tests.streams.runtime.test_research import (
     QUESTION,
     SNAPSHOT,

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from agents.core.case import Replies
 from infra.ports import Answer, Free, Port, Ports
-from lab.bench.graph import plain_registry
 from schemas import envelope as wire
 from schemas.budget import ClaimKind
 from schemas.calls import Call, ProviderMode
@@ -25,6 +24,7 @@ from streams.effects.host import EffectsHost
 from streams.effects.meter import Meter
 from streams.effects.search_cache import SearchCache, search_key
 from streams.effects.spending import Grant
+from tests.plain_graph import plain_registry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ASK = CallModel(task="triage", tier="light", prompt_name="t", prompt_version="1", prompt_hash="0", system="", parts=())

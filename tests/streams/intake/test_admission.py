@@ -11,7 +11,6 @@ import pytest
 from agents.core.registry import Registry
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from schemas.ids import uuid5
 from schemas.topics import partition_of
@@ -19,6 +18,7 @@ from streams.intake.admission import GUARANTEED, Admission
 from streams.runtime.partition import Partition, Partitions
 from streams.wake import Wake
 from streams.worker import Worker
+from tests.plain_graph import plain_registry
 from tests.streams.world import World, leave_at_once, news
 
 LIMIT = 24

@@ -10,10 +10,10 @@ import pytest
 
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.graph import plain_registry
 from streams.intake import intake
 from streams.intake.intake import MAX_UNCOMMITTED
 from streams.worker import Worker
+from tests.plain_graph import plain_registry
 from tests.streams.world import World, leave_at_once
 
 HANGS_S = 20

@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, EventReceived
 from schemas.news import BACKLOG_AFTER, fresh_key
 from streams.audit.audit import audit
@@ -20,6 +19,7 @@ from streams.intake.admission import KEPT_FOR_FRESH as KEPT_OPEN
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.runtime.turns import LONGEST_S, Turns
+from tests.plain_graph import plain_registry
 from tests.streams.intake.test_admission import Gate, admission, cases_of, news_partition
 from tests.streams.world import World, leave_at_once, news
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, EventReceived
 from schemas.ids import text_hash
 from schemas.news import MAX_FUTURE
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
+from tests.plain_graph import plain_registry
 from tests.streams.world import World, news
 
 

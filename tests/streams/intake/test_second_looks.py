@@ -12,9 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 from infra.clickhouse.record import epoch_ms
-from lab.bench.graph import DRAFT
-from lab.bench.watches import MemoryAppender
-from lab.outage.clock import run_virtually, virtual_now
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.attempts import look_id
@@ -26,7 +23,11 @@ from schemas.topics import Topics, partition_of
 from streams.intake.second_looks import SecondLooks
 from streams.journal.memory_log import MemoryLog
 from streams.journal.reader import JournalReader
+from tests.builders import received
 from tests.newsproof.signal_samples import signal
+from tests.plain_graph import DRAFT
+from tests.streams.watches.in_memory import MemoryAppender
+from tests.virtual_time import run_virtually, virtual_now
 
 TOPICS = Topics("t")
 PARTITIONS = 4
@@ -299,8 +300,7 @@ def test_a_case_whose_signal_another_report_revised_is_not_looked_at_again(befor
         there.worker()
         case = there.judged()
         denier = News(source="s", text="denier", published_at=virtual_now(), external_id="denier")
-        there.write(denier.case_id, ev.EventReceived(
-            news=denier, config_hash=LOOKING.config_hash, text_hash="", language="en"))  # fmt: skip
+        there.write(denier.case_id, received(denier, config_hash=LOOKING.config_hash))
         if not before:
             await asyncio.sleep(5 * MINUTE)
         there.write(denier.case_id, ev.RetractionFound(
@@ -331,8 +331,7 @@ def another_report(
     """Write a later report of a case's event; it is dropped where ``verdict`` is None."""
     news = News(source="s2", text="report", published_at=virtual_now(), external_id="report", extra={"flags": flags})
     report = news.case_id
-    there.write(report, ev.EventReceived(
-        news=news, config_hash=LOOKING.config_hash, text_hash="", language="en", authenticated=authenticated))  # fmt: skip
+    there.write(report, received(news, config_hash=LOOKING.config_hash, authenticated=authenticated))
     there.write(report, ev.CaseTriaged(draft=HACK, route="story", gate_reason="", rollout_bucket=0.0, then="deep"))
     earlier = ev.EarlierReport(case_id=case, language="en", verdict="unconfirmed")
     there.write(report, ev.StoryChecked(route="deep", earlier=(earlier,)))
@@ -390,8 +389,7 @@ def test_a_rival_that_brings_no_answer_settles_nothing(verdict: Any, looks: int)
         there.worker()
         case = there.judged()
         rival = News(source="s", text="rival", published_at=virtual_now(), external_id="rival")
-        there.write(rival.case_id, ev.EventReceived(
-            news=rival, config_hash=LOOKING.config_hash, text_hash="", language="en"))  # fmt: skip
+        there.write(rival.case_id, received(rival, config_hash=LOOKING.config_hash))
         there.write(rival.case_id, ev.RetractionFound(
             signal_id=signal_id(LIVE_RUN, case), of_case=case, kind="superseded", reason="",
             rival=ev.Rival(verdict=verdict)))  # fmt: skip

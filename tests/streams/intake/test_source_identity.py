@@ -11,7 +11,6 @@ import pytest
 
 from infra.listeners.mark import FILE, Marks, keys_at_hand, listener_key
 from infra.settings import Settings
-from lab.bench.graph import plain_registry
 from newsproof.app.dead_letters import UnmarkedNews
 from newsproof.app.source_list import listed_sources
 from schemas.attempts import RETRIES_HEADER
@@ -21,6 +20,7 @@ from schemas.news import News, is_marked, mark_of
 from streams.audit.audit import AuditReport, audit
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
+from tests.plain_graph import plain_registry
 from tests.streams.records import DROPPED, after, opening, write
 from tests.streams.world import KEY, World, by_the_listener, news
 

@@ -22,12 +22,12 @@ from agents.specification import case_after, given, opened
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.offline.rules import draft_of
-from lab.bench.stories import ReadJournal, measured, tellings_of
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.effects import EarlierReply, FindStory, ModelReply, StoryReply
 from streams.intake.story_index import StoryIndex
 from tests.newsproof.signal_samples import signal
+from tests.story_sets import ReadJournal, measured, tellings_of
 
 pytestmark = pytest.mark.security
 

@@ -11,7 +11,6 @@ from aiokafka.admin import RecordsToDelete
 
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
-from lab.bench.graph import plain_registry
 from schemas import events as ev
 from schemas.effects import Failure
 from schemas.envelope import NewerSchemaError
@@ -19,6 +18,7 @@ from schemas.errors import ConfigError
 from schemas.topics import partition_of
 from streams.journal.case_reading import read_case
 from streams.journal.log import KafkaLog
+from tests.plain_graph import plain_registry
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
@@ -16,8 +15,6 @@ from structlog.testing import capture_logs
 
 from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
-from lab.bench.graph import plain_registry
-from lab.outage.clock import run_virtually, virtual_s
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.effects.spending import Unlimited
@@ -31,8 +28,10 @@ from streams.publish.publisher import Publisher
 from streams.runtime.partition import Partition, Partitions
 from streams.runtime.projector import Projector
 from streams.runtime.watchdog import Watchdog
+from tests.plain_graph import plain_registry
 from tests.streams.records import opening, write
 from tests.streams.world import World
+from tests.virtual_time import run_virtually, virtual_s
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +116,7 @@ async def test_a_cancellation_that_was_lost_before_the_work_began_does_not_end_i
 
 
 async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_loaded(
-    address: KafkaAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = itertools.count()
 
@@ -128,23 +127,19 @@ async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_
             return await super().bounds(*args, **more)
 
     monkeypatch.setattr("streams.runtime.projector.KafkaLog", AwayAtFirst)
-    async with World.made(address, "patience.", tmp_path, partitions=2) as world:
-        await world.publish(1, 2, 3)
-        async with world.working(plain_registry(asks=False)):
-            await world.until_closed(3)
+    await world.publish(1, 2, 3)
+    async with world.working(plain_registry(asks=False)):
+        await world.until_closed(3)
     assert next(calls) > 2
 
 
-async def test_the_end_of_a_partition_that_the_consumer_does_not_hold_is_unknown(
-    address: KafkaAddress, tmp_path: Path
-) -> None:
-    async with World.made(address, "highwater.", tmp_path, partitions=2) as world:
-        await world.publish(1)
-        async with world.working(plain_registry(asks=False)) as worker:
-            await world.until_closed(1)
-            ends = [worker.highwater(world.topics.cases, number) for number in range(2)]
-            assert sum(end or 0 for end in ends) >= 6
-            assert worker.highwater(world.topics.cases, 2) is None
+async def test_the_end_of_a_partition_that_the_consumer_does_not_hold_is_unknown(world: World) -> None:
+    await world.publish(1)
+    async with world.working(plain_registry(asks=False)) as worker:
+        await world.until_closed(1)
+        ends = [worker.highwater(world.topics.cases, number) for number in range(2)]
+        assert sum(end or 0 for end in ends) >= 6
+        assert worker.highwater(world.topics.cases, 2) is None
 
 
 async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,33 +165,27 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
     assert not ending.over
 
 
-async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(
-    address: KafkaAddress, tmp_path: Path
-) -> None:
-    async with World.made(address, "revoked.", tmp_path, partitions=2) as world:
-        await world.publish(1)
-        async with world.working(plain_registry(asks=False)) as worker:
-            await world.until_closed(1)
-            await worker._on_revoked(worker.app, set())
-            folded, started = worker.projector.folded, worker.dispatcher.steps_started
-            case, _, value, headers = opening(2)
-            await write(world, case, value, headers)
-            await world.until(lambda: worker.projector.folded > folded)
-            # Its new owner works on it from now on: what this worker started would be paid twice.
-            assert worker.dispatcher.steps_started == started
-            assert not any(p.live for p in worker.projector.partitions.values())
+async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(world: World) -> None:
+    await world.publish(1)
+    async with world.working(plain_registry(asks=False)) as worker:
+        await world.until_closed(1)
+        await worker._on_revoked(worker.app, set())
+        folded, started = worker.projector.folded, worker.dispatcher.steps_started
+        case, _, value, headers = opening(2)
+        await write(world, case, value, headers)
+        await world.until(lambda: worker.projector.folded > folded)
+        # Its new owner works on it from now on: what this worker started would be paid twice.
+        assert worker.dispatcher.steps_started == started
+        assert not any(p.live for p in worker.projector.partitions.values())
 
 
-async def test_nothing_is_asked_about_a_partition_that_another_worker_has_now(
-    address: KafkaAddress, tmp_path: Path
-) -> None:
-    async with World.made(address, "gone.", tmp_path, partitions=2) as world:
-        await world.publish(1)
-        async with world.working(plain_registry(asks=False)) as worker:
-            await world.until_closed(1)
-            del worker.projector.partitions[1]
-            worker.dispatcher.let_go([1])
-            assert worker.dispatcher.oldest_overdue_s(utc_now()) == 0.0
+async def test_nothing_is_asked_about_a_partition_that_another_worker_has_now(world: World) -> None:
+    await world.publish(1)
+    async with world.working(plain_registry(asks=False)) as worker:
+        await world.until_closed(1)
+        del worker.projector.partitions[1]
+        worker.dispatcher.let_go([1])
+        assert worker.dispatcher.oldest_overdue_s(utc_now()) == 0.0
 
 
 async def test_a_broker_that_was_away_is_no_stall_of_the_partitions_that_are_assigned_after_it() -> None:

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from lab.bench.graph import DRAFT
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.attempts import look_id
@@ -21,6 +20,7 @@ from streams.journal.log import KafkaLog
 from streams.publish.publisher import _record
 from streams.publish.revisions import of_first_case, revised_by
 from tests.newsproof.signal_samples import FIRST, signal
+from tests.plain_graph import DRAFT
 from tests.schemas.write_golden import NOW
 from tests.streams.publish.test_corroborations import UNCONFIRMED, telling
 from tests.streams.publish.test_publisher import signals_reach

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.bench.graph import plain_registry
 from schemas.ids import LIVE_RUN, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.topics import Topics
@@ -20,6 +19,7 @@ from streams.journal.memory_log import MemoryLog
 from streams.publish import published
 from streams.publish.published import FILE, Place, Published
 from streams.publish.publisher import Publisher
+from tests.plain_graph import plain_registry
 from tests.streams.publish.test_publisher import closed_cases, signals_reach
 from tests.streams.world import World
 

@@ -19,12 +19,12 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import ProducerFenced
 
 from infra.kafka.topics import offsets_of
-from lab.bench.graph import plain_registry
 from schemas.errors import TransientError
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from streams.publish import publisher
 from streams.publish.publisher import TRANSACTION_TIMEOUT_MS, Publisher
+from tests.plain_graph import plain_registry
 from tests.streams.world import World
 
 CHECKOUT = Path(__file__).parents[3]

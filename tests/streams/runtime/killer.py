@@ -15,7 +15,6 @@ from agents.core.step import Asked
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.graph import plain_registry
 from schemas.news import News
 from schemas.topics import Topics
 from streams.composition import worker_of
@@ -23,6 +22,7 @@ from streams.effects.spending import Unlimited
 from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
+from tests.plain_graph import plain_registry
 from tests.streams.graphs import asking, degrading
 from tests.streams.world import QUICK, news
 

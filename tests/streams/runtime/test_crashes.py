@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.bench.graph import plain_registry
 from schemas import events as ev
 from schemas.errors import ConfigError
 from streams.runtime.worker_slot import WorkerSlot, refuse_taken_slot
+from tests.plain_graph import plain_registry
 from tests.streams.runtime.killer import DEADLY
 from tests.streams.world import World, news
 

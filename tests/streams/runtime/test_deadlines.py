@@ -18,6 +18,7 @@ from schemas.errors import TransientError
 from schemas.ids import uuid5
 from schemas.news import News
 from streams.runtime.deadlines import LIVE_GRACE, LOOK_AGAIN, Deadlines
+from tests.builders import received
 from tests.streams.graphs import degrading
 from tests.streams.world import World, news
 
@@ -101,9 +102,10 @@ async def test_a_wait_that_would_pass_the_deadline_is_not_begun(world: World) ->
 
 def case(number: int, opened_at: datetime = NOW) -> Case:
     item = msgspec.convert(news(number), News)
-    received = ev.EventReceived(news=item, config_hash="", text_hash="", language="en")
     head = uuid5("opening", str(number))
-    return open_case(received, case_id=item.case_id, event_id=head, run_id="live", at=opened_at, config=Snapshot())
+    return open_case(
+        received(item), case_id=item.case_id, event_id=head, run_id="live", at=opened_at, config=Snapshot()
+    )
 
 
 def test_deadlines_of_cases_that_ended_are_not_kept() -> None:

@@ -16,12 +16,12 @@ import pytest
 from infra.kafka.topics import members_of
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.graph import plain_registry
 from newsproof.app import exits
 from newsproof.app.processes.supervisor import MUST_BE_MENDED
 from schemas.errors import TransientError
 from streams.runtime import watchdog
 from tests.newsproof.command import environment
+from tests.plain_graph import plain_registry
 from tests.streams.world import World
 
 END_WITHIN_S = 10.0
@@ -35,7 +35,7 @@ import newsproof.app.composition as composition
 import newsproof.app.processes.services as services
 from infra.offline.simulated import simulated_ports
 from infra.settings import load_settings
-from lab.bench.graph import plain_registry
+from tests.plain_graph import plain_registry
 from newsproof.app.logging_setup import configure_logs
 
 composition.ports_of = lambda *_: simulated_ports(latency_s=60.0)

@@ -24,10 +24,10 @@ from schemas.config import Snapshot
 from schemas.effects import CallModel, SignalsReply
 from schemas.errors import PermanentError, TransientError
 from schemas.ids import RESEARCH_RUN, uuid5
-from schemas.news import News
 from schemas.topics import partition_of
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
+from tests.builders import received
 from tests.streams.world import World, leave_at_once
 
 SNAPSHOT = Snapshot(
@@ -263,10 +263,7 @@ async def test_an_event_of_the_news_journal_in_this_one_is_a_dead_letter_and_cha
     async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
         if foreign == "opening":
             odd = uuid5("odd", world.topics.prefix)
-            news = News(source="wire", text="t", published_at=datetime.now(UTC))
-            await append(
-                world, odd, ev.EventReceived(news=news, config_hash="", text_hash="", language="en"), id=uuid5("o", odd)
-            )
+            await append(world, odd, received(), id=uuid5("o", odd))
         else:
             out = model.hold["research_plan"] = asyncio.Event()
             odd = await ask(world, 2)

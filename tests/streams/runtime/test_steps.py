@@ -18,15 +18,13 @@ from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Trusted, request_hash
 from schemas.errors import PermanentError, TransientError
+from tests.builders import call_model
 from tests.streams.graphs import asking, degrading
 from tests.streams.world import QUICK, World, leave_at_once
 
 
 def model_call(case: Case, task: str) -> CallModel:
-    return CallModel(
-        task=task, tier="light", prompt_name=task, prompt_version="1", prompt_hash="0", system="",
-        parts=(Trusted(case.case_id),),
-    )  # fmt: skip
+    return call_model(task, Trusted(case.case_id))
 
 
 class Scripted(Simulated):

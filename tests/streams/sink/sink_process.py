@@ -14,11 +14,11 @@ from typing import Any
 import streams.sink.sink
 from infra.clickhouse.client import ClickHouse, connect
 from infra.kafka.topics import KafkaAddress
-from lab.bench.graph import plain_registry
 from schemas.topics import Topics
 from streams.failpoints import FAILPOINTS, arm, kill_this_process
 from streams.sink.reading import SinkReading
 from streams.sink.sink import Sink
+from tests.plain_graph import plain_registry
 
 BLOCK, COMMITTED = "block", "committed"
 

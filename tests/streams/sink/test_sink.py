@@ -11,9 +11,9 @@ import pytest
 import streams.sink.batches
 import streams.sink.sink
 from infra.clickhouse.client import ClickHouse
-from lab.bench.graph import plain_registry
 from schemas.errors import TransientError
 from streams.sink.sink import Sink
+from tests.plain_graph import plain_registry
 from tests.streams.world import World, news
 
 CASES = 40

@@ -18,8 +18,6 @@ from infra.kafka.news import NewsPublisher
 from infra.offline.scripted.critic import in_slots
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from lab.bench.watches import TOPICS, MemoryAppender, asked_by, pinned
-from lab.outage.clock import run_virtually, virtual_now
 from newsproof.app.watches import WatchBook, found, view_of, watch_of
 from schemas.effects import BriefReply, CallModel, ModelReply, RecallReply
 from schemas.errors import ConfigError, ContractError
@@ -41,7 +39,9 @@ from tests.streams.records import TRIAGED, after, opening
 from tests.streams.runtime.test_investigations import SNAPSHOT, Counted, Knows
 from tests.streams.runtime.test_research import Watched, until_ended
 from tests.streams.runtime.test_two_stages import DEEP, offline
+from tests.streams.watches.in_memory import TOPICS, MemoryAppender, asked_by, pinned
 from tests.streams.world import World, news
+from tests.virtual_time import run_virtually, virtual_now
 
 TABLES = load_tables(demo=False)
 HOURLY = WatchSet(id="clock", subject="DeepSeek", every_s=3600, language="en", by="test")

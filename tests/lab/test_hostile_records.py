@@ -10,18 +10,18 @@ import pytest
 
 import streams.worker
 from agents.core.case import open_case
-from lab.bench.graph import plain_registry
 from lab.hostile.record import HostileRecord
 from lab.hostile.sender import Sender, Sent
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.ids import uuid5
-from schemas.news import News
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC
 from schemas.topics import partition_of
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from streams.runtime.deadlines import Deadlines
+from tests.builders import received
+from tests.plain_graph import plain_registry
 from tests.streams.records import opening, write
 from tests.streams.world import World, news
 
@@ -154,9 +154,9 @@ async def _has_letters(world: World, count: int) -> bool:
 
 def test_a_case_is_overdue_for_as_long_as_it_was_seen_so_whatever_its_opening_says() -> None:
     at = datetime(2026, 6, 1, tzinfo=UTC)
-    news_item = News(source="s", text="t", published_at=at)
-    event = ev.EventReceived(news=news_item, config_hash="", text_hash="", language="en")
-    old = open_case(event, case_id="c", event_id="e", run_id="live", at=at - timedelta(days=900), config=Snapshot())
+    old = open_case(
+        received(), case_id="c", event_id="e", run_id="live", at=at - timedelta(days=900), config=Snapshot()
+    )
     deadlines = Deadlines()
     assert deadlines.longest_overdue_s([(old, at - timedelta(hours=1))], at) == 0.0
     assert deadlines.longest_overdue_s([(old, at - timedelta(hours=1))], at + timedelta(seconds=61)) == 61.0

@@ -1,4 +1,4 @@
-"""A graph of plain steps for benchmarks and chaos runs: the real runtime with minimal steps."""
+"""A graph of plain steps for tests, benchmarks and chaos runs: the real runtime with minimal steps."""
 
 from __future__ import annotations
 
@@ -11,21 +11,16 @@ from agents.core.step import Asked, On
 from agents.graphs import NEWS
 from agents.verification.look_again import STEP as LOOK_AGAIN
 from schemas import events as ev
-from schemas.effects import CallModel, Trusted
+from schemas.effects import Trusted
 from schemas.ids import signal_id
-from schemas.signals import SIGNAL_SCHEMA_VERSION, Draft, Signal
+from schemas.signals import Signal
+from tests import builders
 
-DRAFT = Draft(
-    summary="simulated",
-    event_type="other",
-    asset="BTC",
-    asset_name="Bitcoin",
-    action="observe",
-    direction="neutral",
-    confidence=0.5,
-    strength="low",
-    timeframe="short",
-)
+JUDGED: dict[str, Any] = {
+    **{"summary": "simulated", "event_type": "other", "asset": "BTC", "asset_name": "Bitcoin", "action": "observe"},
+    **{"direction": "neutral", "confidence": 0.5, "strength": "low", "timeframe": "short"},
+}
+DRAFT = builders.draft(**JUDGED)
 
 
 class Plain:
@@ -42,15 +37,7 @@ class Plain:
     def ask(self, case: Case) -> Asked:
         if not self._asks:
             return self._event
-        return CallModel(
-            task=self.name,
-            tier="light",
-            prompt_name=self.name,
-            prompt_version="1",
-            prompt_hash="0",
-            system="",
-            parts=(Trusted(case.case_id),),
-        )
+        return builders.call_model(self.name, Trusted(case.case_id))
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
         return self._event
@@ -67,15 +54,7 @@ class Finish:
     def ask(self, case: Case) -> Asked:
         if not self._asks:
             return self.tell(case, Replies())
-        return CallModel(
-            task="finish",
-            tier="light",
-            prompt_name="finish",
-            prompt_version="1",
-            prompt_hash="0",
-            system="",
-            parts=(Trusted(case.case_id),),
-        )
+        return builders.call_model("finish", Trusted(case.case_id))
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
         return ev.SignalSynthesized(signal=plain_signal(case), path="deep")
@@ -83,47 +62,22 @@ class Finish:
 
 def plain_signal(case: Case) -> Signal:
     """Return a valid signal without content."""
-    d = DRAFT
-    return Signal(
-        schema_version=SIGNAL_SCHEMA_VERSION,
+    return builders.signal(
         signal_id=signal_id(case.run_id, case.case_id),
-        revision=1,
-        stage="final",
+        case_id=case.case_id,
         verdict="unchecked",
         unchecked_reason="disabled",
-        case_id=case.case_id,
-        summary=d.summary,
-        event_type=d.event_type,
-        asset=d.asset,
-        asset_name=d.asset_name,
-        action=d.action,
-        direction=d.direction,
-        confidence=0.5,
-        preliminary_confidence=0.5,
-        strength=d.strength,
-        timeframe=d.timeframe,
-        horizon=86_400,
+        **JUDGED,
+        preliminary_confidence=DRAFT.confidence,
         valid_until=case.head_at + timedelta(days=1),
         decided_at=case.head_at,
         published_at=case.news.published_at,
-        notes="",
-        links=(),
-        evidence=(),
         independent_sources=0,
         supporting_sources=0,
-        risk_flags=("offline",),
-        adjustments=(),
-        prompt_versions=(),
         provider_mode="simulated",
         news_source=case.news.source,
         language=case.language,
-        **_NOTHING,
     )
-
-
-_NOTHING: dict[str, Any] = dict.fromkeys(
-    ("supersedes", "summary_zh", "summary_en", "symbol", "venue", "confidence_calibrated", "reference_price", "model")
-)
 
 
 def plain_registry(*, asks: bool) -> Registry:

@@ -15,7 +15,6 @@ import schemas.acceptance
 from agents.core.case import Case
 from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
-from lab.bench.graph import plain_registry
 from lab.hostile.generator import Generator
 from lab.hostile.record import HostileRecord
 from schemas import envelope as wire
@@ -37,6 +36,7 @@ from streams.journal.tombstones import Tombstones, marks_of
 from streams.runtime.partition import Partition, Partitions
 from streams.runtime.projector import Projector
 from streams.sink.journal import Progress, SinkJournal
+from tests.plain_graph import plain_registry
 from tests.streams.records import TRIAGED, after, opening
 
 PARTITIONS = 2
