@@ -6,7 +6,6 @@ the claim that is labelled for it.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from pathlib import Path
 from typing import Any

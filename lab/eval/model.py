@@ -28,7 +28,6 @@ from infra.offline.scripted.ports import scripted_models
 from infra.offline.scripted.server import ScriptedServer
 from infra.ports import Port, Ports
 from infra.settings import Settings
-from lab.empty_journal import EmptyJournal
 from lab.eval.evaluate import (
     CaseResult,
     Evaluation,
@@ -49,6 +48,7 @@ from schemas.events import CaseTriaged, ContextGathered, Event, EventReceived, S
 from schemas.news import language_of
 from streams.effects.host import EffectsHost
 from streams.replay import Miss, Need, Recorded, Recording, Replay, Replayed
+from tests.empty_journal import EmptyJournal
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,6 @@ from agents.tables import load_tables
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Ports
-from lab.empty_journal import EmptyJournal
 from lab.outage.ports import Troubled
 from lab.outage.report import Minute, OutageReport
 from lab.outage.worker import MemoryWorker
@@ -30,6 +29,7 @@ from schemas.news import News
 from streams.effects.breakers import Breakers
 from streams.effects.host import EffectsHost
 from streams.wake import Wake
+from tests.empty_journal import EmptyJournal
 from tests.virtual_time import run_virtually, virtual_now, virtual_s
 
 Trouble = Literal["search", "heavy", "light"]

@@ -22,10 +22,10 @@ from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
-from lab.empty_journal import EmptyJournal
 from newsproof.app.data_access import LogAccess
 from schemas.config import Prompt, Snapshot
 from schemas.effects import CallModel
+from tests.empty_journal import EmptyJournal
 from tests.streams.world import World
 
 TEXTS = (

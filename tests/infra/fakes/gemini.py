@@ -37,6 +37,9 @@ def reply(*parts: dict[str, Any], finish: str = "STOP", candidate: dict[str, Any
     return Say({name: value for name, value in body.items() if value is not None})
 
 
+NO_CANDIDATE = Say({"candidates": [], "usageMetadata": USAGE})
+
+
 def text(words: str, **more: Any) -> Say:
     return reply({"text": words}, **more)
 

@@ -15,9 +15,9 @@ from infra.offline.scripted.ports import scripted_ports
 from infra.offline.scripted.server import ScriptedServer
 from infra.ports import Ports
 from infra.settings import Settings
-from lab.empty_journal import EmptyJournal
 from schemas.config import Prompt, Snapshot
 from schemas.effects import Effect, Reply
+from tests.empty_journal import EmptyJournal
 
 HACK_ZH = "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC"
 HACK_EN = "XXX DeFi protocol suffers a flash loan attack and loses more than $100M USDC"
