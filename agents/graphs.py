@@ -26,9 +26,8 @@ from agents.core.stop import STEP as STOP
 from agents.investigation.investigation import Investigation, fold_investigation, open_investigation
 from agents.research.turn import Turn, fold_turn, open_turn
 from schemas import events as ev
-from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
-from schemas.research_events import FinishRequested, QuestionAsked
+from schemas.research_events import FinishRequested, InvestigationAsked, QuestionAsked
 
 
 def _unreadable_news(at: datetime) -> ev.Event:

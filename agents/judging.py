@@ -10,15 +10,15 @@ import msgspec
 from agents.core.case import Case
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
-from agents.evidence.hosts import host_of, registrable_domain
 from agents.evidence.measurements import measured, measurements_of
+from agents.evidence.news_claim import claim_of
 from agents.evidence.owners import owner_of, speaker_of
 from agents.evidence.pages import SNIPPET
-from agents.evidence.stated import claim_of
 from agents.evidence.verdict import Judgement, Measured, unchecked
 from agents.evidence.witnesses import Heard, Reader, heard_by, judgement_by
 from agents.planning.providers import AT_HOME
 from agents.planning.rounds import findings_so_far
+from agents.text.hosts import host_of, registrable_domain
 from schemas.events import EvidenceCritiqued, ProviderOutcome
 from schemas.evidence import Findings, PageStance, SearchReference
 

@@ -9,12 +9,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, denied_kinds
-from agents.evidence.claim_words import claim_told
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import DROP_FLAGS, dated_later
+from agents.evidence.news_claim import claim_of
 from agents.evidence.policy import Conclusion, conclude, is_thin, is_title_only, notes
-from agents.evidence.stated import claim_of
-from agents.evidence.summary import NOTHING, Beside, summarised
+from agents.evidence.summary import NOTHING, Beside, claim_told, summarised
 from agents.evidence.witnesses import Heard, speakers_of
 from agents.judging import Judged, not_judged
 from agents.text.wording import Told

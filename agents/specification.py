@@ -30,9 +30,8 @@ from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
 from schemas.events import EffectCompleted, Event, EventReceived, SecondLookOpened, StepFailed
-from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
-from schemas.research_events import ChatMessage, QuestionAsked
+from schemas.research_events import ChatMessage, InvestigationAsked, QuestionAsked
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """Opening time of a specified case. Each further event is one second later."""

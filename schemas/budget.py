@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from schemas.record_codec import RecordCodec
+from schemas.topics import RecordCodec
 
 VERSION = 4
 """Version 2 added the shares of the day's units, version 3 that of investigations, version 4 those of source groups and the

@@ -1,6 +1,6 @@
 """Every event of a case. Names are past tense; the wire name is an explicit tag, so a renamed class never orphans history.
 
-Here are those of the news pipeline; what the runtime writes is in :mod:`schemas.runtime_events`, research chats in
+Here are those of the news pipeline; what the runtime writes is in :mod:`schemas.calls`, research chats in
 :mod:`schemas.research_events`. The tables at the end hold all of them.
 """
 
@@ -11,19 +11,21 @@ from typing import Literal
 
 import msgspec
 
+from schemas.calls import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.effects import Failure
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, PageStance
-from schemas.investigation_events import BriefWritten, InvestigationAsked, InvestigationEvent
 from schemas.news import News
 from schemas.research_events import (
     AnswerGiven,
     AnswerStopped,
+    BriefWritten,
     DataCollected,
     FinishRequested,
+    InvestigationAsked,
+    InvestigationEvent,
     QuestionAsked,
     ResearchEvent,
 )
-from schemas.runtime_events import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.signals import (
     Action,
     Adjustment,
@@ -443,4 +445,4 @@ SCHEMA_VERSIONS: dict[str, int] = (
     | {WIRE_NAMES[t]: 2 for t in (StepFailed, CaseDropped, SignalSynthesized, DataCollected)}
     | {WIRE_NAMES[CaseTriaged]: 3}
 )
-"""The version that this code writes, per wire name. ``schemas.upcasts`` holds the way up from every older one."""
+"""The version that this code writes, per wire name. ``schemas.envelope`` holds the way up from every older one."""

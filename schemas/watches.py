@@ -14,7 +14,7 @@ from datetime import datetime
 import msgspec
 
 from schemas.ids import event_id, investigation_id, normalise_text
-from schemas.record_codec import RecordCodec
+from schemas.topics import RecordCodec
 
 VERSION = 1
 MIN_EVERY_S = 1800

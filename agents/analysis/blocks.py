@@ -100,7 +100,7 @@ def missing(agent: AgentName, data: DataCollected) -> tuple[str, ...]:
 
 
 def as_facts(figures: Mapping[str, MarketValue]) -> dict[str, Any]:
-    """Return figures for :func:`agents.core.asking.facts`: value, unit, source and time (UTC) by name."""
+    """Return figures for :func:`agents.core.model_calls.facts`: value, unit, source and time (UTC) by name."""
     return {
         name: {
             "value": told(v.value),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.core.answers import one_line
-from agents.core.asking import bounded
+from agents.core.model_calls import bounded
 
 _BLANKS = re.compile(r"\n{3,}")
 _SIGNS = re.compile(r"\[\d{1,4}\]|[\W_]+")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from agents.core.asking import bounded
+from agents.core.model_calls import bounded
 from agents.core.step import StepFailure, invalid_output, needed
 from schemas.effects import ModelReply, Reply
 from schemas.evidence import Findings, PageSays, PageStance, ReadStance, Slot
@@ -233,7 +233,7 @@ class CritiqueAnswer(msgspec.Struct):
     """The reply of the critique (``critique.v4.schema.json``).
 
     ``references`` hold :class:`SlotsAnswer`, of version 3 :class:`ReferenceAnswer`, once
-    :func:`agents.planning.reading.critique_answer` has parsed them.
+    :func:`agents.planning.critic_reading.critique_answer` has parsed them.
     Versions 1 and 2 have no ``references``, offline mode answers None: then no critic read the pages. ``concerned`` is None
     in version 1 and offline: then code alone tells which earlier claims are the same.
     """

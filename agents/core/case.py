@@ -14,8 +14,8 @@ from agents.core.inquiry import ROUNDS, Inquiry, done
 from schemas import events as ev
 from schemas.budget import MAX_UNITS, UNLISTED, ClaimKind
 from schemas.evidence import MemoryEntry
-from schemas.investigation_events import Limits
 from schemas.news import News, is_backlog
+from schemas.research_events import Limits
 from schemas.signals import Draft, StatedClaim
 
 __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 
 from agents.core.case_core import Apply, CaseCore
-from agents.core.worked_out import WorkedOut
+from agents.core.memo import WorkedOut
 from schemas import events as ev
 from schemas.evidence import MemoryEntry, Page
-from schemas.investigation_events import Limits, SubQuestion
+from schemas.research_events import Limits, SubQuestion
 from schemas.signals import EventType, StatedClaim
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import entities_in
 from agents.evidence.findings import assess
-from agents.evidence.query_builder import build_query, fallback_query
-from agents.evidence.stated import claim_of
+from agents.evidence.news_claim import claim_of
+from agents.planning.query_builder import build_query, fallback_query
 from agents.text.injection import steers_model, strip_invisible
 
 __all__ = [

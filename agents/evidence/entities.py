@@ -8,6 +8,7 @@ from agents.evidence.claim import Claim
 from agents.text.matching import CJK, fold_han, words_pattern
 from schemas.config import Entity, Tables
 
+_HAN = re.compile(r"[\u4e00-\u9fff]")
 _STARTS = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")
 """Where a name may begin: at a Latin word, and at any CJK character."""
 AUTHORITIES = frozenset({"regulator", "central_bank", "court", "government"})
@@ -143,3 +144,8 @@ def tickers_in(text: str) -> frozenset[str]:
     if text.isascii() and "$" not in text and "(" not in text:
         return frozenset()
     return frozenset(_TICKER_IN_TEXT.findall(fold_han(text)))
+
+
+def chinese_name(entity: Entity) -> str | None:
+    """Return the first name of an entity that is all Chinese."""
+    return next((a for a in entity.aliases if a and not _HAN.sub("", a)), None)

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from agents.core.worked_out import WorkedOut
+from agents.core.memo import WorkedOut
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.hosts import canonical_url, host_of
-from agents.evidence.independence import mark_independent
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
 from agents.evidence.quality import controlled
 from agents.evidence.verdict import STALE_AFTER
+from agents.text.hosts import canonical_url, host_of
 from agents.text.injection import steers_model
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment
@@ -206,3 +205,14 @@ def _sentiment(texts: list[str], moods: tuple[tuple[str, ...], ...]) -> Sentimen
         return Sentiment(panic=0.33, neutral=0.34, optimistic=0.33)
     panic, optimistic = round(counts[0] / total, 4), round(counts[2] / total, 4)
     return Sentiment(panic=panic, neutral=round(1.0 - panic - optimistic, 4), optimistic=optimistic)
+
+
+def mark_independent(judge: Judge, pages: list[JudgedPage]) -> None:
+    """Set ``independent`` on the first counted page of each owner. Quality control has already removed duplicates."""
+    counted: set[str] = set()
+    for page in pages:
+        of_the_news = page.address in judge.source_addresses or page.owner in judge.source_owners
+        if page.own_page or of_the_news or page.owner in counted:
+            continue
+        counted.add(page.owner)
+        page.independent = True

@@ -16,9 +16,9 @@ from typing import Literal
 
 import msgspec
 
-from agents.evidence.amounts import Amounts
 from agents.evidence.claim import Claim
 from agents.evidence.verdict import Measured
+from agents.text.amounts import Amounts
 from agents.text.matching import fold_han
 from schemas.evidence import DOLLAR_PEGGED, MarketValue
 

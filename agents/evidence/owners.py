@@ -5,8 +5,8 @@ from __future__ import annotations
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import AUTHORITIES
-from agents.evidence.hosts import canonical_url, host_of, registrable_domain
 from agents.tables.directory import Directory
+from agents.text.hosts import canonical_url, host_of, registrable_domain
 
 
 def owner_of(url: str, directory: Directory) -> str:

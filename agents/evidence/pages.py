@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from agents.evidence.carry import CarryRules
 from agents.evidence.claim import STORY_TIME, Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
-from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.passages import corrects_itself, passage_of
-from agents.evidence.stance import READ_LIMIT
+from agents.evidence.word_rules import CarryRules
+from agents.text.grammar import READ_LIMIT
+from agents.text.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
 from schemas.evidence import Credibility, Page, SearchReference, SearchResult, Stance

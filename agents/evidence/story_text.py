@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agents.evidence.amounts import Amounts, share
 from agents.evidence.compiled import Compiled
+from agents.text.amounts import Amounts, share
 from agents.text.matching import fold_han, has_cjk
 
 HEAD = 200

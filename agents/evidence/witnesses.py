@@ -14,16 +14,15 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from agents.evidence.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
 from agents.evidence.claim import STORY_TIME, Claim
-from agents.evidence.claim_words import chinese_name
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.entities import AUTHORITIES, names_in
-from agents.evidence.hosts import canonical_url, host_of, registrable_domain
+from agents.evidence.entities import AUTHORITIES, chinese_name, names_in
 from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.pages import utc
-from agents.evidence.quotes import folded, names_any, sentences_of
+from agents.evidence.passages import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
+from agents.text.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
+from agents.text.hosts import canonical_url, host_of, registrable_domain
 from agents.text.matching import fold_han
 from schemas.config import Entity, Snapshot
 from schemas.evidence import PageStance, ReadStance, SearchReference
@@ -239,35 +238,6 @@ def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadS
     if said.stance in {"supports", "denies"} and not said.same_event:
         return "unrelated"
     return "hedges" if said.stance == "supports" and said.amount == "differs" else said.stance
-
-
-def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadStance:
-    """Return the stance that a critic's slots amount to: support needs agreement, and lesser slots only lower.
-
-    ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is from
-    before the story, so that only the critic's date says which event it denies.
-    """
-    is_about = said.subject == "agrees" or (own_page and said.subject == "silent")
-    if said.says == "nothing" or not is_about or said.act == "differs":
-        return "unrelated"
-    if said.says == "denies":
-        of_this = said.act == "agrees" and "differs" not in (said.date, said.place)
-        return "denies" if of_this and (said.date == "agrees" or not before) else "unrelated"
-    lesser = said.says == "hedges" or said.act == "silent" or "differs" in (said.stage, said.place)
-    if said.date == "differs":
-        return "unrelated" if lesser else "earlier"
-    return "hedges" if lesser or said.amount == "differs" else "supports"
-
-
-def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
-    """Return a critic's slots with the stance that code derives of them. ``news_at``: None where no news begins the story."""
-    before = news_at is not None and is_before(reference, utc(news_at) - STORY_TIME)
-    return replace(
-        said,
-        stance=stance_by_slots(said, own_page=reference.official, before=before),
-        same_subject=said.subject == "agrees" or (reference.official and said.subject == "silent"),
-        same_event="differs" not in (said.act, said.date),
-    )
 
 
 def is_before(reference: SearchReference, moment: datetime) -> bool:

@@ -7,8 +7,8 @@ from agents.investigation.investigation import Investigation
 from agents.investigation.writing import Draft
 from schemas.effects import PublishNews
 from schemas.ids import normalise_text, uuid5
-from schemas.investigation_events import BriefClaim
 from schemas.news import News
+from schemas.research_events import BriefClaim
 from schemas.watches import source_of
 
 MAX_ANNOUNCED = 3

@@ -5,19 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agents.core.answers import answer
-from agents.core.asking import ask_model, bounded, facts
 from agents.core.case_core import Replies
 from agents.core.failures import failed
+from agents.core.model_calls import ask_model, bounded, facts
 from agents.core.step import Asked, On, StepFailure, needed
 from agents.investigation.announcing import announced
 from agents.investigation.answers import BriefAnswer
-from agents.investigation.asking import subject_parts
 from agents.investigation.investigation import BRIEF, Investigation
+from agents.investigation.prompt_parts import subject_parts
 from agents.investigation.writing import Draft, draft_of, written
 from schemas.effects import CallModel, PublishedReply, Untrusted
 from schemas.events import CaseFailed, Event, StepFailed
-from schemas.investigation_events import BriefWritten, ClaimsCritiqued
-from schemas.research_events import AnswerStopped, FinishRequested
+from schemas.research_events import AnswerStopped, BriefWritten, ClaimsCritiqued, FinishRequested
 
 MAX_QUOTED = 400
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from agents.text.matching import fold_han, units
 from schemas.evidence import PreviousBrief, PreviousClaim
-from schemas.investigation_events import BriefClaim, BriefReference, Change
+from schemas.research_events import BriefClaim, BriefReference, Change
 
 SAME_WORDS = 0.6
 """Share of the words of two claims, of all words of both, from which they are the same claim."""

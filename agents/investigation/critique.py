@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from agents.core.answers import CritiqueAnswer
-from agents.core.asking import ask_model, facts, reference_facts
 from agents.core.case_core import Replies
 from agents.core.failures import failed
+from agents.core.model_calls import ask_model, facts, reference_facts
 from agents.core.step import Asked, On, StepFailure
 from agents.evidence.witnesses import too_many_unquoted
-from agents.investigation.asking import claim_parts
 from agents.investigation.investigation import Investigation
 from agents.investigation.judging import heard_of, shown
-from agents.planning.reading import critique_answer, pages_to_judge, stances_of, unquoted_in
+from agents.investigation.prompt_parts import claim_parts
+from agents.planning.critic_reading import critique_answer, pages_to_judge, stances_of, unquoted_in
 from schemas.effects import CallModel, Failure, ModelReply, Reply
 from schemas.events import Event
-from schemas.investigation_events import ClaimReading, ClaimsCritiqued, ClaimsStated, FoundClaim
+from schemas.research_events import ClaimReading, ClaimsCritiqued, ClaimsStated, FoundClaim
 
 
 class CritiqueClaims:

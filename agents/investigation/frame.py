@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from agents.core.answers import answer, clean_keywords, one_line
-from agents.core.asking import ask_model, memory_parts
 from agents.core.case_core import Replies
+from agents.core.model_calls import ask_model, memory_parts
 from agents.core.step import Asked, On
 from agents.investigation.answers import FrameAnswer
-from agents.investigation.asking import previous_parts, subject_parts
 from agents.investigation.investigation import Investigation
+from agents.investigation.prompt_parts import previous_parts, subject_parts
 from agents.investigation.subject import subject_key
 from agents.planning.tools import offered_tools
 from schemas.effects import BriefReply, CallModel, Failure, FindBrief, Recall, RecallReply
 from schemas.events import Event
 from schemas.evidence import MemoryEntry, PreviousBrief
-from schemas.investigation_events import InvestigationAsked, InvestigationFramed, SubQuestion
+from schemas.research_events import InvestigationAsked, InvestigationFramed, SubQuestion
 
 MAX_QUESTIONS = 5
 

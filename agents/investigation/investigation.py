@@ -13,15 +13,15 @@ from agents.evidence.compiled import compiled
 from schemas.budget import ClaimKind
 from schemas.events import CancelRequested, Event, StepFailed
 from schemas.evidence import MemoryEntry
-from schemas.investigation_events import (
+from schemas.research_events import (
     ClaimsCritiqued,
     ClaimsStated,
+    FinishRequested,
     InvestigationAsked,
     InvestigationFramed,
     Limits,
     SubQuestion,
 )
-from schemas.research_events import FinishRequested
 from schemas.signals import NO_ASSET, EventType, StatedClaim
 
 BRIEF = "brief"

@@ -9,16 +9,16 @@ from agents.core.answers import cite_only, one_line
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import assess
-from agents.evidence.hosts import host_of
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import MAX_SHOWN, Heard, Reader, heard_by, judgement_by
 from agents.investigation.investigation import Investigation
 from agents.planning.rounds import references_so_far
+from agents.text.hosts import host_of
 from agents.text.matching import fold_han, units
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchReference, SearchResult
-from schemas.investigation_events import ClaimReading, FoundClaim
 from schemas.news import News, language_of
+from schemas.research_events import ClaimReading, FoundClaim
 
 
 class JudgedClaim(msgspec.Struct, frozen=True):

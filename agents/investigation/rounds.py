@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.core.stop import STEP as STOP
-from agents.investigation.asking import subject_parts
+from agents.investigation.prompt_parts import subject_parts
 from agents.planning.expand import ExpandKeywords
 from agents.planning.plan import PlanTools
 from agents.planning.scrape import STEP as SCRAPE

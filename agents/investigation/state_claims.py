@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from agents.core.answers import answer, cite_only, one_line
-from agents.core.asking import ask_model, facts, reference_facts, reference_parts
 from agents.core.case_core import Replies
+from agents.core.model_calls import ask_model, facts, reference_facts, reference_parts
 from agents.core.step import Asked, only_reply
 from agents.investigation.answers import ClaimsAnswer
-from agents.investigation.asking import previous_parts, subject_parts
 from agents.investigation.investigation import Investigation
+from agents.investigation.prompt_parts import previous_parts, subject_parts
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from schemas.effects import Untrusted
 from schemas.events import Event
-from schemas.investigation_events import ClaimsStated, FoundClaim
+from schemas.research_events import ClaimsStated, FoundClaim
 
 MAX_CLAIMS = 6
 

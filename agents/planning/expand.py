@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.core.answers import ExpandAnswer, answer, clean_keywords, one_line
-from agents.core.asking import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
+from agents.core.model_calls import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
 from agents.core.step import Asked, On, StepFailure, only_reply
 from agents.planning.rounds import findings_so_far
 from schemas.effects import Part, Untrusted

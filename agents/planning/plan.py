@@ -10,16 +10,16 @@ from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure, needed, only_reply
-from agents.evidence.query_builder import build_query, fallback_query
-from agents.evidence.stated import claim_of
+from agents.evidence.news_claim import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
 from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, question, sub_tasks, tasks_of
 from agents.planning.providers import providers_of
+from agents.planning.query_builder import build_query, fallback_query
 from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
-from schemas.investigation_events import InvestigationFramed
+from schemas.research_events import InvestigationFramed
 
 
 class PlanTools:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from agents.core.inquiry import Inquiry
-from agents.evidence.stated import claim_of
+from agents.core.model_calls import bounded
+from agents.evidence.compiled import entities_in
+from agents.evidence.news_claim import claim_of
 from agents.planning.rounds import evidence_is_there, findings_so_far, rounds_left
 from agents.planning.tools import TOOLS, offered_tools
+from agents.text.matching import units
+from schemas.config import Tables
 
 NEVER_SEARCH = frozenset({"macro", "governance", "airdrop", "celebrity"})
 FORCE_SEARCH = frozenset({"hack", "regulation", "partnership"})
@@ -54,3 +59,37 @@ def _is_forced(case: Inquiry) -> bool:
 def _denies(case: Inquiry) -> bool:
     """Whether the news denies or corrects, which is searched whatever its type: earlier signals may rest on what it denies."""
     return claim_of(case).modality in {"denied", "corrected"}
+
+
+COMPLEX_FROM = 3
+"""Claims that make a case complex. Two are mostly a fact and its circumstance, which one query finds together."""
+MAX_CLAIMS = 5
+_READ = 3_000
+"""Characters of the news in which claims are counted: a story makes its claims within them."""
+_LEAST_UNITS = 6
+"""Minimum words, or Chinese characters, of a sentence that can be true or false on its own."""
+_END = re.compile(r"[。!?!?;;\n]+|(?<=[\w)%\"'”])\.\s+(?=[A-Z\"'“$])")
+
+
+def claims_in(text: str, tables: Tables) -> tuple[str, ...]:
+    """Return the checkable sentences: those with a figure, or with a name from the tables.
+
+    At most ``MAX_CLAIMS``, in the text's order, each once.
+    """
+    said = (" ".join(part.split()).rstrip(".") for part in _END.split(bounded(text, _READ)))
+    found = (s for s in said if len(units(s)) >= _LEAST_UNITS and (_has_figure(s) or entities_in(s, tables)))
+    return tuple(dict.fromkeys(found))[:MAX_CLAIMS]
+
+
+def claim_count(case: Inquiry) -> int:
+    """Return the number of claims in the case's news, at least 1."""
+    return max(1, len(claims_in(case.text, case.config.tables)))
+
+
+def is_complex(case: Inquiry) -> bool:
+    """Whether a plan may search claim by claim."""
+    return claim_count(case) >= COMPLEX_FROM
+
+
+def _has_figure(sentence: str) -> bool:
+    return any(c.isdigit() for c in sentence)

@@ -8,20 +8,19 @@ from typing import Any
 import msgspec
 
 from agents.core.answers import checked
-from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.model_calls import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.step import StepFailure, invalid_output
-from agents.planning.claims import claim_count, is_complex
+from agents.planning.plan_rules import claim_count, is_complex
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_TASKS, RequestedTask
 from agents.planning.rounds import findings_so_far, references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
-from agents.planning.tool_tasks import unopened
-from agents.planning.tools import TOOLS, offered_tools
+from agents.planning.tools import TOOLS, offered_tools, unopened
 from schemas.effects import CallModel, FunctionDeclaration, ModelReply, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
-from schemas.investigation_events import SubQuestion
+from schemas.research_events import SubQuestion
 
 _GIVEN_APART = ("query", "asset")
 """The argument that every sub-task has, and the one that the case itself determines."""

@@ -11,7 +11,7 @@ from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
 from agents.evidence.compiled import compiled
-from agents.evidence.stated import claim_of
+from agents.evidence.news_claim import claim_of
 from schemas.config import Snapshot, Tables
 from schemas.effects import Failure, Reply, Search, SearchReply
 from schemas.events import SubTask

@@ -11,8 +11,8 @@ from agents.core.case import Case
 from agents.core.inquiry import Inquiry
 from agents.core.step import On
 from agents.evidence.findings import assess
+from agents.evidence.news_claim import claim_of
 from agents.evidence.quality import weak_among
-from agents.evidence.stated import claim_of
 from agents.planning.providers import can_search
 from agents.text.injection import steers_model
 from schemas.events import (

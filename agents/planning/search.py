@@ -10,13 +10,11 @@ from msgspec.structs import replace
 from agents.core.case_core import Replies, denied_kinds
 from agents.core.inquiry import Inquiry
 from agents.core.step import Asked, On, StepFailure
+from agents.planning.due_searches import asks_in_turn, searches_due, tasks_due, why_ask_again, within_limit
 from agents.planning.providers import topic_of
-from agents.planning.requests import searches_due
-from agents.planning.retries import why_ask_again
 from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
-from agents.planning.turns import asks_in_turn, tasks_due, within_limit
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, Observation, Page

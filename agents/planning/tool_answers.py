@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from agents.core.asking import bounded
 from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.model_calls import bounded
 from agents.text.injection import steers_model
 from schemas.effects import Failure, Part, RecallReply, Reply, SearchReply, Untrusted
 from schemas.events import SubTask
@@ -66,7 +66,7 @@ def sentiment(case: Inquiry, task: SubTask, findings: Findings, pages: Iterable[
 
 
 def tool_facts(case: Inquiry) -> dict[str, Any]:
-    """Return the figures that tools read or computed, for :func:`~agents.core.asking.facts`; empty without any."""
+    """Return the figures that tools read or computed, for :func:`~agents.core.model_calls.facts`; empty without any."""
     market = [
         {"name": v.name, "value": v.value, "unit": v.unit, "source": v.source, "observed_at": v.observed_at.isoformat()}
         for s in case.searches

@@ -10,15 +10,14 @@ from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure, only_reply
 from agents.research.agent_calls import signal_text
-from agents.research.answer_calls import results_of, writing
+from agents.research.answer_calls import bounded_confidence, results_of, writing
 from agents.research.answer_directly import direct_answer
 from agents.research.answers import CasesAnswer, FinalAnswer
-from agents.research.bounds import bounded_confidence
-from agents.research.by_code import answered_by_code, metadata_of
 from agents.research.case_answer import answer_from_cases, cases_written
 from agents.research.citations import cited_only, sources_of, used
-from agents.research.collected import with_data_so_far
+from agents.research.fallback_answer import answered_by_code, metadata_of
 from agents.research.results import supported_words
+from agents.research.source_data import with_data_so_far
 from agents.research.turn import ANSWER, Turn
 from schemas.effects import Failure
 from schemas.events import Event, StepFailed

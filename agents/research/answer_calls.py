@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from agents.analysis.blocks import BLOCKS, as_facts, given
+from agents.analysis.blocks import BLOCKS, as_facts, blocks_of, given, has
 from agents.analysis.names import called
-from agents.core.asking import facts
-from agents.research.agent_calls import report_parts, signal_parts, unavailable_parts
-from agents.research.asking import ask_agent, clipped_history, question_parts
-from agents.research.bounds import ceiling, without_data
+from agents.core.answers import clamped
+from agents.core.model_calls import facts
+from agents.research.agent_calls import (
+    ask_agent,
+    clipped_history,
+    question_parts,
+    report_parts,
+    signal_parts,
+    unavailable_parts,
+)
 from agents.research.citations import sources_of
 from agents.research.results import results_so_far
 from agents.research.turn import Turn
 from schemas.effects import CallModel, Trusted
-from schemas.research_events import AgentResult
+from schemas.research_events import AgentResult, DataCollected
 
 FINISH = (
     "The user asked for an answer now, or a part of the analysis failed: write from what is here, say plainly what is "
@@ -63,3 +69,39 @@ def agents_missing(turn: Turn, results: tuple[AgentResult, ...]) -> tuple[str, .
     planned = tuple(t.agent for t in turn.plan.task_breakdown if t.agent not in done) if turn.plan else ()
     early = ("SuperAgent",) if turn.routed is None else ("PlanningAgent",) if turn.plan is None else ()
     return (*early, *planned)
+
+
+MOST, LEAST = 0.90, 0.05
+AN_AGENT, A_BLOCK, UNSUPPORTED = 0.15, 0.05, 0.10
+NO_AGENT, NOTHING, BY_CODE = 0.30, 0.20, 0.25
+COUNTED = ("price", "macro", "fear_greed", "candles", "onchain")
+
+
+def ceiling(turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool) -> float:
+    """Return the upper bound of the confidence of this turn's answer, 0.05–0.9."""
+    planned = turn.plan.task_breakdown if turn.plan else ()
+    lacking = without_data(turn)
+    high = MOST - AN_AGENT * max(len(planned) - len(results), 0) - A_BLOCK * len(lacking)
+    high -= UNSUPPORTED if unsupported else 0.0
+    high = high if results else min(high, NO_AGENT)
+    high = min(high, NOTHING) if turn.data is None or not anything(turn.data) else high
+    return max(min(high, BY_CODE) if by_code else high, LEAST)
+
+
+def bounded_confidence(
+    said: float, turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool = False
+) -> float:
+    """Return the stated confidence clamped to its bounds, with four decimals."""
+    high = ceiling(turn, results, unsupported=unsupported, by_code=by_code)
+    return round(clamped(said, LEAST, high), 4)
+
+
+def without_data(turn: Turn) -> tuple[str, ...]:
+    """Return the blocks without a figure that the planned agents read; without a plan, of all that count."""
+    read = {b for task in turn.plan.task_breakdown for b in blocks_of(task)} if turn.plan else set(COUNTED)
+    return tuple(b for b in COUNTED if b in read and (turn.data is None or not has(turn.data, b)))
+
+
+def anything(data: DataCollected) -> bool:
+    """Whether any source gave any data."""
+    return any(has(data, block) for block in (*COUNTED, "signals"))

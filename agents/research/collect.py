@@ -5,8 +5,8 @@ from __future__ import annotations
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure
-from agents.research.bounds import anything
-from agents.research.collected import answers_of, collected, questions_to_sources
+from agents.research.answer_calls import anything
+from agents.research.source_data import answers_of, collected, questions_to_sources
 from agents.research.turn import COLLECT, Turn
 from schemas.effects import Failure
 from schemas.events import Event

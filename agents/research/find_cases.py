@@ -8,7 +8,7 @@ from agents.core.answers import one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure, only_reply
-from agents.research.case_query import MAX_SIGNALS, looking_up
+from agents.research.answers import MAX_SIGNALS, looking_up
 from agents.research.turn import Turn
 from schemas.effects import Failure, SignalsReply
 from schemas.events import Event

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from agents.core.case_core import Replies
 from agents.core.step import Asked, On
-from agents.research.by_code import answered_by_code
-from agents.research.collected import with_data_so_far
+from agents.research.fallback_answer import answered_by_code
+from agents.research.source_data import with_data_so_far
 from agents.research.turn import Turn
 from schemas.events import CaseFailed, Event, StepFailed
 from schemas.research_events import AnswerGiven

@@ -5,9 +5,8 @@ from __future__ import annotations
 from agents.core.answers import answer
 from agents.core.case_core import Replies
 from agents.core.step import Asked, On, only_reply
-from agents.research.answers import PlanAnswer
-from agents.research.asking import ask_agent, question_parts, whole_history
-from agents.research.plan_check import sanitised
+from agents.research.agent_calls import ask_agent, question_parts, whole_history
+from agents.research.answers import PlanAnswer, sanitised
 from agents.research.turn import Turn
 from schemas.events import Event
 from schemas.research_events import AnalysisPlanned, QuestionRouted

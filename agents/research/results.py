@@ -13,9 +13,8 @@ from agents.analysis.numbers import unsupported_numbers
 from agents.analysis.words import paragraphs, several
 from agents.core.answers import answer, clamped
 from agents.core.step import StepFailure, invalid_output
-from agents.research.agent_calls import LAST_BARS, agent_of, agents_to_ask, question, signal_text, task_of
+from agents.research.agent_calls import LAST_BARS, agent_of, agents_to_ask, question, sent, signal_text, task_of
 from agents.research.answers import AgentAnswer, IndicatorAnswer
-from agents.research.asking import sent
 from agents.research.turn import Turn
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, ModelReply, request_hash, widened

@@ -6,9 +6,8 @@ from agents.analysis.words import paragraphs
 from agents.core.answers import answer, clamped, one_line
 from agents.core.case_core import Replies
 from agents.core.step import Asked, On, only_reply
-from agents.research.answers import RouteAnswer
-from agents.research.asking import ask_agent, question_parts, whole_history
-from agents.research.case_query import case_query
+from agents.research.agent_calls import ask_agent, question_parts, whole_history
+from agents.research.answers import RouteAnswer, case_query
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
 from schemas.events import Event

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from agents.evidence.amounts import Amounts
 from agents.evidence.compiled import Compiled
-from agents.evidence.denial import Telling
-from agents.evidence.scope import stem
-from agents.evidence.stance import ClaimSense
+from agents.evidence.news_claim import Telling
+from agents.text.amounts import Amounts
+from agents.text.grammar import ClaimSense
 from agents.text.matching import fold_han, has_cjk, words_regex
+from agents.text.scope import stem
 from schemas.config import Entity
 
 _CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")

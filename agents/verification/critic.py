@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agents.core.answers import ClaimAnswer, CritiqueAnswer, clamped, one_line
-from agents.core.asking import (
+from agents.core.case import Case, Replies
+from agents.core.model_calls import (
     ask_model,
     claim_parts,
     facts,
@@ -12,11 +13,10 @@ from agents.core.asking import (
     reference_facts,
     stated_claim,
 )
-from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
 from agents.evidence.witnesses import shown_to_critic, too_many_unquoted
 from agents.judging import heard_in
-from agents.planning.reading import critique_answer, pages_to_judge, stances_of, unquoted_in
+from agents.planning.critic_reading import critique_answer, pages_to_judge, stances_of, unquoted_in
 from agents.planning.rounds import references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.retraction import Candidate, candidates

@@ -10,7 +10,7 @@ from agents.core.answers import one_line
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, StepFailure
 from agents.judging import Judged, judged_case
-from agents.planning.reading import unquoted_in
+from agents.planning.critic_reading import unquoted_in
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from agents.retraction import chosen, question
 from agents.verification.critic import (
@@ -21,8 +21,8 @@ from agents.verification.critic import (
     critique_in,
     shown,
 )
-from agents.verification.look_again import nothing_new, same_verdict
-from agents.verification.rivals import beside_rivals, earlier_reports
+from agents.verification.second_look import nothing_new, same_verdict
+from agents.verification.story_reports import beside_rivals, earlier_reports
 from schemas.effects import Failure, ModelReply
 from schemas.errors import FailureKind
 from schemas.events import CaseDropped, Event, EvidenceCritiqued

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
-from agents.verification.look_again import unchanged
+from agents.verification.second_look import unchanged
 from schemas.events import CaseDegraded, CaseDropped, Event, StepFailed
 
 

@@ -12,7 +12,7 @@ from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.owners import is_partys_page
 from agents.evidence.story import adds_nothing, names_nothing_else
 from agents.evidence.story_text import adds_words
-from agents.verification.corroboration import corroboration
+from agents.verification.story_reports import corroboration
 from schemas.effects import FindStory, StoryReply, Telling
 from schemas.events import (
     CaseDropped,

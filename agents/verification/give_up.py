@@ -11,7 +11,7 @@ from agents.core.step import Asked, On
 from agents.judging import judged_case, not_judged
 from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
-from agents.verification.look_again import unchanged
+from agents.verification.second_look import unchanged
 from schemas.events import CancelRequested, CaseDropped, CaseFailed, Event, SignalSynthesized, StepFailed
 
 

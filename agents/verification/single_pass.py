@@ -5,17 +5,23 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agents.core.answers import DraftAnswer, answer, cite_only
-from agents.core.asking import ask_model, memory_parts, news_parts, result_parts
 from agents.core.case import Case, Replies
+from agents.core.model_calls import ask_model, memory_parts, news_parts, result_parts
 from agents.core.step import Asked, On, StepFailure, needed
 from agents.evidence.claim import PREDICATE_WORDS
-from agents.evidence.stated import in_closed_words
+from agents.evidence.news_claim import in_closed_words
 from agents.planning.rounds import judged_as, skipped_flags
 from agents.planning.search import outcome
 from agents.signal import judged_signal
 from agents.text.injection import steers_model
-from agents.verification.single_pass_ends import evidence_of_pass, unpaid
-from agents.verification.single_pass_tools import FETCH_MEMORIES, SEARCH_NEWS, chosen_effects, functions
+from agents.verification.single_pass_tools import (
+    FETCH_MEMORIES,
+    SEARCH_NEWS,
+    chosen_effects,
+    evidence_of_pass,
+    functions,
+    unpaid,
+)
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply
 from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized, StoryChecked
 from schemas.evidence import SearchResult

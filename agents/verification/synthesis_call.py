@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.core.asking import ask_model, bounded, facts, keyword_parts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
+from agents.core.model_calls import ask_model, bounded, facts, keyword_parts, memory_parts, news_parts, stated_claim
 from agents.evidence.witnesses import Heard
 from agents.judging import Judged
 from agents.planning.tool_answers import tool_facts

@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agents.core.answers import DraftAnswer, answer
-from agents.core.asking import ask_model, keyword_parts, news_parts
 from agents.core.case import Case, Replies
+from agents.core.model_calls import ask_model, keyword_parts, news_parts
 from agents.core.step import Asked, On
 from agents.evidence.claim import PREDICATE_WORDS
-from agents.evidence.stated import in_closed_words, telling_of, with_asset
+from agents.evidence.news_claim import in_closed_words, telling_of, with_asset
 from agents.evidence.story import story_of
 from agents.signal import first_signal
 from agents.text.injection import steers_model

@@ -14,7 +14,8 @@ from agents.evidence import assess
 from agents.evidence.measurements import measured
 from agents.evidence.policy import Conclusion, conclude, is_thin
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import by_slots, hear, judge_evidence
+from agents.evidence.witnesses import hear, judge_evidence
+from agents.planning.critic_reading import by_slots
 from evaluation.eval.evaluate import (
     CaseResult,
     Evaluation,

@@ -9,7 +9,7 @@ from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On
 from agents.graphs import NEWS
-from agents.verification.look_again import STEP as LOOK_AGAIN
+from agents.verification.second_look import STEP as LOOK_AGAIN
 from schemas import events as ev
 from schemas.effects import CallModel, Trusted
 from schemas.ids import signal_id

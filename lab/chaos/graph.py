@@ -13,7 +13,7 @@ from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On, StepFailure, needed, only_reply
 from agents.graphs import NEWS
-from agents.verification.look_again import STEP as LOOK_AGAIN
+from agents.verification.second_look import STEP as LOOK_AGAIN
 from lab.bench.graph import DRAFT, plain_signal
 from schemas import events as ev
 from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply, Trusted

@@ -14,11 +14,10 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.claim_words import plainly
-from agents.evidence.hosts import canonical_url
 from agents.evidence.pages import utc
-from agents.evidence.summary import summary_of
+from agents.evidence.summary import plainly, summary_of
 from agents.evidence.verdict import STALE_AFTER
+from agents.text.hosts import canonical_url
 from agents.text.wording import Told, joined, references, term, told
 from newsproof.report.narrative import critique_of, last_findings
 from schemas import events as ev

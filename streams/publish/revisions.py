@@ -20,6 +20,7 @@ from agents.evidence.verdict import CAPS, better_founded
 from infra.kafka.topics import KafkaAddress, read_range
 from infra.late_log import log_of
 from schemas import envelope as wire
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError
 from schemas.events import (
     CaseDropped,
@@ -31,7 +32,6 @@ from schemas.events import (
     StoryCorroborated,
 )
 from schemas.ids import signal_id
-from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
 from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published

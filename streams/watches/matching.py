@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from agents.investigation.concern import Concern
+from agents.investigation.subject import Concern
 from schemas import envelope as wire
 from schemas.config import Tables
 from schemas.errors import ContractError

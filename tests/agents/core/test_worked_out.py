@@ -7,8 +7,8 @@ import pickle
 import pytest
 from msgspec.structs import replace
 
-from agents.core.asking import bounded
-from agents.core.worked_out import WorkedOut
+from agents.core.memo import WorkedOut
+from agents.core.model_calls import bounded
 from agents.specification import case_after, opened
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from agents.evidence.amounts import Amounts, Figure, differing, figures, main_figures, stated
-from agents.evidence.quotes import folded
+from agents.evidence.passages import folded
+from agents.text.amounts import Amounts, Figure, differing, figures, main_figures, stated
 from agents.text.matching import fold_han
 
 

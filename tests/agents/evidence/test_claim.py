@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from agents.core.case import fold
 from agents.evidence.claim import PREDICATES, Claim
 from agents.evidence.compiled import compiled
-from agents.evidence.denial import Telling
 from agents.evidence.measurements import Measurement, measured
-from agents.evidence.stated import claim_of, in_closed_words, with_asset
+from agents.evidence.news_claim import Telling, claim_of, in_closed_words, with_asset
 from agents.specification import case_after, opened
 from schemas.events import CaseTriaged
 from schemas.signals import ClaimAmount, EventType, StatedClaim

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents.evidence.compiled import compiled
-from agents.evidence.hosts import canonical_url, host_of, registrable_domain
 from agents.tables import load_tables
+from agents.text.hosts import canonical_url, host_of, registrable_domain
 
 TABLES = load_tables(demo=True)
 KNOWN = compiled(TABLES).imitations

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agents.evidence.claim import Claim
-from agents.evidence.credibility import CredibilityTable
+from agents.evidence.compiled import CredibilityTable
 from agents.evidence.findings import assess
 from agents.evidence.quality import quality_score, timeliness, weak_among
 from agents.tables import load_tables

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.evidence import Claim, build_query, fallback_query
-from agents.evidence.query_builder import fit_query
+from agents.evidence import Claim
+from agents.planning.query_builder import build_query, fallback_query, fit_query
 from agents.tables import load_tables
 from schemas.signals import Draft
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.evidence import Claim
-from agents.evidence.quotes import folded, names_any, sentences_of
+from agents.evidence.passages import folded, names_any, sentences_of
 from agents.evidence.witnesses import hear
 from agents.tables import load_tables
 from schemas.config import Snapshot

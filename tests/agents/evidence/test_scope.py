@@ -8,9 +8,9 @@ import pytest
 
 from agents.evidence import Claim, assess
 from agents.evidence.compiled import compiled
-from agents.evidence.scope import stem
 from agents.tables import load_tables
 from agents.text.han import simplified
+from agents.text.scope import stem
 from schemas.config import Snapshot
 from schemas.evidence import SearchResult
 

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from agents.evidence import Claim, assess
 from agents.evidence.passages import PASSAGE
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import by_slots, hear, judge_evidence, stance_by_slots
+from agents.evidence.witnesses import hear, judge_evidence
+from agents.planning.critic_reading import by_slots, stance_by_slots
 from agents.signal import evidence_of
 from agents.specification import case_after, opened
 from schemas.evidence import PageSays, PageStance, SearchReference, SearchResult, Slot

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.evidence.claim_words import claim_told
 from agents.evidence.compiled import compiled
-from agents.evidence.summary import Beside, summarised, summary_of
+from agents.evidence.summary import Beside, claim_told, summarised, summary_of
 from agents.tables import load_tables
 from agents.text.wording import Told
 from schemas.evidence import ReadStance

@@ -9,8 +9,8 @@ import pytest
 
 from agents.evidence import Claim, entities_in
 from agents.evidence.compiled import compiled
-from agents.evidence.hosts import registrable_domain
 from agents.tables import load_tables
+from agents.text.hosts import registrable_domain
 from schemas.config import Tables
 
 REAL, DEMO = load_tables(demo=False), load_tables(demo=True)

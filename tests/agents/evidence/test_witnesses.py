@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agents.evidence import Claim, assess
+from agents.evidence.passages import sentences_of
 from agents.evidence.policy import conclude
-from agents.evidence.quotes import sentences_of
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import MAX_SHOWN, Heard, hear, judge_evidence, shown_to_critic, too_many_unquoted
 from agents.tables import load_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.investigation.concern import Concern
+from agents.investigation.subject import Concern
 from agents.tables import load_tables
 from lab.bench.graph import DRAFT
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.planning.retries import why_ask_again
+from agents.planning.due_searches import why_ask_again
 from agents.specification import START, given, opened
 from agents.tables import load_tables
 from schemas.effects import Failure

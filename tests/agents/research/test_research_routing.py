@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.prompts import load_prompts
-from agents.research.answers import PlanAnswer
-from agents.research.plan_check import plausible_asset, sanitised
+from agents.research.answers import PlanAnswer, plausible_asset, sanitised
 from agents.specification import given, question
 from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Untrusted

@@ -11,9 +11,9 @@ import pytest
 
 from agents.core.answers import CritiqueAnswer
 from agents.evidence import Claim
-from agents.evidence.quotes import sentences_of
-from agents.evidence.witnesses import by_slots, hear, judge_evidence
-from agents.planning.reading import critique_answer
+from agents.evidence.passages import sentences_of
+from agents.evidence.witnesses import hear, judge_evidence
+from agents.planning.critic_reading import by_slots, critique_answer
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.models import untrusted

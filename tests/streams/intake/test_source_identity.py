@@ -14,10 +14,9 @@ from infra.settings import Settings
 from lab.bench.graph import plain_registry
 from newsproof.app.dead_letters import UnmarkedNews
 from newsproof.app.source_list import listed_sources
-from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ContractError
 from schemas.events import EventReceived
-from schemas.news import News, is_marked, mark_of
+from schemas.news import RETRIES_HEADER, News, is_marked, mark_of
 from streams.audit.audit import AuditReport, audit
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog

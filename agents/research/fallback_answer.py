@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from agents.analysis.blocks import told
 from agents.analysis.names import called
-from agents.research.answer_calls import agents_missing, results_of
-from agents.research.bounds import anything, bounded_confidence, without_data
+from agents.research.answer_calls import agents_missing, anything, bounded_confidence, results_of, without_data
 from agents.research.case_answer import cases_by_code
 from agents.research.citations import cited_only, sources_of
 from agents.research.turn import Turn

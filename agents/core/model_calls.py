@@ -1,6 +1,6 @@
 """Builders of the news pipeline's model calls: our own words are trusted parts, all else is untrusted and bounded.
 
-The chat's are in :mod:`agents.research.asking`; of these it uses :func:`bounded`, :func:`call_of` and :func:`facts`.
+The chat's are in :mod:`agents.research.agent_calls`; of these it uses :func:`bounded`, :func:`call_of` and :func:`facts`.
 """
 
 from __future__ import annotations

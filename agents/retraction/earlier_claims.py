@@ -15,13 +15,12 @@ from typing import Literal
 import msgspec
 
 from agents.core.case import Case
-from agents.evidence.amounts import Amounts, share
 from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.denial import Telling
 from agents.evidence.entities import tickers_in
-from agents.evidence.stated import telling_of
+from agents.evidence.news_claim import Telling, telling_of
 from agents.retraction.statement import DeniedPart, Statement, clauses_of, is_beside, speaks_of
+from agents.text.amounts import Amounts, share
 from agents.text.matching import fold_han
 from schemas.effects import EarlierClaim, FindConcerned
 from schemas.events import ConcernedSignal

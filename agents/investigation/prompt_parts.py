@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.core.asking import bounded
+from agents.core.model_calls import bounded
 from agents.investigation.investigation import Investigation
 from schemas.effects import Part, Trusted, Untrusted
 from schemas.evidence import PreviousBrief
-from schemas.investigation_events import FoundClaim
+from schemas.research_events import FoundClaim
 
 MAX_EARLIER = 12
 """Claims of an earlier brief that a model is shown."""

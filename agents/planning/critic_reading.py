@@ -7,13 +7,16 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agents.core.answers import CritiqueAnswer, ReferenceAnswer, SlotsAnswer, answer, checked
-from agents.core.asking import reference_parts
-from agents.evidence.witnesses import Heard, by_slots
+from agents.core.model_calls import reference_parts
+from agents.evidence.claim import STORY_TIME
+from agents.evidence.pages import utc
+from agents.evidence.witnesses import Heard, is_before
 from schemas.config import Prompt
 from schemas.effects import Part, Reply, Trusted
-from schemas.evidence import PageStance, SearchReference
+from schemas.evidence import PageStance, ReadStance, SearchReference
 
 
 def pages_to_judge(pages: Sequence[SearchReference], unquoted: tuple[int, ...] = ()) -> tuple[Part, ...]:
@@ -44,7 +47,7 @@ def critique_answer(reply: Reply | None, prompt: Prompt | None) -> CritiqueAnswe
     if said.references is None:
         return said
     entries = _slots(said.references) if _asks_slots(prompt) else (checked(e, ReferenceAnswer) for e in said.references)
-    return msgspec.structs.replace(said, references=list(entries))
+    return replace(said, references=list(entries))
 
 
 def _asks_slots(prompt: Prompt | None) -> bool:
@@ -74,6 +77,35 @@ def stances_of(
     first = {r.number: r for r in reversed(said.references)}
     read = {n: first[n].page_stance() for n in sorted(first) if n in shown}
     return tuple(s if s.says is None else by_slots(s, shown[n], news_at) for n, s in read.items())
+
+
+def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadStance:
+    """Return the stance that a critic's slots amount to: support needs agreement, and lesser slots only lower.
+
+    ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is from
+    before the story, so that only the critic's date says which event it denies.
+    """
+    is_about = said.subject == "agrees" or (own_page and said.subject == "silent")
+    if said.says == "nothing" or not is_about or said.act == "differs":
+        return "unrelated"
+    if said.says == "denies":
+        of_this = said.act == "agrees" and "differs" not in (said.date, said.place)
+        return "denies" if of_this and (said.date == "agrees" or not before) else "unrelated"
+    lesser = said.says == "hedges" or said.act == "silent" or "differs" in (said.stage, said.place)
+    if said.date == "differs":
+        return "unrelated" if lesser else "earlier"
+    return "hedges" if lesser or said.amount == "differs" else "supports"
+
+
+def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
+    """Return a critic's slots with the stance that code derives of them. ``news_at``: None where no news begins the story."""
+    before = news_at is not None and is_before(reference, utc(news_at) - STORY_TIME)
+    return replace(
+        said,
+        stance=stance_by_slots(said, own_page=reference.official, before=before),
+        same_subject=said.subject == "agrees" or (reference.official and said.subject == "silent"),
+        same_event="differs" not in (said.act, said.date),
+    )
 
 
 def unquoted_in(heard: Sequence[Heard]) -> tuple[int, ...]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agents.evidence.amounts import Amounts
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import tickers_in
-from agents.evidence.stance import ClaimSense, Told
+from agents.text.amounts import Amounts
+from agents.text.grammar import ClaimSense, Told
 from agents.text.matching import fold_han
 from schemas.evidence import Stance
 from schemas.signals import NO_ASSET

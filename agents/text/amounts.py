@@ -233,7 +233,7 @@ def _reaches(low: Figure, high: Figure) -> bool:
 def figures(text: str, coins: Collection[str] = ()) -> tuple[Figure, ...]:
     """Return the figures of a text that have a unit: money, coins, percentages, counts. None that the text rejects.
 
-    ``text`` must be folded and in lower case (:func:`agents.evidence.quotes.folded`). ``coins``: tickers in lower case of
+    ``text`` must be folded and in lower case (:func:`agents.evidence.passages.folded`). ``coins``: tickers in lower case of
     which a few are a figure, too; of other nouns only many are.
     """
     plain = _digits(text)
