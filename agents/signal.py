@@ -13,9 +13,9 @@ from agents.evidence.compiled import compiled
 from agents.evidence.findings import DROP_FLAGS, dated_later
 from agents.evidence.news_claim import claim_of
 from agents.evidence.policy import Conclusion, conclude, is_thin, is_title_only, notes
-from agents.evidence.summary import NOTHING, Beside, claim_told, summarised
-from agents.evidence.witnesses import Heard, speakers_of
-from agents.judging import Judged, not_judged
+from agents.evidence.summary import NO_CONTEXT, SummaryContext, bilingual_claim, with_summary
+from agents.evidence.witnesses import CheckedPage, speakers_of
+from agents.judging import CaseJudgement, unchecked_case
 from agents.text.wording import Told
 from schemas.effects import Failure
 from schemas.evidence import MemoryEntry
@@ -50,7 +50,7 @@ def first_signal(case: Case, replies: Replies) -> Signal:
 
 def _drafted(case: Case, replies: Replies, *, stage: Stage, why: str, at: datetime) -> Signal:
     flags = ("not_deep_analysed", *case_flags(case), *budget_flags(case, replies))
-    judged = not_judged(why)
+    judged = unchecked_case(why)
     # Nothing was looked for, so that nothing is missing.
     end = conclude(case.draft, judged.judgement, extra_flags=flags)
     return _signal(case, case.draft, judged, end, stage=stage, text=case.draft.notes, at=at, replies=replies)
@@ -60,7 +60,7 @@ def judged_signal(
     case: Case,
     replies: Replies,
     draft: Draft,
-    judged: Judged,
+    judged: CaseJudgement,
     *,
     chosen: float | None = None,
     memory: tuple[MemoryEntry, ...] = (),
@@ -80,12 +80,12 @@ def judged_signal(
         *case_flags(case),
         *budget_flags(case, replies),
         *(f for f in of_evidence if f not in DROP_FLAGS),
-        *(("titles_only",) if _rests_on_titles(judged.heard) else ()),
+        *(("titles_only",) if _rests_on_titles(judged.pages) else ()),
     )
-    thin = is_thin(judged.judgement, judged.heard)
+    thin = is_thin(judged.judgement, judged.pages)
     later = dated_later(judged.findings)
     end = conclude(draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, thin=thin)
-    text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why, dated_later=later)
+    text = notes(case.language, draft.confidence, end, judged.judgement, judged.pages, judged.why, dated_later=later)
     if judged.why == "budget" and (denial := _denial(case, replies)):
         text = f"{text}: {denial}"
     text += beside_order
@@ -98,7 +98,7 @@ def judged_signal(
         text=f"{text}. {reason}" if reason else text,
         at=replies.at or case.head_at,
         replies=replies,
-        beside=Beside(
+        beside=SummaryContext(
             measured=judged.measured,
             dated_later=later,
             worded=_claim_told(case, draft, end) if judged.judgement.verdict == "confirmed" else Told(),
@@ -122,9 +122,9 @@ def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
     return replace(draft, action="observe"), zh if case.language == "zh" else en
 
 
-def _rests_on_titles(heard: Sequence[Heard]) -> bool:
+def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:
     """Whether of every page that supports the claim nothing but the title is known: it was not opened."""
-    supporting = [h.reference for h in heard if h.stance == "supports" and h.quoted]
+    supporting = [page.reference for page in pages if page.stance == "supports" and page.quoted]
     return bool(supporting) and all(map(is_title_only, supporting))
 
 
@@ -159,10 +159,10 @@ def _denial(case: Case, replies: Replies) -> str:
 
 
 def _signal(
-    case: Case, draft: Draft, judged: Judged, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
-    beside: Beside = NOTHING,
+    case: Case, draft: Draft, judged: CaseJudgement, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
+    beside: SummaryContext = NO_CONTEXT,
 ) -> Signal:  # fmt: skip
-    evidence, horizon = evidence_of(case, judged.heard), HORIZON_S[draft.timeframe]
+    evidence, horizon = evidence_of(case, judged.pages), HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
     made = Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
@@ -199,7 +199,7 @@ def _signal(
         **_claimed(case, end),
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
-    return summarised(made, beside)
+    return with_summary(made, beside)
 
 
 def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
 
 def _claim_told(case: Case, draft: Draft, end: Conclusion) -> Told:
     steers = "injection_suspected" in end.risk_flags
-    return claim_told(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
+    return bilingual_claim(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
 
 
 def _of_look(case: Case) -> tuple[Adjustment, ...]:
@@ -224,33 +224,33 @@ _OF_DRAFT = ("event_type", "asset", "asset_name", "direction", "strength", "time
 """Fields that a signal takes over from its draft as they are."""
 
 
-def evidence_of(case: Case, heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
+def evidence_of(case: Case, pages: Sequence[CheckedPage]) -> tuple[SignalEvidence, ...]:
     """Return the pages that a signal rests on, with the stance that stands, the words that bear it, and who speaks there."""
-    speakers = speakers_of(claim_of(case), heard, compiled(case.config.tables))
+    speakers = speakers_of(claim_of(case), pages, compiled(case.config.tables))
     return tuple(
         SignalEvidence(
-            url=h.reference.url,
-            hash=content_hash((h.reference.title, h.reference.snippet)),
-            stance=h.stance,
-            reference_number=h.reference.reference_number,
-            official=h.reference.official,
-            independent=h.reference.independent,
-            published_at=h.reference.published_at,
-            quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
+            url=page.reference.url,
+            hash=content_hash((page.reference.title, page.reference.snippet)),
+            stance=page.stance,
+            reference_number=page.reference.reference_number,
+            official=page.reference.official,
+            independent=page.reference.independent,
+            published_at=page.reference.published_at,
+            quote=page.said.quote if page.quoted and page.said is not None and page.stance != "unrelated" else None,
             figure=figure,
             claimed=claimed,
             speaker=speaker,
             speaker_zh=speaker_zh,
         )
-        for h, (speaker, speaker_zh) in zip(heard, speakers, strict=True)
-        for figure, claimed in [_figures(h)]
+        for page, (speaker, speaker_zh) in zip(pages, speakers, strict=True)
+        for figure, claimed in [_figures(page)]
     )
 
 
-def _figures(heard: Heard) -> tuple[float, float] | tuple[None, None]:
+def _figures(page: CheckedPage) -> tuple[float, float] | tuple[None, None]:
     # Signals of cases that critique version 3 read have no figures, and are decided again as they were.
-    by_slots = heard.said is not None and heard.said.says is not None
-    return heard.figures if by_slots and heard.figures else (None, None)
+    by_slots = page.said is not None and page.said.says is not None
+    return page.figures if by_slots and page.figures else (None, None)
 
 
 def _made_with(case: Case, replies: Replies) -> tuple[tuple[PromptUse, ...], str | None]:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from agents.core.failures import failed
 from agents.core.registry import Registry
-from agents.core.step import Asked, Step, StepFailure
+from agents.core.step import Step, StepFailure, StepRequest
 from agents.core.step_turn import ask, successor_id, tell, with_calls
 from agents.graphs import research, verification
 from schemas import ids
@@ -87,11 +87,11 @@ class Given:
         return Given(self.case, self._registry, self._registry.steps[name])
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> StepRequest:
         """What the step asks for. The call is made twice, to check that the step is pure."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
-        asked: Asked = _twice(lambda: step.ask(self.case))
+        asked: StepRequest = _twice(lambda: step.ask(self.case))
         return asked
 
     def ask_gives(self, *expected: Effect | Event) -> Given:
@@ -100,7 +100,7 @@ class Given:
         assert (asked if isinstance(asked, tuple) else (asked,)) == expected
         return self
 
-    def told(self, *replies: Reply) -> Told:
+    def told(self, *replies: Reply) -> StepOutcome:
         """Answer the step's effects with these replies in order, then tell it."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
@@ -114,14 +114,14 @@ class Given:
         while isinstance(event := _next_event(case, step, perform, lambda: START + TICK * 60), EffectCompleted):
             case = self._registry.flow.fold(case, event, event_id="", at=case.head_at)
         assert not waiting, f"the step did not ask for what {waiting!r} answers"
-        return Told(event.failure if isinstance(event, StepFailed) else event)
+        return StepOutcome(event.failure if isinstance(event, StepFailed) else event)
 
     def emits(self, event: Event) -> None:
         """Assert the event of a step that needs no effect."""
         self.told().emits(event)
 
 
-class Told:
+class StepOutcome:
     """The outcome of a step after its replies."""
 
     def __init__(self, outcome: Event | Failure) -> None:
@@ -137,7 +137,7 @@ class Told:
         """Assert the whole event, without its calls."""
         assert self.event == event
 
-    def emits_like(self, kind: type[Event], **fields: Any) -> Told:
+    def emits_like(self, kind: type[Event], **fields: Any) -> StepOutcome:
         assert isinstance(self.event, kind)
         assert {name: getattr(self.event, name) for name in fields} == fields
         return self

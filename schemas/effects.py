@@ -322,7 +322,7 @@ class ConcernedReply(msgspec.Struct, frozen=True, kw_only=True, tag="concerned",
     left_off: int = 0
 
 
-class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoryReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One news item of a story, with the head of its text.
 
     ``url``: its address, if a source of the list brought it that is read at an address of the same owner; else None, for
@@ -351,8 +351,8 @@ class StoryReply(msgspec.Struct, frozen=True, kw_only=True, tag="story", omit_de
     First those that were analysed themselves, confirmed and likely ones before the others, and then the newest ones.
     """
 
-    tellings: tuple[Telling, ...] = ()
-    own: Telling | None = None
+    tellings: tuple[StoryReport, ...] = ()
+    own: StoryReport | None = None
 
 
 class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_defaults=True):

@@ -98,18 +98,18 @@ _ALIASES = {
 _CHANGE = re.compile(r"(.+)_change_(\d+)([hd])")
 
 
-def called(name: str, *, zh: bool) -> str:
+def display_name(name: str, *, zh: bool) -> str:
     """Return the words for a name: ``rsi_14`` → RSI (14), ``dxy_change_30d`` → broad dollar index, 30 d change."""
     if (change := _CHANGE.fullmatch(name)) is not None:
         of, span, unit = change.groups()
         if zh:
-            return f"{called(of, zh=True)} {span} {'小时' if unit == 'h' else '日'}变化"
-        return f"{called(of, zh=False)}, {span} {unit} change"
+            return f"{display_name(of, zh=True)} {span} {'小时' if unit == 'h' else '日'}变化"
+        return f"{display_name(of, zh=False)}, {span} {unit} change"
     words = NAMES.get(_ALIASES.get(name, name))
     return words[zh] if words else name.replace("_", " ")
 
 
-def said(name: str, *, zh: bool) -> str:
+def field_word(name: str, *, zh: bool) -> str:
     """Return the word for what a field of a signal holds: a verdict, a stage, an action, a stance."""
     both = SIGNAL_WORDS.get(name)
     return both[zh] if both else name.replace("_", " ")
@@ -117,8 +117,8 @@ def said(name: str, *, zh: bool) -> str:
 
 def signal_facts(signal: FoundSignal, *, zh: bool) -> str:
     """Return what a signal says in short: asset and action, confidence, and whether it was withdrawn or is not live."""
-    stage = [said(signal.stage, zh=zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
-    made = [said(signal.provider_mode, zh=zh)] if signal.provider_mode in {"offline", "simulated"} else []
+    stage = [field_word(signal.stage, zh=zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
+    made = [field_word(signal.provider_mode, zh=zh)] if signal.provider_mode in {"offline", "simulated"} else []
     asset = [signal.asset] if signal.asset not in ("", NO_ASSET) else []
-    order = " ".join((*asset, said(signal.action, zh=zh)))
-    return " · ".join((order, f"{said('confidence', zh=zh)} {signal.confidence:.2f}", *stage, *made))
+    order = " ".join((*asset, field_word(signal.action, zh=zh)))
+    return " · ".join((order, f"{field_word('confidence', zh=zh)} {signal.confidence:.2f}", *stage, *made))

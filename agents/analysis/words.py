@@ -10,7 +10,7 @@ from agents.core.model_calls import bounded
 _BLANKS = re.compile(r"\n{3,}")
 _SIGNS = re.compile(r"\[\d{1,4}\]|[\W_]+")
 SAID = 0.8
-""":func:`said_in` takes a line for said from this share of its runs of letters on."""
+""":func:`is_repeated_in` takes a line for said from this share of its runs of letters on."""
 
 
 def paragraphs(text: str, limit: int) -> str:
@@ -19,12 +19,12 @@ def paragraphs(text: str, limit: int) -> str:
     return _BLANKS.sub("\n\n", "\n".join(lines)).strip()[:limit].rstrip()
 
 
-def several(texts: list[str], most: int, limit: int) -> tuple[str, ...]:
+def distinct_lines(texts: list[str], most: int, limit: int) -> tuple[str, ...]:
     """Return at most ``most`` distinct non-empty lines, each at most ``limit`` characters."""
     return tuple(dict.fromkeys(line for text in texts if (line := one_line(text, limit))))[:most]
 
 
-def said_in(line: str, text: str) -> bool:
+def is_repeated_in(line: str, text: str) -> bool:
     """Whether a line of the text says what ``line`` says: it has nearly all its runs of three letters, signs left out."""
     wanted = _threes(line)
     return any(len(wanted & _threes(one)) >= SAID * len(wanted) for one in text.splitlines())

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 
 from agents.core.case_core import Apply, CaseCore
-from agents.core.memo import WorkedOut
+from agents.core.memo import Memo
 from schemas import events as ev
 from schemas.evidence import MemoryEntry, Page
 from schemas.research_events import Limits, SubQuestion
@@ -43,7 +43,7 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
     scrapes: tuple[ev.PagesScraped, ...] = ()
     expansions: tuple[ev.KeywordsExpanded, ...] = ()
     steps_done: int = 0
-    worked_out: WorkedOut = msgspec.field(default_factory=WorkedOut)
+    memo: Memo = msgspec.field(default_factory=Memo)
 
     @property
     def about(self) -> About:

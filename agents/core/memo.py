@@ -9,7 +9,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class WorkedOut:
+class Memo:
     """Belongs to one case, goes with it from state to state, and ends with it.
 
     It holds nothing that the case does not hold: any two are equal, and an empty one gives the same values. A function is
@@ -33,13 +33,13 @@ class WorkedOut:
         return value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, WorkedOut)
+        return isinstance(other, Memo)
 
     def __hash__(self) -> int:
-        return hash(WorkedOut)
+        return hash(Memo)
 
     def __repr__(self) -> str:
         return "WorkedOut()"
 
-    def __reduce__(self) -> tuple[type[WorkedOut], tuple[()]]:
-        return WorkedOut, ()  # whoever sends a case elsewhere sends what it is, and not what was worked out of it
+    def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
+        return Memo, ()  # whoever sends a case elsewhere sends what it is, and not what was worked out of it

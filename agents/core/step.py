@@ -24,7 +24,7 @@ from agents.core.case_core import Replies
 from schemas.effects import Effect, Failure, Reply
 from schemas.events import Event
 
-Asked = Event | Effect | tuple[Effect, ...]
+StepRequest = Event | Effect | tuple[Effect, ...]
 R = TypeVar("R")
 
 
@@ -52,7 +52,7 @@ class Step(Protocol):
     def takes(self) -> tuple[On, ...]: ...
     @property
     def emits(self) -> tuple[type[Event], ...]: ...
-    def ask(self, case: Any) -> Asked: ...
+    def ask(self, case: Any) -> StepRequest: ...
     def tell(self, case: Any, replies: Replies) -> Event: ...
 
 

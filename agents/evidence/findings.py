@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from agents.core.memo import WorkedOut
+from agents.core.memo import Memo
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
-from agents.evidence.quality import controlled
+from agents.evidence.quality import control_quality
 from agents.evidence.verdict import STALE_AFTER
 from agents.text.hosts import canonical_url, host_of
 from agents.text.injection import steers_model
@@ -36,14 +36,14 @@ def assess(
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
     weak: Collection[SearchResult] = (),
-    worked_out: WorkedOut | None = None,
+    memo: Memo | None = None,
 ) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
 
     ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
     ``opened`` are the main texts of pages among them, which are read in place of the snippets. ``searched_at`` (UTC): when
     the results were found. ``weak``: those of them that are too far below the best of their answer.
-    ``worked_out``: that of the case, whose rounds share the reading of the claim and of the texts that come again.
+    ``memo``: that of the case, whose rounds share the reading of the claim and of the texts that come again.
 
     References are numbered from 1, best first. Stances are those of the word rules alone, for planning and for want of a
     critic: what the signal says is decided by :mod:`agents.evidence.witnesses`. ``multi_source`` compares the independent
@@ -54,12 +54,12 @@ def assess(
     flags: set[str] = set()
     pages: list[JudgedPage] = []
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
-    known = WorkedOut() if worked_out is None else worked_out
+    known = Memo() if memo is None else memo
     if materials:  # what the claim means is read for pages alone
         judge = known.once(Judge, claim, tables)
         pages = _allowed(judge, claim, materials, dropped, flags, known)
         flags |= judge.void_compromised(pages)
-        pages = controlled(pages, snapshot, dropped, weak)
+        pages = control_quality(pages, snapshot, dropped, weak)
         mark_independent(judge, pages)
     if known.once(steers_model, claim.text):
         flags.add("injection_suspected")
@@ -107,13 +107,13 @@ def _allowed(
     materials: Sequence[Material],
     dropped: list[DroppedResult],
     flags: set[str],
-    worked_out: WorkedOut,
+    memo: Memo,
 ) -> list[JudgedPage]:
     pages: list[JudgedPage] = []
     for material in materials:
         result, published = material.result, material.published
         # An established outlet that quotes an attack reports it; any other page that steers is one.
-        steers = worked_out.once(steers_model, f"{result.title}\n{material.text}")
+        steers = memo.once(steers_model, f"{result.title}\n{material.text}")
         flags |= {"injection_suspected"} if steers else set()
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),

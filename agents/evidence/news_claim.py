@@ -43,7 +43,7 @@ _RELEASE = re.compile(r"\b(?:press|news)\s+releases?\b|新闻稿|通稿")
 """“Release” is a verb of launches, but a press release launches nothing."""
 
 
-class Telling:
+class ParsedText:
     """One parsed text. ``denial``: it denies a claim; ``refutes_denial``: it denies a denial of one."""
 
     def __init__(self, tables: Compiled, text: str) -> None:
@@ -93,7 +93,7 @@ def claim_of(case: Inquiry) -> Claim:
     draft = case.about
     stated = case.stated
     if stated is None:
-        modality = telling_of(case).modality
+        modality = parsed_text_of(case).modality
         stated = StatedClaim(subject=draft.entity or "", modality=modality)
     amount = stated.amount if stated.amount is not None and "%" not in stated.amount.unit else None
     return Claim(
@@ -115,9 +115,9 @@ def claim_of(case: Inquiry) -> Claim:
     )
 
 
-def telling_of(case: Inquiry) -> Telling:
+def parsed_text_of(case: Inquiry) -> ParsedText:
     """Return how the case's news puts what it tells."""
-    return case.worked_out.once(Telling, compiled(case.config.tables), case.text)
+    return case.memo.once(ParsedText, compiled(case.config.tables), case.text)
 
 
 def in_closed_words(stated: StatedClaim, event_type: EventType) -> StatedClaim:

@@ -10,7 +10,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.passages import corrects_itself, passage_of
-from agents.evidence.word_rules import CarryRules
+from agents.evidence.word_rules import WordRules
 from agents.text.grammar import READ_LIMIT
 from agents.text.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
@@ -124,7 +124,7 @@ class Judge:
         telling = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
         whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
         self._entity_words = frozenset({first.lower()} if telling and whole else ())
-        self._carry = CarryRules(claim, tables, self._sense, self.names_subject)
+        self._carry = WordRules(claim, tables, self._sense, self.names_subject)
 
     def is_established(self, url: str) -> bool:
         """Whether the table of publishers vouches for the host (high or medium)."""

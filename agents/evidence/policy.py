@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import Heard
+from agents.evidence.witnesses import CheckedPage
 from schemas.evidence import MemoryEntry, SearchReference
 from schemas.signals import ACTED_ON, NO_ASSET, Action, Adjustment, Draft, Verdict
 
@@ -69,17 +69,17 @@ def conclude(
     )
 
 
-def is_thin(judgement: Judgement, heard: Sequence[Heard]) -> bool:
+def is_thin(judgement: Judgement, pages: Sequence[CheckedPage]) -> bool:
     """Whether the verdict rests on too little, so that the signal carries ``data_incomplete``.
 
     What is disputed does, and what no page is there for. What is likely or unconfirmed does where fewer than two usable
     pages say anything of the claim, or where nothing but the titles of these is known.
     """
-    if judgement.verdict == "disputed" or not heard:
+    if judgement.verdict == "disputed" or not pages:
         return True
     if judgement.verdict not in {"likely", "unconfirmed"}:
         return False
-    related = [h.reference for h in heard if h.stance != "unrelated"]
+    related = [page.reference for page in pages if page.stance != "unrelated"]
     return len(related) < 2 or all(is_title_only(r) for r in related)
 
 
@@ -154,7 +154,7 @@ def notes(
     preliminary: float,
     conclusion: Conclusion,
     judgement: Judgement,
-    heard: Sequence[Heard],
+    pages: Sequence[CheckedPage],
     why: str | None,
     dated_later: int = 0,
 ) -> str:
@@ -166,7 +166,7 @@ def notes(
     zh = language == "zh"
     found = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
     parts = [f"{found}: {why}" if why else found]
-    parts += _evidence_parts(judgement, heard, zh) if judgement.verdict != "unchecked" else []
+    parts += _evidence_parts(judgement, pages, zh) if judgement.verdict != "unchecked" else []
     if dated_later:
         parts.append(
             f"{dated_later} 个网页日期晚于新闻, 未采用"
@@ -200,16 +200,18 @@ VERDICT_EN: dict[Verdict, str] = {
 """What a verdict says, for reasons and notes; the log holds these words (``newsproof.report.rule_words``)."""
 
 
-def _evidence_parts(judgement: Judgement, heard: Sequence[Heard], zh: bool) -> list[str]:
-    groups: tuple[tuple[str, str, list[Heard]], ...] = (
-        ("官方", "official", [h for h in heard if h.reference.official and h.stance == "supports"]),
-        ("支持", "supporting", [h for h in heard if not h.reference.official and h.stance == "supports"]),
-        ("否认", "denying", [h for h in heard if h.stance == "denies"]),
-        ("未肯定", "hedging", [h for h in heard if h.stance == "hedges"]),
-        ("旧事", "earlier", [h for h in heard if h.stance == "earlier"]),
+def _evidence_parts(judgement: Judgement, pages: Sequence[CheckedPage], zh: bool) -> list[str]:
+    groups: tuple[tuple[str, str, list[CheckedPage]], ...] = (
+        ("官方", "official", [page for page in pages if page.reference.official and page.stance == "supports"]),
+        ("支持", "supporting", [page for page in pages if not page.reference.official and page.stance == "supports"]),
+        ("否认", "denying", [page for page in pages if page.stance == "denies"]),
+        ("未肯定", "hedging", [page for page in pages if page.stance == "hedges"]),
+        ("旧事", "earlier", [page for page in pages if page.stance == "earlier"]),
     )
     parts = [
-        f"{z if zh else e} {''.join(f'[{h.reference.reference_number}]' for h in hs)}" for z, e, hs in groups if hs
+        f"{z if zh else e} {''.join(f'[{page.reference.reference_number}]' for page in hs)}"
+        for z, e, hs in groups
+        if hs
     ]
     count = judgement.supporting_sources
     return [f"{count} 个来源支持" if zh else f"supporting sources: {count}", *parts]

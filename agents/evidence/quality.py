@@ -21,7 +21,7 @@ _FULL_WIDTH = 240
 """Width from which a text counts as complete: about the two sentences that carry a news item."""
 
 
-def weak_among(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) -> frozenset[SearchResult]:
+def weak_results(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) -> frozenset[SearchResult]:
     """Return the results below the floor of ``quality_floors``: a share of the best score of the answer that they came in.
 
     A provider's scores have no scale that holds from one question to the next; within an answer they can be compared.
@@ -36,7 +36,7 @@ def weak_among(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) ->
     return frozenset(weak - strong)
 
 
-def controlled(
+def control_quality(
     pages: list[JudgedPage],
     snapshot: Snapshot,
     dropped: list[DroppedResult],
@@ -44,7 +44,7 @@ def controlled(
 ) -> list[JudgedPage]:
     """Return the best pages with their scores, best first; the others are added to ``dropped`` with the reason.
 
-    A page must not be ``weak`` (:func:`weak_among`) or, of a provider without a floor, below ``quality_min_relevance``; it
+    A page must not be ``weak`` (:func:`weak_results`) or, of a provider without a floor, below ``quality_min_relevance``; it
     needs a content of the least width, and may be no copy of a better one. The ``quality_keep`` best by score are kept.
     """
 

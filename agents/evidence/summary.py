@@ -72,7 +72,7 @@ _CURRENCIES = {zh: en for en, zh in _UNITS.items()} | {
 }
 
 
-def claim_told(
+def bilingual_claim(
     draft: Draft, stated: StatedClaim | None, language: str, tables: Compiled, *, steers: bool = False
 ) -> Told:
     """Return the claim in both languages; "" in one where nobody said it and too little is stated for a template.
@@ -207,7 +207,7 @@ MOST_NAMED = 3
 """Parties and authorities that are named; their pages are all in the evidence."""
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
+class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
     """What is known when a case ends, and is in no field of its signal.
 
     ``dated_later``: pages that were dropped because they are dated after the news. ``worded``: the claim in the words of the
@@ -219,7 +219,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     worded: Told = Told()
 
 
-NOTHING = Beside()
+NO_CONTEXT = SummaryContext()
 HEADS = {
     "likely": Told("Likely", "很可能"),
     "unconfirmed": Told("Unconfirmed", "未证实"),
@@ -239,7 +239,7 @@ _WHY_UNCHECKED = {
 }
 
 
-def summarised(signal: Signal, beside: Beside = NOTHING) -> Signal:
+def with_summary(signal: Signal, beside: SummaryContext = NO_CONTEXT) -> Signal:
     """Return the signal with the summary that its other fields lead to.
 
     A signal from before the claim was kept apart keeps its summary: what it was made of is not known.
@@ -252,14 +252,14 @@ def summarised(signal: Signal, beside: Beside = NOTHING) -> Signal:
     )
 
 
-def summary_of(signal: Signal, beside: Beside = NOTHING) -> Told:
+def summary_of(signal: Signal, beside: SummaryContext = NO_CONTEXT) -> Told:
     """Return the sentence of a signal in both languages."""
     head, asides = _head(signal, beside), joined(_asides(signal, beside), "; ", "；")
     told_head = told("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
     return told("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, beside))
 
 
-def _claim(signal: Signal, beside: Beside) -> Told:
+def _claim(signal: Signal, beside: SummaryContext) -> Told:
     worded = beside.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
     en, zh = worded.en or signal.claim_en or "", worded.zh or signal.claim_zh or ""
     if signal.verdict not in ACTED_ON or signal.stage in WITHDRAWN:
@@ -273,7 +273,7 @@ def _claim(signal: Signal, beside: Beside) -> Told:
     return Told(en or about.en, zh or about.zh)
 
 
-def _head(signal: Signal, beside: Beside) -> Told:
+def _head(signal: Signal, beside: SummaryContext) -> Told:
     denied_by = speakers(signal.evidence, "denies")
     measured = Told("measured prices", "实测价格")
     match signal.stage, signal.verdict:
@@ -321,7 +321,7 @@ def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: b
     return told("{who}, as reported", "{who}（据报道）", who=who or Told("the party itself", "当事方"))
 
 
-def _asides(signal: Signal, beside: Beside) -> Iterator[Told]:
+def _asides(signal: Signal, beside: SummaryContext) -> Iterator[Told]:
     if signal.stage in WITHDRAWN:
         return
     official, sources = speakers(signal.evidence, "supports", own=True), signal.supporting_sources or 0

@@ -1,7 +1,7 @@
 """From what each usable page says of a claim to one of seven words, its range and its cap.
 
 Pure rules over witnesses; who reads the pages (a critic with checked quotes, or the word rules alone) is decided before.
-The first verdict that fits applies, in the order of :func:`judged`. ``confirmed`` needs somebody who may be quoted for it;
+The first verdict that fits applies, in the order of :func:`judge_witnesses`. ``confirmed`` needs somebody who may be quoted for it;
 ``refuted`` needs the party, an authority, a measurement or an established page against it.
 """
 
@@ -104,7 +104,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int = 3
 
 
-def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
+def judge_witnesses(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
     """Return the first verdict that fits: refuted, disputed, stale, confirmed, likely, unconfirmed."""
     supports = [w for w in witnesses if w.stance == "supports"]
     denies = [w for w in witnesses if w.stance == "denies"]

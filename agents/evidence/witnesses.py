@@ -20,7 +20,7 @@ from agents.evidence.entities import AUTHORITIES, chinese_name, names_in
 from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.pages import utc
 from agents.evidence.passages import folded, names_any, sentences_of
-from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
+from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judge_witnesses
 from agents.text.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
 from agents.text.hosts import canonical_url, host_of, registrable_domain
 from agents.text.matching import fold_han
@@ -36,7 +36,7 @@ MAX_SHOWN = 6
 """References that one critique reads."""
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedPage(msgspec.Struct, frozen=True, kw_only=True):
     """One reference after the checks. ``dropped_quote``: its stance had no quote that the page holds.
 
     ``figures``: the page's amount and the claim's, where they differ and code could compare them.
@@ -55,7 +55,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge_evidence(
     claim: Claim,
-    heard: Sequence[Heard],
+    pages: Sequence[CheckedPage],
     *,
     snapshot: Snapshot,
     by_words: bool,
@@ -64,7 +64,7 @@ def judge_evidence(
     partly_refuted: bool = False,
     unread: bool = False,
 ) -> Judgement:
-    """Judge the claim by its references as :func:`hear` returns them.
+    """Judge the claim by its references as :func:`check_pages` returns them.
 
     ``by_words``: no critic read the pages. ``unread``: a critic should have, so that nothing is raised and the verdict is
     at most likely. So it is too where more than a third of the critic's quotes failed: of those on official and established
@@ -78,7 +78,7 @@ def judge_evidence(
         unread=unread,
         threshold=snapshot.search_multi_source_threshold,
     )
-    return judgement_by(compiled(snapshot.tables), claim, tuple(heard), reader)
+    return judge_evidence_with(compiled(snapshot.tables), claim, tuple(pages), reader)
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,26 +92,30 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int
 
 
-def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reader: Reader) -> Judgement:
+def judge_evidence_with(tables: Compiled, claim: Claim, pages: tuple[CheckedPage, ...], reader: Reader) -> Judgement:
     """Return what :func:`judge_evidence` does, of arguments that can be compared by value."""
-    sources = _sources(heard, tables)
+    sources = _sources(pages, tables)
     addresses, owners = addresses_of(claim), owners_of(claim, tables.directory)
     usable = [
-        h
-        for h in heard
-        if h.own_word
+        page
+        for page in pages
+        if page.own_word
         or (
-            canonical_url(h.reference.url) not in addresses
-            and not (h.stance == "supports" and owner_of(h.reference.url, tables.directory) in owners)
+            canonical_url(page.reference.url) not in addresses
+            and not (page.stance == "supports" and owner_of(page.reference.url, tables.directory) in owners)
         )
     ]
-    own_word = any(h.own_word for h in heard)
-    # Where anybody may write, a party's host is heard only while nobody supports: it lowers, and raises nothing.
-    forums = all(h.stance != "supports" for h in usable)
-    witnesses = [_witness(claim, h, sources[h.reference.reference_number], tables, forums=forums) for h in usable]
+    own_word = any(page.own_word for page in pages)
+    # Where anybody may write, a party's host counts only while no page supports the claim: it can lower the verdict, never raise it.
+    forums = all(page.stance != "supports" for page in usable)
+    witnesses = [
+        _witness(claim, page, sources[page.reference.reference_number], tables, forums=forums) for page in usable
+    ]
     # What confirms rests on these pages, so a quote that fails on a stranger's page does not bar it.
-    vouched = [h for h, w in zip(usable, witnesses, strict=True) if _told(h) and (w.official or w.established)]
-    found = judged(
+    vouched = [
+        page for page, w in zip(usable, witnesses, strict=True) if _is_read(page) and (w.official or w.established)
+    ]
+    found = judge_witnesses(
         witnesses,
         Reading(
             # The critic was not shown the party's own page, which is enough.
@@ -119,42 +123,42 @@ def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reade
             by_words=reader.by_words,
             unread=reader.unread,
             denies_or_corrects=claim.modality in {"denied", "corrected"},
-            quotes_failed=too_many_unquoted(vouched or heard),
+            quotes_failed=too_many_unquoted(vouched or pages),
             partly_refuted=reader.partly_refuted,
             measured=reader.measured,
             threshold=reader.threshold,
         ),
     )
-    flags = dict.fromkeys((*found.flags, *(f for h in heard for f in h.flags)))
+    flags = dict.fromkeys((*found.flags, *(f for page in pages for f in page.flags)))
     return replace(found, flags=tuple(flags))
 
 
-def hear(
+def check_pages(
     claim: Claim, references: Sequence[SearchReference], said: Sequence[PageStance] | None, snapshot: Snapshot
-) -> list[Heard]:
+) -> list[CheckedPage]:
     """Return each reference with the stance that stands. ``said``: the critic's reading, None where none read the pages."""
-    return heard_by(compiled(snapshot.tables), claim, tuple(references), None if said is None else tuple(said))
+    return check_pages_with(compiled(snapshot.tables), claim, tuple(references), None if said is None else tuple(said))
 
 
-def heard_by(
+def check_pages_with(
     tables: Compiled, claim: Claim, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
-) -> list[Heard]:
-    """Return what :func:`hear` does, of arguments that can be compared by value."""
+) -> list[CheckedPage]:
+    """Return what :func:`check_pages` does, of arguments that can be compared by value."""
     if said is None:
-        return [Heard(reference=r, stance=r.stance) for r in references]
+        return [CheckedPage(reference=r, stance=r.stance) for r in references]
     by_number = {s.reference_number: s for s in said}
     check = _QuoteCheck(claim, tables)
     return [_checked(r, by_number.get(r.reference_number), check) for r in references]
 
 
-def too_many_unquoted(heard: Sequence[Heard]) -> bool:
+def too_many_unquoted(pages: Sequence[CheckedPage]) -> bool:
     """Whether more than a third of the critic's stances have no quote that their page holds."""
-    told = [h for h in heard if _told(h)]
-    return sum(h.dropped_quote for h in told) > MAX_FAILED_SHARE * len(told)
+    told = [page for page in pages if _is_read(page)]
+    return sum(page.dropped_quote for page in told) > MAX_FAILED_SHARE * len(told)
 
 
-def _told(heard: Heard) -> bool:
-    return heard.said is not None and heard.said.stance != "unrelated"
+def _is_read(page: CheckedPage) -> bool:
+    return page.said is not None and page.said.stance != "unrelated"
 
 
 def shown_to_critic(references: Sequence[SearchReference], most: int = MAX_SHOWN) -> tuple[SearchReference, ...]:
@@ -245,10 +249,10 @@ def is_before(reference: SearchReference, moment: datetime) -> bool:
     return reference.published_at is not None and utc(reference.published_at) < moment
 
 
-def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
+def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> CheckedPage:
     word = check.word(reference)
     if said is None or said.stance == "unrelated" or not said.same_subject:
-        return Heard(reference=reference, stance=counted(word, said, quoted=False), said=said)
+        return CheckedPage(reference=reference, stance=counted(word, said, quoted=False), said=said)
     sentences = sentences_of(said.quote or "", reference.title, reference.passage or reference.snippet)
     quoted = check.passes(sentences, reference)
     stance = counted(word, said, quoted=quoted)
@@ -260,7 +264,7 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
         "amount_differs": differs,
         "stance_disputed": stance == "supports" and reference.stance == "denies",
     }
-    return Heard(
+    return CheckedPage(
         reference=reference,
         stance=stance,
         said=said,
@@ -292,37 +296,37 @@ _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 """Korean words and katakana runs of the news: names there have no capitals, and the tables hold few of them."""
 
 
-def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forums: bool) -> Witness:
-    reference, said = heard.reference, heard.said
-    established = _is_established(reference, tables) and not _repeats_wire(heard, tables)
+def _witness(claim: Claim, page: CheckedPage, source: int, tables: Compiled, *, forums: bool) -> Witness:
+    reference, said = page.reference, page.said
+    established = _is_established(reference, tables) and not _repeats_wire(page, tables)
     published = None if reference.published_at is None else utc(reference.published_at)
-    owner = None if tables.is_user_content(reference.url) and not forums else _owner_heard(claim, heard, tables)
+    owner = None if tables.is_user_content(reference.url) and not forums else _speaking_owner(claim, page, tables)
     speaker, official = reference.speaker or owner, reference.official or owner is not None
     # Who repeats the news with its own origin as the source is no more a witness than that origin.
     outlet = None if said is None or not said.cites or not claim.source_url else _domain_of(said.cites, tables)
     retells = outlet is not None and outlet in {registrable_domain(host_of(a)) for a in addresses_of(claim)}
-    if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
+    if speaker is None and established and page.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
-    unfit = (not official and retells) or not _names_asset(claim, heard, tables)
+    unfit = (not official and retells) or not _names_asset(claim, page, tables)
     return Witness(
-        stance="hedges" if heard.stance == "supports" and unfit else heard.stance,
+        stance="hedges" if page.stance == "supports" and unfit else page.stance,
         source=source,
         official=official,
         speaker=speaker,
         established=established,
         age=None if published is None else utc(claim.as_of) - published,
         published=published,
-        quoted=heard.quoted,
+        quoted=page.quoted,
     )
 
 
-def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
+def _names_asset(claim: Claim, page: CheckedPage, tables: Compiled) -> bool:
     """Whether a page names the asset, where the news names one that is not its subject's own.
 
     “Circle launches Arc, with DOGE as gas” is not supported by what Circle says of Arc alone: an order would buy DOGE.
     """
     asset = claim.asset.upper()
-    if heard.own_word or asset == NO_ASSET:
+    if page.own_word or asset == NO_ASSET:
         return True
     parties = [e for name in (claim.subject, claim.entity) if name for e in tables.entities.named(name)]
     own = {a for e in parties for a in e.assets} | {
@@ -330,9 +334,9 @@ def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
     }
     if asset not in tables.asset_names:  # “Kuru bridge” is KURU's
         own |= {word.upper() for word in re.findall(r"[A-Za-z0-9]+", claim.subject)}
-    reference = heard.reference
-    page = f"{reference.title} | {reference.passage or reference.snippet}"
-    named = asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
+    reference = page.reference
+    text = f"{reference.title} | {reference.passage or reference.snippet}"
+    named = asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, text, tables)
     return named or _moves_any_coin(claim, tables)
 
 
@@ -372,7 +376,7 @@ def _mentions_asset(claim: Claim, text: str, tables: Compiled) -> bool:
     return names_any(folded(written), spelled | {f"{n}s" for n in spelled if n.isascii()})
 
 
-def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:
+def speakers_of(claim: Claim, pages: Sequence[CheckedPage], tables: Compiled) -> list[tuple[str | None, str | None]]:
     """Return, page by page, the party or authority whose word supports or denies there, and its Chinese name.
 
     As the judgement takes it. "" for one that the tables do not name; None for nobody, and for the page of the news itself,
@@ -380,9 +384,9 @@ def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[
     """
     addresses = addresses_of(claim)
 
-    def speaker(one: Heard) -> tuple[str | None, str | None]:
-        witness = _witness(claim, one, 0, tables, forums=False)
-        if witness.stance not in {"supports", "denies"} or canonical_url(one.reference.url) in addresses:
+    def speaker(page: CheckedPage) -> tuple[str | None, str | None]:
+        witness = _witness(claim, page, 0, tables, forums=False)
+        if witness.stance not in {"supports", "denies"} or canonical_url(page.reference.url) in addresses:
             return None, None
         if not witness.speaker:
             return ("" if witness.official else None), None
@@ -390,13 +394,13 @@ def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[
         known = next((e for e in tables.entities.exactly(witness.speaker) if e.name == witness.speaker), None)
         return ("", None) if known is None else (known.name, chinese_name(known))
 
-    return [speaker(one) for one in heard]
+    return [speaker(page) for page in pages]
 
 
-def _owner_heard(claim: Claim, heard: Heard, tables: Compiled) -> str | None:
+def _speaking_owner(claim: Claim, page: CheckedPage, tables: Compiled) -> str | None:
     """Return the page's owner if the critic hears it speak here and it is a party of the claim or a competent authority."""
-    said, url, directory = heard.said, heard.reference.url, tables.directory
-    if said is None or said.speaks_for == "other" or not heard.quoted:
+    said, url, directory = page.said, page.reference.url, tables.directory
+    if said is None or said.speaks_for == "other" or not page.quoted:
         return None
     # Filings and accounts are attributed by code alone: an account may have been taken over.
     if directory.cik_of(url) is not None or directory.account_of(url) is not None:
@@ -422,9 +426,9 @@ def _is_established(reference: SearchReference, tables: Compiled) -> bool:
     return reference.source_credibility in {"high", "medium"} and not paid and not anybodys
 
 
-def _repeats_wire(heard: Heard, tables: Compiled) -> bool:
+def _repeats_wire(page: CheckedPage, tables: Compiled) -> bool:
     """Whether the page only carries a press wire's release, which nobody but its issuer vouches for."""
-    cited = heard.said.cites if heard.said is not None and heard.quoted else None
+    cited = page.said.cites if page.said is not None and page.quoted else None
     outlet = tables.directory.outlet_of(cited) if cited else None
     return outlet is not None and outlet.wire
 
@@ -434,21 +438,21 @@ def _named(name: str, tables: Compiled) -> str:
     return found[0].name if found else folded(name)
 
 
-def _sources(heard: Sequence[Heard], tables: Compiled) -> Mapping[int, int]:
+def _sources(pages: Sequence[CheckedPage], tables: Compiled) -> Mapping[int, int]:
     """Return reference number → source: references of one owner, or of one text that they cite, are one source.
 
     A page that nobody vouches for joins what it cites; it never makes two sources of established pages one.
     """
     by_key: dict[str, int] = {}
     out: dict[int, int] = {}
-    established = {h.reference.reference_number: _is_established(h.reference, tables) for h in heard}
+    established = {page.reference.reference_number: _is_established(page.reference, tables) for page in pages}
     firm: set[int] = set()
-    for h in sorted(heard, key=lambda h: not established[h.reference.reference_number]):
-        reference = h.reference
+    for page in sorted(pages, key=lambda page: not established[page.reference.reference_number]):
+        reference = page.reference
         vouched = established[reference.reference_number]
         # The claimant's own pages, wherever they lie, are one voice.
         keys = ["claimant" if reference.own_page else reference.owner or reference.registrable_domain]
-        cited = h.said.cites if h.said is not None and h.quoted else None
+        cited = page.said.cites if page.said is not None and page.quoted else None
         if cited:
             outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else _domain_of(cited, tables)
             # Established pages that each name a spokesperson or a filing asked for themselves; others copy.
@@ -459,7 +463,7 @@ def _sources(heard: Sequence[Heard], tables: Compiled) -> Mapping[int, int]:
             known = known[:1]
         number = min(known, default=reference.reference_number)
         # A page without a quote is nobody's support, so it keeps nothing apart.
-        firm |= {number} if (vouched and h.quoted) or not firm.isdisjoint(known) else set()
+        firm |= {number} if (vouched and page.quoted) or not firm.isdisjoint(known) else set()
         for other, source in out.items():
             if source in known:
                 out[other] = number

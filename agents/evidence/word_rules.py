@@ -14,7 +14,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import tickers_in
 from agents.text.amounts import Amounts
-from agents.text.grammar import ClaimSense, Told
+from agents.text.grammar import Assertion, ClaimSense
 from agents.text.matching import fold_han
 from schemas.evidence import Stance
 from schemas.signals import NO_ASSET
@@ -26,14 +26,14 @@ _SPEAKS_OF_OTHERS = frozenset({"media", "data", "regulator", "central_bank", "co
 """Kinds whose name in a sentence does not make it about another event: those that report, and those that are told."""
 
 
-class CarryRules:
+class WordRules:
     """Reads pages against one claim. ``names_subject`` tells whether a folded text names what the claim is about."""
 
     def __init__(self, claim: Claim, tables: Compiled, sense: ClaimSense, names_subject: Callable[[str], bool]) -> None:
         self._sense, self._names_subject = sense, names_subject
         self._tables, self._claim = tables, claim
         self._sentences: dict[str, tuple[str, str | None]] = {}
-        self._told_so: dict[tuple[str, str, str], Told | None] = {}
+        self._told_so: dict[tuple[str, str, str], Assertion | None] = {}
         self._claimed = Amounts(fold_han(claim.text).lower()).given
         self._names_somebody = names_subject(fold_han(claim.text))
         parties = tables.entities.parties(claim)
@@ -69,9 +69,9 @@ class CarryRules:
             or any(t.lower() in low for t in terms)
         )
 
-    def _told(self, title: str, passage: str, speaker: str) -> list[Told]:
+    def _told(self, title: str, passage: str, speaker: str) -> list[Assertion]:
         """Return how each sentence that says the claim's verb of the claim's subject puts it, in order."""
-        found = list[Told]()
+        found = list[Assertion]()
         before = ""
         for part in (title, *_SENTENCES.split(passage)):
             if not part or not part.strip():
@@ -94,7 +94,7 @@ class CarryRules:
             known = self._sentences[part] = sentence, low if self._tables.grammar.says(self._sense, low) else None
         return known
 
-    def _put(self, before: str, sentence: str, low: str, speaker: str) -> Told | None:
+    def _put(self, before: str, sentence: str, low: str, speaker: str) -> Assertion | None:
         told = sentence if self._names(sentence, speaker) else f"{before} {sentence}"
         if (told is not sentence and not self._names(told, speaker)) or self._is_of_another(told):
             return None
@@ -106,10 +106,10 @@ class CarryRules:
 
     def _names(self, told: str, speaker: str) -> bool:
         # On its own page a party need not name itself, but what else the claim is about.
-        heard = f"{told} | {speaker}"
-        if self._venues and self._venues.isdisjoint(e.name for e in self._tables.entities.mentioned(heard)):
+        text = f"{told} | {speaker}"
+        if self._venues and self._venues.isdisjoint(e.name for e in self._tables.entities.mentioned(text)):
             return False
-        return self._names_subject(heard)
+        return self._names_subject(text)
 
     def _is_of_another(self, told: str) -> bool:
         asset = self._claim.asset.upper()

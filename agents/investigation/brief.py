@@ -8,7 +8,7 @@ from agents.core.answers import answer
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.model_calls import ask_model, bounded, facts
-from agents.core.step import Asked, On, StepFailure, needed
+from agents.core.step import On, StepFailure, StepRequest, needed
 from agents.investigation.announcing import announced
 from agents.investigation.answers import BriefAnswer
 from agents.investigation.investigation import BRIEF, Investigation
@@ -31,7 +31,7 @@ class WriteBrief:
     takes = (On(ClaimsCritiqued), On(FinishRequested), On(StepFailed, outcome="degrade"))
     emits = (BriefWritten, AnswerStopped, CaseFailed)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         if case.stopped is not None:  # stopped, then asked to finish: the stop wins
             return AnswerStopped(requested_by=case.stopped.requested_by, reason=case.stopped.reason)
         if case.failed is not None and not case.searches:
@@ -62,7 +62,7 @@ class GiveUp:
     takes = (On(StepFailed, outcome="give_up"),)
     emits = (BriefWritten, CaseFailed)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         last: StepFailed = case.head
         draft = draft_of(case)
         return written(case, draft, (), unwritten=last.failure.kind) if draft.claims else _failed(last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.core.answers import answer, clean_keywords, one_line
 from agents.core.case_core import Replies
 from agents.core.model_calls import ask_model, memory_parts
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.investigation.answers import FrameAnswer
 from agents.investigation.investigation import Investigation
 from agents.investigation.prompt_parts import previous_parts, subject_parts
@@ -26,7 +26,7 @@ class FrameSubject:
     takes = (On(InvestigationAsked),)
     emits = (InvestigationFramed,)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         before = (_earlier(case), _recall(case))
         if any(case.replies.of(effect) is None for effect in before):
             return before

@@ -56,7 +56,7 @@ class Investigation(Inquiry, frozen=True, kw_only=True):
 
     @property
     def about(self) -> Topic:
-        return self.worked_out.once(_topic, self.asked.subject, compiled(self.config.tables))
+        return self.memo.once(_topic, self.asked.subject, compiled(self.config.tables))
 
     @property
     def text(self) -> str:

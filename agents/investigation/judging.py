@@ -10,7 +10,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import assess
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import MAX_SHOWN, Heard, Reader, heard_by, judgement_by
+from agents.evidence.witnesses import MAX_SHOWN, CheckedPage, Reader, check_pages_with, judge_evidence_with
 from agents.investigation.investigation import Investigation
 from agents.planning.rounds import references_so_far
 from agents.text.hosts import host_of
@@ -21,12 +21,12 @@ from schemas.news import News, language_of
 from schemas.research_events import ClaimReading, FoundClaim
 
 
-class JudgedClaim(msgspec.Struct, frozen=True):
+class ClaimJudgement(msgspec.Struct, frozen=True):
     """A claim with its judgement, and what each page says of it."""
 
     found: FoundClaim
     judgement: Judgement
-    heard: tuple[Heard, ...]
+    pages: tuple[CheckedPage, ...]
 
 
 def claim_as(case: Investigation, found: FoundClaim) -> Claim:
@@ -61,20 +61,22 @@ def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]
     return tuple(sorted(best, key=lambda r: r.reference_number))
 
 
-def heard_of(case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None) -> tuple[Heard, ...]:
+def check_claim_pages(
+    case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None
+) -> tuple[CheckedPage, ...]:
     """Return each reference with the stance that stands towards a claim. ``said``: the critic's, None where none read them."""
     claim = claim_as(case, found)
     if said is None:
         # Word rules know a denial by its words, not which of a subject's stories it denies: they read what tells this one.
         telling = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
         pages = _read_by_words(claim, telling, case.config)
-        return tuple(Heard(reference=r, stance=r.stance) for r in pages)
-    return tuple(case.worked_out.once(heard_by, compiled(case.config.tables), claim, shown(case, found), said))
+        return tuple(CheckedPage(reference=r, stance=r.stance) for r in pages)
+    return tuple(case.memo.once(check_pages_with, compiled(case.config.tables), claim, shown(case, found), said))
 
 
-def judged_claim(case: Investigation, reading: ClaimReading) -> JudgedClaim:
+def judge_claim(case: Investigation, reading: ClaimReading) -> ClaimJudgement:
     """Judge one claim. Where a critic should have read the pages and did not, it is at most likely."""
-    heard = heard_of(case, reading.claim, reading.stances)
+    pages = check_claim_pages(case, reading.claim, reading.stances)
     reader = Reader(
         by_words=reading.stances is None,
         critic=reading.critic if reading.stances is not None else None,
@@ -83,8 +85,8 @@ def judged_claim(case: Investigation, reading: ClaimReading) -> JudgedClaim:
         unread=reading.stances is None and bool(reading.unread),
         threshold=case.config.search_multi_source_threshold,
     )
-    judgement = judgement_by(compiled(case.config.tables), claim_as(case, reading.claim), heard, reader)
-    return JudgedClaim(reading.claim, judgement, heard)
+    judgement = judge_evidence_with(compiled(case.config.tables), claim_as(case, reading.claim), pages, reader)
+    return ClaimJudgement(reading.claim, judgement, pages)
 
 
 def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.core.answers import answer, cite_only, one_line
 from agents.core.case_core import Replies
 from agents.core.model_calls import ask_model, facts, reference_facts, reference_parts
-from agents.core.step import Asked, only_reply
+from agents.core.step import StepRequest, only_reply
 from agents.investigation.answers import ClaimsAnswer
 from agents.investigation.investigation import Investigation
 from agents.investigation.prompt_parts import previous_parts, subject_parts
@@ -24,7 +24,7 @@ class StateClaims:
     takes = ROUNDS_ENDED
     emits = (ClaimsStated,)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         pages = references_so_far(case)
         if not pages:
             return ClaimsStated(claims=())

@@ -101,7 +101,7 @@ _PAIRS_SHARE = 2 / 3
 """Share of a Chinese subject's neighbouring characters that a text must hold: 稳定币监管 is also 对稳定币的监管."""
 
 
-class Concern:
+class SubjectMatcher:
     """The subject of a watch, made ready for many news items."""
 
     def __init__(self, subject: str, tables: Tables) -> None:

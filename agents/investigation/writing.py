@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import msgspec
 
 from agents.core.answers import one_line
-from agents.evidence.witnesses import Heard
+from agents.evidence.witnesses import CheckedPage
 from agents.investigation.changes import detect_changes
 from agents.investigation.investigation import Investigation
-from agents.investigation.judging import JudgedClaim, judged_claim, titles_as_claims
+from agents.investigation.judging import ClaimJudgement, judge_claim, titles_as_claims
 from agents.investigation.subject import subject_key
 from schemas.printable import Count
 from schemas.research_events import BriefClaim, BriefReference, BriefSentence, BriefWritten, ClaimEvidence, ClaimReading
@@ -108,31 +108,31 @@ class Draft(msgspec.Struct, frozen=True):
 
 def draft_of(case: Investigation) -> Draft:
     """Return what is to be written, of whatever was found so far."""
-    judged = sorted((judged_claim(case, r) for r in _readings(case)), key=lambda j: _ORDER.index(j.judgement.verdict))
+    judged = sorted((judge_claim(case, r) for r in _readings(case)), key=lambda j: _ORDER.index(j.judgement.verdict))
     number: dict[str, int] = {}
     references: list[BriefReference] = []
     known = frozenset(case.framed.previous.urls if case.framed and case.framed.previous else ())
     claims = []
     for one in judged:
         evidence = []
-        for heard in _told(one):
-            page = heard.reference
-            if page.url not in number:
-                number[page.url] = len(number) + 1
+        for page in _told(one):
+            reference = page.reference
+            if reference.url not in number:
+                number[reference.url] = len(number) + 1
                 references.append(
                     BriefReference(
-                        number=number[page.url],
-                        title=page.title,
-                        url=page.url,
-                        passage=page.passage or page.snippet,
-                        credibility=page.source_credibility,
-                        official=page.official,
-                        published_at=page.published_at,
-                        first_seen=page.url not in known,
+                        number=number[reference.url],
+                        title=reference.title,
+                        url=reference.url,
+                        passage=reference.passage or reference.snippet,
+                        credibility=reference.source_credibility,
+                        official=reference.official,
+                        published_at=reference.published_at,
+                        first_seen=reference.url not in known,
                     )
                 )
-            quote = heard.said.quote if heard.quoted and heard.said else None
-            evidence.append(ClaimEvidence(number=number[page.url], stance=heard.stance, quote=quote))
+            quote = page.said.quote if page.quoted and page.said else None
+            evidence.append(ClaimEvidence(number=number[reference.url], stance=page.stance, quote=quote))
         if evidence:
             verdict, sources = one.judgement.verdict, one.judgement.supporting_sources
             claims.append(
@@ -207,10 +207,10 @@ def _readings(case: Investigation) -> tuple[ClaimReading, ...]:
     return tuple(ClaimReading(claim=c, unread="not_reached") for c in claims)
 
 
-def _told(one: JudgedClaim) -> list[Heard]:
+def _told(one: ClaimJudgement) -> list[CheckedPage]:
     """Return the pages that say anything of a claim; where none does, those that it was taken from."""
-    told = [h for h in one.heard if h.stance != "unrelated"]
-    return told or [h for h in one.heard if h.reference.reference_number in one.found.told_by]
+    told = [page for page in one.pages if page.stance != "unrelated"]
+    return told or [page for page in one.pages if page.reference.reference_number in one.found.told_by]
 
 
 def _section(claim: BriefClaim) -> str:

@@ -13,7 +13,7 @@ from agents.core.answers import CritiqueAnswer, ReferenceAnswer, SlotsAnswer, an
 from agents.core.model_calls import reference_parts
 from agents.evidence.claim import STORY_TIME
 from agents.evidence.pages import utc
-from agents.evidence.witnesses import Heard, is_before
+from agents.evidence.witnesses import CheckedPage, is_before
 from schemas.config import Prompt
 from schemas.effects import Part, Reply, Trusted
 from schemas.evidence import PageStance, ReadStance, SearchReference
@@ -108,6 +108,6 @@ def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | N
     )
 
 
-def unquoted_in(heard: Sequence[Heard]) -> tuple[int, ...]:
+def unquoted_in(pages: Sequence[CheckedPage]) -> tuple[int, ...]:
     """Return the references whose stance has no quote that their page holds."""
-    return tuple(h.reference.reference_number for h in heard if h.dropped_quote)
+    return tuple(page.reference.reference_number for page in pages if page.dropped_quote)

@@ -21,7 +21,7 @@ from agents.planning.providers import (
     role_of,
     searches_of,
 )
-from agents.planning.rounds import evidence_is_there, judged_again, searches_left
+from agents.planning.rounds import has_enough_evidence, rejudge_findings, searches_left
 from agents.planning.tool_answers import in_time
 from schemas.effects import Effect, Failure, Search, SearchReply
 from schemas.events import ProviderOutcome, SubTask
@@ -38,7 +38,7 @@ def tasks_due(case: Inquiry, replies: Replies) -> tuple[SubTask, ...]:
     later = [task for task in tasks if _is_held_back(case, task, replies)]
     if asks_in_turn(case):
         due = list[SubTask]()
-        main = [t for t in in_order(case) if is_main(case, t)]
+        main = [t for t in tasks_in_order(case) if is_main(case, t)]
         for task in (t for t in main if t not in later):
             due.append(task)
             if not _is_answered(case, task, replies) or _is_enough(case, due, replies):
@@ -65,7 +65,7 @@ def _is_answered(case: Inquiry, task: SubTask, replies: Replies) -> bool:
 def _is_enough(case: Inquiry, asked: list[SubTask], replies: Replies) -> bool:
     told = [(task, replies.of(search)) for task in asked for search in searches_due(case, task, replies)]
     answers = [in_time(reply.results, case, task) for task, reply in told if isinstance(reply, SearchReply)]
-    return evidence_is_there(case, judged_again(case, query=case.plans[-1].search_keywords, answers=answers))
+    return has_enough_evidence(case, rejudge_findings(case, query=case.plans[-1].search_keywords, answers=answers))
 
 
 def within_limit(case: Inquiry, effects: Iterable[Effect], replies: Replies) -> tuple[Effect, ...]:
@@ -86,7 +86,7 @@ def searches_due(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search
     return searches_of(case, task, replies)
 
 
-def in_order(case: Inquiry) -> tuple[SubTask, ...]:
+def tasks_in_order(case: Inquiry) -> tuple[SubTask, ...]:
     """Return the latest plan's sub-tasks: first the searches for its own query, the provider who knows the language best ahead."""
     home = f"search:{AT_HOME.get(case.language)}"
     return tuple(sorted(case.plans[-1].tasks, key=lambda t: (not is_main(case, t), t.tool != home)))
@@ -126,12 +126,12 @@ def _requests(case: Inquiry, replies: Replies) -> list[tuple[SubTask, Search]]:
 
 
 def _is_next(case: Inquiry, answers: list[tuple[SearchResult, ...]], *, left: int) -> bool:
-    found = judged_again(case, query=case.plans[-1].search_keywords, answers=answers)
-    return is_doubtful(case, found) if left <= 0 else not evidence_is_there(case, found)
+    found = rejudge_findings(case, query=case.plans[-1].search_keywords, answers=answers)
+    return is_doubtful(case, found) if left <= 0 else not has_enough_evidence(case, found)
 
 
 def _candidates(case: Inquiry) -> list[tuple[SubTask, Search]]:
-    tasks = (t for t in in_order(case) if is_counted(case, t.tool.partition(":")[2]))
+    tasks = (t for t in tasks_in_order(case) if is_counted(case, t.tool.partition(":")[2]))
     once = dict[Search, SubTask]()
     for task in tasks:
         for search in forms_of(case, task):
@@ -142,7 +142,7 @@ def _candidates(case: Inquiry) -> list[tuple[SubTask, Search]]:
 SEARCH = "search"
 
 
-def why_ask_again(case: Inquiry, outcomes: tuple[ProviderOutcome, ...], *, now: datetime) -> Failure | None:
+def failure_to_retry(case: Inquiry, outcomes: tuple[ProviderOutcome, ...], *, now: datetime) -> Failure | None:
     """Return the failure for which the search step is tried again; None: it goes on with what it has. ``now`` is UTC.
 
     The step asks again only for what failed, and not before the first of the providers is back.

@@ -9,7 +9,7 @@ from agents.core.answers import ExpandAnswer, answer, clean_keywords, one_line
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
 from agents.core.model_calls import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
-from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.core.step import On, StepFailure, StepRequest, only_reply
 from agents.planning.rounds import findings_so_far
 from schemas.effects import Part, Untrusted
 from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted
@@ -30,7 +30,7 @@ class ExpandKeywords:
     def __init__(self, prompt: str, parts: Callable[[Any], tuple[Part, ...]]) -> None:
         self._prompt, self._parts = prompt, parts
 
-    def ask(self, case: Inquiry) -> Asked:
+    def ask(self, case: Inquiry) -> StepRequest:
         findings = findings_so_far(case)
         # A model that had read outside text wrote these keywords, so they are untrusted.
         asked = [Untrusted("searched", p.search_keywords) for p in case.plans if p.search_keywords]

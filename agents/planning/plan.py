@@ -9,10 +9,10 @@ from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure, needed, only_reply
+from agents.core.step import On, StepFailure, StepRequest, needed, only_reply
 from agents.evidence.news_claim import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
-from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, question, sub_tasks, tasks_of
+from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, planning_call, sub_tasks, tasks_of
 from agents.planning.providers import providers_of
 from agents.planning.query_builder import build_query, fallback_query
 from agents.planning.requested_task import RequestedTask, wanted_tasks
@@ -38,14 +38,14 @@ class PlanTools:
             replace(one, name=f"{one.name}/{tool}") for tool in TOOLS for one in (decide_next_tools((tool,)),)
         )
 
-    def ask(self, case: Inquiry) -> Asked:
+    def ask(self, case: Inquiry) -> StepRequest:
         if isinstance(case, Case) and case.look is not None:
             return _again(case, case.look.keywords)
         rule = decided_by(case)
         if rule not in ("model", "force_search"):
             return _nothing(case, rule)
         if isinstance(case, Case):
-            return question(case)
+            return planning_call(case)
         asked, tasks = case.next_questions, tasks_of(case, case.next_questions)
         why = "keywords that the evidence named" if case.plans else "the sub-questions of the frame"
         return _event(case, "model", tasks, "; ".join(q.query for q in asked), "model", reason=why)

@@ -9,7 +9,7 @@ from agents.core.inquiry import Inquiry
 from agents.core.model_calls import bounded
 from agents.evidence.compiled import entities_in
 from agents.evidence.news_claim import claim_of
-from agents.planning.rounds import evidence_is_there, findings_so_far, rounds_left
+from agents.planning.rounds import findings_so_far, has_enough_evidence, rounds_left
 from agents.planning.tools import TOOLS, offered_tools
 from agents.text.matching import units
 from schemas.config import Tables
@@ -40,7 +40,7 @@ def decided_by(case: Inquiry) -> DecidedBy:
         return "never_search"
     if _is_forced(case) and not case.plans and "search" in tools:
         return "force_search"
-    return "evidence_there" if case.searches and evidence_is_there(case, findings_so_far(case)) else "model"
+    return "evidence_there" if case.searches and has_enough_evidence(case, findings_so_far(case)) else "model"
 
 
 def needed_tools(case: Inquiry) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Decision(msgspec.Struct):
     tasks: Any = None
 
 
-def question(case: Case) -> CallModel:
+def planning_call(case: Case) -> CallModel:
     """Return the call of the planning model: what is known so far, and the tools that it may choose."""
     findings, tools = findings_so_far(case), offered_tools(case)
     known = facts(

@@ -12,7 +12,7 @@ from agents.core.inquiry import Inquiry
 from agents.core.step import On
 from agents.evidence.findings import assess
 from agents.evidence.news_claim import claim_of
-from agents.evidence.quality import weak_among
+from agents.evidence.quality import weak_results
 from agents.planning.providers import can_search
 from agents.text.injection import steers_model
 from schemas.events import (
@@ -39,7 +39,7 @@ def findings_so_far(case: Inquiry) -> Findings:
     known = _known(case)
     if known is not None:
         return known
-    return assess(claim_of(case), (), query="", snapshot=case.config, worked_out=case.worked_out)
+    return assess(claim_of(case), (), query="", snapshot=case.config, memo=case.memo)
 
 
 def references_so_far(case: Inquiry) -> tuple[SearchReference, ...]:
@@ -56,7 +56,7 @@ def _known(case: Inquiry) -> Findings | None:
     return opened[-1] if opened else last.findings
 
 
-def judged_again(
+def rejudge_findings(
     case: Inquiry,
     *,
     query: str,
@@ -79,8 +79,8 @@ def judged_again(
         earlier=known,
         opened=opened,
         searched_at=searched_at,
-        weak=weak_among(answers, case.config),
-        worked_out=case.worked_out,
+        weak=weak_results(answers, case.config),
+        memo=case.memo,
     )
     if earlier is None:
         return judged
@@ -90,7 +90,7 @@ def judged_again(
     return replace(judged, dropped=tuple(dropped.values()), risk_flags=flags)
 
 
-def evidence_is_there(case: Inquiry, findings: Findings) -> bool:
+def has_enough_evidence(case: Inquiry, findings: Findings) -> bool:
     """Whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
     return not case.open_ended and findings.multi_source and not findings.conflict
 
@@ -117,7 +117,7 @@ def may_expand(case: Inquiry, findings: Findings) -> bool:
     return (
         case.config.tool_expand_enabled
         and bool(findings.references)
-        and not evidence_is_there(case, findings)
+        and not has_enough_evidence(case, findings)
         and rounds_left(case, ahead=2)
     )
 
@@ -146,14 +146,14 @@ def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, .
     return tuple(dict.fromkeys(f"search_skipped:{k}" for k in kinds if k is not None))
 
 
-def judged_as(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
+def case_with_draft(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
     """Return the case as if triage had given this draft and claim. A degraded case may have none of its own."""
     triaged = CaseTriaged(
         draft=draft,
         route="single_pass",
         gate_reason="",
         rollout_bucket=0.0,
-        injection_suspected=case.worked_out.once(steers_model, case.news.text),
+        injection_suspected=case.memo.once(steers_model, case.news.text),
         claim=claim,
     )
     return replace(case, triaged=triaged)

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from agents.core.case_core import Replies, denied_kinds
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure
-from agents.planning.due_searches import asks_in_turn, searches_due, tasks_due, why_ask_again, within_limit
+from agents.core.step import On, StepFailure, StepRequest
+from agents.planning.due_searches import asks_in_turn, failure_to_retry, searches_due, tasks_due, within_limit
 from agents.planning.providers import topic_of
-from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
-from agents.planning.tool_answers import in_time, observed, sentiment
+from agents.planning.rounds import may_expand, pages_worth_opening, rejudge_findings
+from agents.planning.tool_answers import in_time, observation_of, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
@@ -27,7 +27,7 @@ class SearchEvidence:
     takes = (On(ToolPlanned, route="search"),)
     emits = (SearchCompleted,)
 
-    def ask(self, case: Inquiry) -> Asked:
+    def ask(self, case: Inquiry) -> StepRequest:
         asked = (e for task in tasks_due(case, case.replies) for e in _effects_of(case, task, case.replies))
         effects = within_limit(case, dict.fromkeys(asked), case.replies)
         if not effects:
@@ -43,12 +43,12 @@ class SearchEvidence:
             for _, asked, reply in searches
             if isinstance(asked, Search)
         )
-        if (stop := why_ask_again(case, outcomes, now=replies.at or case.head_at)) is not None:
+        if (stop := failure_to_retry(case, outcomes, now=replies.at or case.head_at)) is not None:
             raise StepFailure(stop)
         told = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
         answers = tuple(in_time(reply.results, case, task) for task, reply in told)
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
-        findings = judged_again(
+        findings = rejudge_findings(
             case, query=case.plans[-1].search_keywords, answers=answers, opened=pages, searched_at=replies.at
         )
         return SearchCompleted(
@@ -82,9 +82,9 @@ def _observations(
     # Figures have their own field in the event. Here are only the failures to read figures or a page.
     for task, _, reply in (*_answered(case, replies, "figures"), *_answered(case, replies, "page")):
         if not isinstance(reply, MarketReply | PageReply):
-            yield observed(case, task, reply)
+            yield observation_of(case, task, reply)
     for task, _, reply in (*_answered(case, replies, "memory"), *_answered(case, replies, "context")):
-        yield observed(case, task, reply)
+        yield observation_of(case, task, reply)
     read = (*case.opened_pages, *pages)
     for task, _, _ in _answered(case, replies, "mood"):
         yield sentiment(case, task, findings, read)

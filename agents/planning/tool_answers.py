@@ -30,7 +30,7 @@ def in_time(hits: Iterable[SearchResult], case: Inquiry, task: SubTask) -> tuple
     return tuple(h for h in hits if oldest is None or h.published_at is None or h.published_at >= oldest)
 
 
-def observed(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
+def observation_of(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
     """Return the answer of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
     tool = task.tool.partition(":")[0]
     match reply:

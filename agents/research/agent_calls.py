@@ -15,13 +15,13 @@ from agents.analysis.blocks import (
     as_facts,
     blocks_of,
     can_judge,
-    given,
-    has,
-    missing,
+    figures_in,
+    has_data,
+    missing_indicators,
     own_figures,
-    told,
+    rounded_figure,
 )
-from agents.analysis.names import called
+from agents.analysis.names import display_name
 from agents.core.model_calls import bounded, call_of, facts
 from agents.core.step import StepFailure
 from agents.prompts import render
@@ -115,7 +115,7 @@ def agents_to_ask(turn: Turn) -> tuple[tuple[AgentName, ...], tuple[AgentName, .
     return first, later
 
 
-def question(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *, again: bool = False) -> CallModel:
+def agent_call(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *, again: bool = False) -> CallModel:
     """Return the call of one agent.
 
     ``before`` are the results that the agent sees. ``again``: its last reply did not match the schema.
@@ -183,9 +183,9 @@ def unavailable_parts(data: DataCollected) -> tuple[Part, ...]:
 
 def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[str, ...]) -> dict[str, Any]:
     own = own_figures(agent, data)
-    beside = {name: value for name, value in given(data, blocks).items() if name not in own}
+    beside = {name: value for name, value in figures_in(data, blocks).items() if name not in own}
     zh = turn.language == "zh"
-    names = {*own, *beside, *missing(agent, data)}
+    names = {*own, *beside, *missing_indicators(agent, data)}
     told_bars = {"last_bars": [_bar(c) for c in data.candles[-LAST_BARS:]]} if agent == "TAAgent" else {}
     return {
         "agent": agent,
@@ -193,9 +193,9 @@ def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[st
         "figures": as_facts(own),
         "beside": as_facts(beside),
         "known_indicators": list(dict.fromkeys([*EXPECTED[agent], *own])),
-        "missing": list(missing(agent, data)),
-        "blocks_without_data": [b for b in blocks if not has(data, b)],
-        "called": {name: called(name, zh=zh) for name in sorted(names)},
+        "missing": list(missing_indicators(agent, data)),
+        "blocks_without_data": [b for b in blocks if not has_data(data, b)],
+        "called": {name: display_name(name, zh=zh) for name in sorted(names)},
         "bar_interval": data.candle_interval if agent == "TAAgent" else "",
         **told_bars,
     }
@@ -203,4 +203,4 @@ def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[st
 
 def _bar(bar: Candle) -> list[Any]:
     prices = (bar.open, bar.high, bar.low, bar.close, bar.volume)
-    return [f"{bar.ended_at:%Y-%m-%d %H:%M}", *map(told, prices)]
+    return [f"{bar.ended_at:%Y-%m-%d %H:%M}", *map(rounded_figure, prices)]

@@ -10,8 +10,8 @@ from agents.analysis.blocks import OWN, can_judge
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure
-from agents.research.agent_calls import agents_to_ask, question
+from agents.core.step import On, StepFailure, StepRequest
+from agents.research.agent_calls import agent_call, agents_to_ask
 from agents.research.results import fits, results_so_far, seen_by
 from agents.research.turn import ANALYZE, Turn
 from schemas.effects import CallModel, Failure, ModelReply, Reply
@@ -26,7 +26,7 @@ class Analyze:
     takes = (On(DataCollected),)
     emits = (AgentsReported,)
 
-    def ask(self, turn: Turn) -> Asked:
+    def ask(self, turn: Turn) -> StepRequest:
         first, later = agents_to_ask(turn)
         if not (first or later):
             return _reported(turn, turn.replies)
@@ -45,10 +45,10 @@ class Analyze:
 
 def _calls(turn: Turn, agent: AgentName, replies: Replies) -> tuple[CallModel, ...]:
     before = seen_by(turn, agent)
-    call = question(turn, agent, before)
+    call = agent_call(turn, agent, before)
     reply = replies.of(call)
     misfit = isinstance(reply, ModelReply) and not fits(reply)
-    return (call, question(turn, agent, before, again=True)) if misfit else (call,)
+    return (call, agent_call(turn, agent, before, again=True)) if misfit else (call,)
 
 
 def _last_reply(turn: Turn, agent: AgentName, replies: Replies) -> Reply | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.analysis.blocks import BLOCKS, as_facts, blocks_of, given, has
-from agents.analysis.names import called
+from agents.analysis.blocks import BLOCKS, as_facts, blocks_of, figures_in, has_data
+from agents.analysis.names import display_name
 from agents.core.answers import clamped
 from agents.core.model_calls import facts
 from agents.research.agent_calls import (
@@ -31,10 +31,14 @@ def results_of(turn: Turn) -> tuple[AgentResult, ...]:
     return turn.reported.results if turn.reported else results_so_far(turn)
 
 
-def writing(turn: Turn) -> CallModel:
+def answer_call(turn: Turn) -> CallModel:
     """Return the call that writes the answer. It works with any amount of data, including none."""
     results, data, zh = results_of(turn), turn.data, turn.language == "zh"
-    figures, absent, lacking = given(data, BLOCKS) if data else {}, agents_missing(turn, results), without_data(turn)
+    figures, absent, lacking = (
+        figures_in(data, BLOCKS) if data else {},
+        agents_missing(turn, results),
+        without_data(turn),
+    )
     asked = tuple(r.agent_name for r in results)
     known = facts(
         asset=data.asset if data else (turn.plan.asset if turn.plan else ""),
@@ -42,7 +46,7 @@ def writing(turn: Turn) -> CallModel:
         agents=[{"agent": r.agent_name, "signal": r.signal, "confidence": r.confidence} for r in results],
         agents_missing=list(absent),
         blocks_without_data=list(lacking),
-        called={name: called(name, zh=zh) for name in (*figures, *asked, *absent, *lacking)},
+        called={name: display_name(name, zh=zh) for name in (*figures, *asked, *absent, *lacking)},
         signals=[s.number for s in data.signals] if data else [],
         # Signal titles are outside text; they come as untrusted parts with the signals.
         sources=[{"number": s.number, "of": s.title} for s in sources_of(data) if s.kind == "market"],
@@ -84,7 +88,7 @@ def ceiling(turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, 
     high = MOST - AN_AGENT * max(len(planned) - len(results), 0) - A_BLOCK * len(lacking)
     high -= UNSUPPORTED if unsupported else 0.0
     high = high if results else min(high, NO_AGENT)
-    high = min(high, NOTHING) if turn.data is None or not anything(turn.data) else high
+    high = min(high, NOTHING) if turn.data is None or not has_any_data(turn.data) else high
     return max(min(high, BY_CODE) if by_code else high, LEAST)
 
 
@@ -99,9 +103,9 @@ def bounded_confidence(
 def without_data(turn: Turn) -> tuple[str, ...]:
     """Return the blocks without a figure that the planned agents read; without a plan, of all that count."""
     read = {b for task in turn.plan.task_breakdown for b in blocks_of(task)} if turn.plan else set(COUNTED)
-    return tuple(b for b in COUNTED if b in read and (turn.data is None or not has(turn.data, b)))
+    return tuple(b for b in COUNTED if b in read and (turn.data is None or not has_data(turn.data, b)))
 
 
-def anything(data: DataCollected) -> bool:
+def has_any_data(data: DataCollected) -> bool:
     """Whether any source gave any data."""
-    return any(has(data, block) for block in (*COUNTED, "signals"))
+    return any(has_data(data, block) for block in (*COUNTED, "signals"))

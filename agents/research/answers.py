@@ -80,7 +80,7 @@ _NO_ASSETS = {"UNKNOWN", "NONE", "NULL", "MARKET", "CRYPTO", "ALL", "ANY"}
 _PRIORITIES: tuple[Literal["high", "medium", "low"], ...] = ("high", "medium", "low")
 
 
-def sanitised(said: PlanAnswer) -> AnalysisPlanned:
+def sanitise_plan(said: PlanAnswer) -> AnalysisPlanned:
     """Return the executable plan: known agents and blocks, and an order in which every agent has one place."""
     tasks = _tasks(said.task_breakdown)
     return AnalysisPlanned(
@@ -165,7 +165,7 @@ def case_query(said: Any) -> CaseQuery:
     )
 
 
-def looking_up(turn: Turn) -> FindSignals:
+def case_lookup(turn: Turn) -> FindSignals:
     """Return the look-up of a turn that was routed to ``cases``."""
     assert turn.routed is not None and turn.routed.cases is not None
     query = turn.routed.cases

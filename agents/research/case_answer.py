@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from agents.analysis.names import said, signal_facts
+from agents.analysis.names import field_word, signal_facts
 from agents.analysis.numbers import unsupported_numbers
 from agents.analysis.pages import linkable
 from agents.analysis.words import paragraphs
 from agents.core.answers import clamped, one_line
 from agents.core.model_calls import bounded, facts
-from agents.core.step import Asked
+from agents.core.step import StepRequest
 from agents.research.agent_calls import ask_agent, clipped_history, question_parts
 from agents.research.answer_calls import BY_CODE, LEAST, MOST, NOTHING, UNSUPPORTED
 from agents.research.answers import CasesAnswer
@@ -31,7 +31,7 @@ WRITER = "GeneralAnalysisAgent"
 MAX_CASE_CHARACTERS = 2_500
 
 
-def answer_from_cases(turn: Turn) -> Asked:
+def answer_from_cases(turn: Turn) -> StepRequest:
     """Return the writer's call, or the answer itself where there is no case to write of."""
     found = _found(turn)
     if not found:
@@ -64,9 +64,9 @@ def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
     found, zh = _found(turn), turn.language == "zh"
     about = [s for s in found if s.number in {n for n in said.relevant if isinstance(n, int)}]
     if not about:
-        return _given(turn, none_told(turn, zh=zh), (), confidence=min(said.confidence, MOST))
+        return _given(turn, no_case_text(turn, zh=zh), (), confidence=min(said.confidence, MOST))
     words, removed = cited_only(paragraphs(said.answer, 2_000), sources_of(turn.data))
-    texts = (turn.asked.message, *map(searched_text, found), *(case_told(s, zh=zh) for s in found))
+    texts = (turn.asked.message, *map(searched_text, found), *(case_item(s, zh=zh) for s in found))
     unsupported = unsupported_numbers(words, [s.confidence for s in found], texts=texts, scales=(0, 1, 100))
     high = MOST - (UNSUPPORTED if unsupported else 0.0)
     lead = words or lead_of(turn, about, zh=zh)
@@ -79,10 +79,10 @@ def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
     if turn.data is None or turn.data.unavailable:
         why = turn.data.unavailable[0] if turn.data else failure.kind if failure else ""
         return _given(
-            turn, not_looked_up(why, zh=zh), (), confidence=LEAST, missing=() if failure is None else (WRITER,)
+            turn, lookup_failed_text(why, zh=zh), (), confidence=LEAST, missing=() if failure is None else (WRITER,)
         )
     if not found:
-        return _given(turn, none_told(turn, zh=zh), (), confidence=NOTHING)
+        return _given(turn, no_case_text(turn, zh=zh), (), confidence=NOTHING)
     lead = lead_of(turn, found, zh=zh)
     return _given(turn, lead, found, confidence=BY_CODE, missing=(WRITER,))
 
@@ -102,7 +102,7 @@ def _given(
     removed: int = 0,
 ) -> AnswerGiven:
     zh = turn.language == "zh"
-    text = "\n\n".join((lead, "\n".join(case_told(s, zh=zh) for s in cases))).strip()
+    text = "\n\n".join((lead, "\n".join(case_item(s, zh=zh) for s in cases))).strip()
     known = tuple(s for s in sources_of(turn.data, zh=zh) if f"[{s.number}]" in text)
     unavailable = turn.data.unavailable if turn.data else ("signals: not looked up",)
     return AnswerGiven(
@@ -140,22 +140,20 @@ def searched_text(signal: FoundSignal) -> str:
     return "\n".join((*summaries, *(f"{_host(p.url)} ({p.stance}): {p.quote or '(no quote)'}" for p in signal.pages)))
 
 
-def case_told(signal: FoundSignal, *, zh: bool) -> str:
+def case_item(signal: FoundSignal, *, zh: bool) -> str:
     """Return a case as a list item of Markdown that cites it: summary, verdict, order, confidence, time, and its pages."""
     head = f"- {summary_in(signal, zh=zh)} [{signal.number}]"
     quoted = [f"> {_quoted(p.quote, zh)} – {_said_by(p, zh)}" for p in signal.pages if p.quote][:MAX_TOLD_QUOTES]
     others = ("、" if zh else ", ").join(_said_by(p, zh) for p in signal.pages if not p.quote)
-    facts = (
-        f"{said(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)} · {signal.decided_at:%Y-%m-%d %H:%M} UTC"
-    )
-    blocks = (facts, *quoted, *([f"{said('pages', zh=zh)}{others}"] if others else []))
+    facts = f"{field_word(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)} · {signal.decided_at:%Y-%m-%d %H:%M} UTC"
+    blocks = (facts, *quoted, *([f"{field_word('pages', zh=zh)}{others}"] if others else []))
     return "\n\n".join((head, *(f"  {block}" for block in blocks)))
 
 
 def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
     """Return the sentence before the cases where no model wrote one: how many match what was looked for, with which verdicts."""
     count = len(cases)
-    told = [(n, said(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
+    told = [(n, field_word(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
     sought = _sought(turn, zh)
     if zh:
         return f"本系统有 {count} 个案例符合（{sought}）：" + "、".join(f"{n} 个{word}" for n, word in told) + "。"
@@ -163,7 +161,7 @@ def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
     return f"{match} ({sought}): " + ", ".join(f"{n} {word}" if count > 1 else word for n, word in told) + "."
 
 
-def none_told(turn: Turn, *, zh: bool) -> str:
+def no_case_text(turn: Turn, *, zh: bool) -> str:
     """Return that no case says anything on the question, with what was looked for; cases near to it are cited."""
     near = "".join(f"[{s.number}]" for s in turn.data.signals[:MAX_NEAR]) if turn.data else ""
     if zh:
@@ -174,7 +172,7 @@ def none_told(turn: Turn, *, zh: bool) -> str:
     return f"No case of this pipeline says anything on that ({_sought(turn, zh)}).{more}"
 
 
-def not_looked_up(why: str, *, zh: bool) -> str:
+def lookup_failed_text(why: str, *, zh: bool) -> str:
     """Return that the cases could not be looked up, and why."""
     reason = one_line(why, 200)
     if zh:
@@ -186,7 +184,7 @@ def _sought(turn: Turn, zh: bool) -> str:
     assert turn.routed is not None and turn.routed.cases is not None
     query = turn.routed.cases
     names = [next((n for n in spelled if n.isascii() is not zh), spelled[0]) for spelled in query.names]
-    named = [*(names or filter(None, [query.asset])), *(said(v, zh=zh) for v in query.verdicts)]
+    named = [*(names or filter(None, [query.asset])), *(field_word(v, zh=zh) for v in query.verdicts)]
     days = max(query.hours // 24, 1)
     if zh:
         return f"过去 {days} 天，查找：{'、'.join(named) or '所有信号'}"
@@ -199,7 +197,7 @@ def _quoted(quote: str, zh: bool) -> str:
 
 
 def _said_by(page: FoundPage, zh: bool) -> str:
-    kinds = (said(page.stance, zh=zh), *([said("official", zh=zh)] if page.official else []))
+    kinds = (field_word(page.stance, zh=zh), *([field_word("official", zh=zh)] if page.official else []))
     return f"{_host(page.url)}（{'，'.join(kinds)}）" if zh else f"{_host(page.url)} ({', '.join(kinds)})"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agents.analysis.blocks import told
-from agents.analysis.names import called
-from agents.research.answer_calls import agents_missing, anything, bounded_confidence, results_of, without_data
+from agents.analysis.blocks import rounded_figure
+from agents.analysis.names import display_name
+from agents.research.answer_calls import agents_missing, bounded_confidence, has_any_data, results_of, without_data
 from agents.research.case_answer import cases_by_code
 from agents.research.citations import cited_only, sources_of
 from agents.research.turn import Turn
@@ -32,14 +32,14 @@ _WORDS = {
 }
 
 
-def answered_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
+def answer_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
     """Return an answer made of the available data, or None without any. ``failure``: why no model wrote it."""
     if turn.from_cases:
         return cases_by_code(turn, failure)
     results = results_of(turn)
-    if not results and (turn.data is None or not anything(turn.data)):
+    if not results and (turn.data is None or not has_any_data(turn.data)):
         return None
-    text, summary = put_together(turn, results, failure)
+    text, summary = compose_answer(turn, results, failure)
     return AnswerGiven(
         answer=text,
         summary=summary,
@@ -72,12 +72,12 @@ def metadata_of(
     )
 
 
-def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str]:
+def compose_answer(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str]:
     """Return answer (Markdown with citations) and summary. ``failure`` is why no model wrote them."""
     words = _WORDS["zh" if turn.language == "zh" else "en"]
     zh = turn.language == "zh"
     verdicts = tuple(
-        f"{called(r.agent_name, zh=zh)}: {called(r.signal, zh=zh)}, {words['confidence']} {r.confidence:.2f}"
+        f"{display_name(r.agent_name, zh=zh)}: {display_name(r.signal, zh=zh)}, {words['confidence']} {r.confidence:.2f}"
         for r in results
     )
     blocks = [f"{words['summary']} ({failure.kind})"]
@@ -94,7 +94,9 @@ def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure)
 def _figures(data: DataCollected, zh: bool) -> tuple[str, ...]:
     number = {s.title: s.number for s in sources_of(data) if s.kind == "market"}
     values = (*data.price, *data.macro, *data.fear_greed, *data.onchain, *data.indicators)
-    return tuple(f"{called(v.name, zh=zh)}: {told(v.value):,} {v.unit} [{number[v.source]}]" for v in values)
+    return tuple(
+        f"{display_name(v.name, zh=zh)}: {rounded_figure(v.value):,} {v.unit} [{number[v.source]}]" for v in values
+    )
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

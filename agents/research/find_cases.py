@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure, only_reply
-from agents.research.answers import MAX_SIGNALS, looking_up
+from agents.core.step import On, StepFailure, StepRequest, only_reply
+from agents.research.answers import MAX_SIGNALS, case_lookup
 from agents.research.turn import Turn
 from schemas.effects import Failure, SignalsReply
 from schemas.events import Event
@@ -22,8 +22,8 @@ class FindCases:
     takes = (On(QuestionRouted, route="cases"),)
     emits = (CasesFound,)
 
-    def ask(self, turn: Turn) -> Asked:
-        return looking_up(turn)
+    def ask(self, turn: Turn) -> StepRequest:
+        return case_lookup(turn)
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         reply = only_reply(replies)

@@ -6,8 +6,8 @@ Code answers from the available data; without any, the turn fails with the reaso
 from __future__ import annotations
 
 from agents.core.case_core import Replies
-from agents.core.step import Asked, On
-from agents.research.fallback_answer import answered_by_code
+from agents.core.step import On, StepRequest
+from agents.research.fallback_answer import answer_by_code
 from agents.research.source_data import with_data_so_far
 from agents.research.turn import Turn
 from schemas.events import CaseFailed, Event, StepFailed
@@ -21,12 +21,12 @@ class GiveUp:
     takes = (On(StepFailed, outcome="give_up"),)
     emits = (AnswerGiven, CaseFailed)
 
-    def ask(self, turn: Turn) -> Asked:
+    def ask(self, turn: Turn) -> StepRequest:
         return self.tell(turn, turn.replies)
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         failed: StepFailed = turn.head
-        if (ending := answered_by_code(with_data_so_far(turn), failed.failure)) is not None:
+        if (ending := answer_by_code(with_data_so_far(turn), failed.failure)) is not None:
             return ending
         reason = f"{failed.failure.kind}: {failed.failure.message}"
         return CaseFailed(reason=reason, failed_step=failed.step, attempts=failed.attempt)

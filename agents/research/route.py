@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.analysis.words import paragraphs
 from agents.core.answers import answer, clamped, one_line
 from agents.core.case_core import Replies
-from agents.core.step import Asked, On, only_reply
+from agents.core.step import On, StepRequest, only_reply
 from agents.research.agent_calls import ask_agent, question_parts, whole_history
 from agents.research.answers import RouteAnswer, case_query
 from agents.research.citations import cited_only
@@ -23,7 +23,7 @@ class Route:
     takes = (On(QuestionAsked),)
     emits = (QuestionRouted,)
 
-    def ask(self, turn: Turn) -> Asked:
+    def ask(self, turn: Turn) -> StepRequest:
         return ask_agent(turn, "research_route", (*whole_history(turn), *question_parts(turn)))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from agents.analysis.blocks import sound
+from agents.analysis.blocks import usable_figures
 from agents.analysis.indicators import INDICATORS, indicators
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
@@ -40,7 +40,7 @@ _KINDS: dict[str, Literal["price", "economy", "sentiment", "network"]] = {
 """Block of :class:`DataCollected` → kind of :class:`FetchMarket`."""
 
 
-def questions_to_sources(turn: Turn) -> dict[str, Effect]:
+def source_queries(turn: Turn) -> dict[str, Effect]:
     """Return block → the query to its source."""
     assert turn.plan is not None
     asset, as_of = turn.plan.asset, turn.as_of
@@ -51,19 +51,19 @@ def questions_to_sources(turn: Turn) -> dict[str, Effect]:
     }
 
 
-def answers_of(turn: Turn, replies: Replies) -> dict[str, Reply | None]:
+def source_replies(turn: Turn, replies: Replies) -> dict[str, Reply | None]:
     """Return block → the reply of its source, or None if there is none yet."""
-    return {block: replies.of(effect) for block, effect in questions_to_sources(turn).items()}
+    return {block: replies.of(effect) for block, effect in source_queries(turn).items()}
 
 
 def with_data_so_far(turn: Turn) -> Turn:
     """Return the turn with the replies so far as its data, if it ended before all sources had answered."""
     if turn.data is not None or turn.plan is None or not turn.source_calls:
         return turn
-    return replace(turn, data=collected(turn, answers_of(turn, Replies(turn.source_calls))))
+    return replace(turn, data=collect_data(turn, source_replies(turn, Replies(turn.source_calls))))
 
 
-def collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
+def collect_data(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
     """Return the replies as one event. A source that failed or has not answered is listed with the reason."""
     assert turn.plan is not None
     found: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
     for block, reply in answered.items():
         match reply:
             case MarketReply() if block in _KINDS:
-                found[block] = sound(reply.values)
+                found[block] = usable_figures(reply.values)
                 unavailable += [f"{block}: {one_line(said, 200)}" for said in reply.unknown]
             case CandlesReply() if block == "candles" and reply.candles:
                 found |= _bars(reply, found.get("price", ()))
@@ -95,7 +95,7 @@ def _bars(reply: CandlesReply, quoted: tuple[MarketValue, ...]) -> dict[str, Any
         "candles": reply.candles,
         "candle_interval": reply.interval,
         "candle_source": reply.source,
-        "indicators": sound(indicators(reply.candles, unit=reply.unit, source=reply.source, price=price)),
+        "indicators": usable_figures(indicators(reply.candles, unit=reply.unit, source=reply.source, price=price)),
     }
 
 

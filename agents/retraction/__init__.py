@@ -7,6 +7,6 @@ chooses with these rules; ``retract``, the step of this folder, makes one event 
 
 from __future__ import annotations
 
-from agents.retraction.earlier_claims import Candidate, candidates, chosen, question
+from agents.retraction.earlier_claims import Candidate, choose_concerned, earlier_claims_query, find_candidates
 
-__all__ = ["Candidate", "candidates", "chosen", "question"]
+__all__ = ["Candidate", "choose_concerned", "earlier_claims_query", "find_candidates"]

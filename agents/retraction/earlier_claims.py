@@ -18,7 +18,7 @@ from agents.core.case import Case
 from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import tickers_in
-from agents.evidence.news_claim import Telling, telling_of
+from agents.evidence.news_claim import ParsedText, parsed_text_of
 from agents.retraction.statement import DeniedPart, Statement, clauses_of, is_beside, speaks_of
 from agents.text.amounts import Amounts, share
 from agents.text.matching import fold_han
@@ -56,9 +56,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     right: frozenset[float] = frozenset()
 
 
-def question(case: Case) -> FindConcerned | None:
+def earlier_claims_query(case: Case) -> FindConcerned | None:
     """Return the journal query; None for news that denies and corrects nothing, or names nobody."""
-    told = telling_of(case)
+    told = parsed_text_of(case)
     if not (told.denial or told.correction or told.refutes_denial):
         return None  # most news: whom it names does not matter
     news = _statement_of(case)
@@ -74,9 +74,9 @@ def question(case: Case) -> FindConcerned | None:
     )
 
 
-def candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, ...]:
+def find_candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, ...]:
     """Return the earlier claims that this news may deny or correct, oldest first."""
-    asked = question(case)
+    asked = earlier_claims_query(case)
     if asked is None:
         return ()
     news, tables = _statement_of(case), compiled(case.config.tables)
@@ -90,7 +90,7 @@ def candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, .
     return tuple(sorted(best, key=lambda c: (c.claim.as_of, c.claim.case_id)))
 
 
-def chosen(
+def choose_concerned(
     case: Case, given: Sequence[Candidate], numbers: Collection[int] | None, pages: Sequence[str]
 ) -> tuple[ConcernedSignal, ...]:
     """Return the signals of the candidates chosen by number (from 1); without a choice, those of ``same_claim``.
@@ -99,7 +99,7 @@ def chosen(
     """
     tables = compiled(case.config.tables)
     picked = [c for n, c in enumerate(given, start=1) if (c.same_claim if numbers is None else n in numbers)]
-    meant = [c for c in picked if is_borne_out(c, pages, tables)]
+    meant = [c for c in picked if is_corroborated(c, pages, tables)]
     return tuple(
         ConcernedSignal(
             signal_id=signal_id(case.run_id, c.claim.case_id),
@@ -116,9 +116,7 @@ def _statement(tables: Compiled, text: str, entity: str | None, asset: str) -> S
 
 
 def _statement_of(case: Case) -> Statement:
-    return case.worked_out.once(
-        _statement, compiled(case.config.tables), case.news.text, case.draft.entity, case.draft.asset
-    )
+    return case.memo.once(_statement, compiled(case.config.tables), case.news.text, case.draft.entity, case.draft.asset)
 
 
 def _assets(case: Case, news: Statement) -> tuple[str, ...]:
@@ -220,7 +218,7 @@ def _share_object(news: Statement, earlier: Statement) -> bool:
     return bool(both) or (news.asset == earlier.asset != NO_ASSET and not news.own)
 
 
-def is_borne_out(candidate: Candidate, pages: Iterable[str], tables: Compiled) -> bool:
+def is_corroborated(candidate: Candidate, pages: Iterable[str], tables: Compiled) -> bool:
     """Whether the text of a page that supports the news denies what this candidate claimed: only that is retracted.
 
     Of a claim that is a denial, the page may tell the matter itself.
@@ -230,11 +228,11 @@ def is_borne_out(candidate: Candidate, pages: Iterable[str], tables: Compiled) -
         return any(share(Amounts(text).given, candidate.right) for text in texts)
     if not candidate.denied:
         return True
-    if Telling(tables, candidate.claim.text).denial:
+    if ParsedText(tables, candidate.claim.text).denial:
         return any(speaks_of(tables, candidate.denied, text) for text in texts)
     if not _SPARED.search(fold_han(candidate.claim.text).lower()):
         texts = [_SPARED.sub(" ", text) for text in texts]
-    beside = is_beside(Telling(tables, candidate.claim.text).sense)
+    beside = is_beside(ParsedText(tables, candidate.claim.text).sense)
     return any(_denies(tables, candidate.denied, clause, beside) for text in texts for clause in clauses_of(text))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
-from agents.judging import judged_case
+from agents.core.step import On, StepRequest
+from agents.judging import judge_case
 from agents.signal import evidence_of
 from schemas.events import ConcernedSignal, Event, EvidenceCritiqued, RetractionFound
 from schemas.signals import SignalEvidence
@@ -22,7 +22,7 @@ class RetractSignals:
     takes = (On(EvidenceCritiqued, route="retract"), On(RetractionFound, route="more"))
     emits = (RetractionFound,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:
@@ -55,7 +55,7 @@ def _reason(case: Case, one: ConcernedSignal) -> str:
 
 
 def _evidence(case: Case, one: ConcernedSignal) -> tuple[SignalEvidence, ...]:
-    believed = [e for e in evidence_of(case, judged_case(case).heard) if e.stance == "supports"]
+    believed = [e for e in evidence_of(case, judge_case(case).pages) if e.stance == "supports"]
     best = sorted(believed, key=lambda e: (not e.official, not e.independent, e.reference_number))[:MAX_EVIDENCE]
     # Evidence that supports the denial is evidence against the denied claim.
     return tuple(best) if one.rival is not None else tuple(replace(e, stance="denies") for e in best)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from agents.evidence.compiled import Compiled
-from agents.evidence.news_claim import Telling
+from agents.evidence.news_claim import ParsedText
 from agents.text.amounts import Amounts
 from agents.text.grammar import ClaimSense
 from agents.text.matching import fold_han, has_cjk, words_regex
@@ -71,7 +71,7 @@ def clauses_of(text: str) -> list[str]:
     return [c for part in _CLAUSES.split(text) for c in _BACKGROUND.split(part) if c.strip()]
 
 
-class Statement(Telling):
+class Statement(ParsedText):
     """The parsed statement of one text. ``parts``: what it denies, thing by thing; one without predicates where it denies nothing."""
 
     def __init__(self, tables: Compiled, text: str, *, entity: str | None, asset: str) -> None:

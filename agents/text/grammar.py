@@ -92,7 +92,7 @@ _EXCLUSIVE = frozenset({"cut_rate", "raise_rate", "resume"})
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
 
-Told = Literal["stated", "hedged", "negated"]
+Assertion = Literal["stated", "hedged", "negated"]
 """How a sentence puts what it tells."""
 
 
@@ -230,7 +230,7 @@ class Grammar:
         said = self._not_said.sub(" ; ", text)
         return any(self._says[g].search(said) for g in claim.says)
 
-    def assertion(self, claim: ClaimSense, sentence: str, *, announced: bool = False) -> Told:
+    def assertion(self, claim: ClaimSense, sentence: str, *, announced: bool = False) -> Assertion:
         """Return how a sentence (folded, in lower case) that says the claim's verb puts it.
 
         ``announced``: by whoever is going to do it, so that the future is no hedge.

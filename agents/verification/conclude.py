@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.signal import preliminary_signal
 from schemas.events import CaseTriaged, Event, SignalSynthesized, StoryChecked
 
@@ -15,7 +15,7 @@ class ConcludePreliminary:
     takes = (On(CaseTriaged, route="preliminary"), On(StoryChecked, route="preliminary"))
     emits = (SignalSynthesized,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.verification.second_look import unchanged
 from schemas.events import CaseDegraded, CaseDropped, Event, StepFailed
 
@@ -15,7 +15,7 @@ class DegradeCase:
     takes = (On(StepFailed, outcome="degrade"),)
     emits = (CaseDegraded, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:

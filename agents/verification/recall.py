@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On, needed, only_reply
+from agents.core.step import On, StepRequest, needed, only_reply
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.events import CaseTriaged, ContextGathered, Event, StoryChecked
 
@@ -30,7 +30,7 @@ class RecallMemory:
     takes = (On(CaseTriaged, route="deep"), On(StoryChecked, route="deep"))
     emits = (ContextGathered,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return recall_of(case)
 
     def tell(self, case: Case, replies: Replies) -> Event:

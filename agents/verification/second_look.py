@@ -7,7 +7,7 @@ plan are paid for again, and no critic unless a page is new. Its signal is the n
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.evidence.verdict import Judgement
 from agents.planning.rounds import references_so_far, skipped_flags
 from agents.text.injection import steers_model
@@ -22,7 +22,7 @@ class LookAgain:
     takes = (On(SecondLookOpened),)
     emits = (CaseTriaged,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:
@@ -32,7 +32,7 @@ class LookAgain:
             route="deep",
             gate_reason=f"second look {look.number}: what case {look.of_case} found was {look.verdict}",
             rollout_bucket=rollout_bucket(look.of_case),
-            injection_suspected=case.worked_out.once(steers_model, case.news.text),
+            injection_suspected=case.memo.once(steers_model, case.news.text),
             claim=look.claim,
         )
 

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from agents.core.answers import DraftAnswer, answer, cite_only
 from agents.core.case import Case, Replies
 from agents.core.model_calls import ask_model, memory_parts, news_parts, result_parts
-from agents.core.step import Asked, On, StepFailure, needed
+from agents.core.step import On, StepFailure, StepRequest, needed
 from agents.evidence.claim import PREDICATE_WORDS
 from agents.evidence.news_claim import in_closed_words
-from agents.planning.rounds import judged_as, skipped_flags
+from agents.planning.rounds import case_with_draft, skipped_flags
 from agents.planning.search import outcome
 from agents.signal import judged_signal
 from agents.text.injection import steers_model
@@ -20,7 +20,7 @@ from agents.verification.single_pass_tools import (
     chosen_effects,
     evidence_of_pass,
     functions,
-    unpaid,
+    signal_without_budget,
 )
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply
 from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized, StoryChecked
@@ -39,7 +39,7 @@ class SinglePass:
     emits = (SignalSynthesized, CaseDropped)
     declares = (FETCH_MEMORIES, SEARCH_NEWS)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         choice = _choice(case)
         chosen = case.replies.of(choice)
         if not isinstance(chosen, ModelReply):
@@ -53,7 +53,7 @@ class SinglePass:
         try:
             return _judged(case, replies)
         except StepFailure as stop:
-            return unpaid(case, replies, stop)
+            return signal_without_budget(case, replies, stop)
 
 
 def _judged(case: Case, replies: Replies) -> Event:
@@ -62,7 +62,7 @@ def _judged(case: Case, replies: Replies) -> Event:
     if said.spam and case.triaged is None:
         return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
     draft = _draft(case, said.draft())
-    known = case if case.triaged is not None else judged_as(case, draft, _stated(said, draft))
+    known = case if case.triaged is not None else case_with_draft(case, draft, _stated(said, draft))
     searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
     signal = judged_signal(
         known,

@@ -8,10 +8,10 @@ from agents.core.answers import clean_keywords
 from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
 from agents.evidence.news_claim import claim_of
-from agents.judging import Judged, judged_case
+from agents.judging import CaseJudgement, judge_case
 from agents.planning.providers import AT_HOME, is_counted, providers_of, requests_sent, search_of
 from agents.planning.query_builder import fallback_query, fit_query
-from agents.planning.rounds import judged_again, skipped_flags
+from agents.planning.rounds import rejudge_findings, skipped_flags
 from agents.signal import judged_signal
 from agents.verification.recall import recall_of
 from schemas.config import Snapshot
@@ -73,20 +73,20 @@ def _fallback(case: Case) -> str:
     return fallback_query(case.draft) if case.triaged else clean_keywords(case.news.text[:200])
 
 
-def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutcome, ...] = ()) -> Judged:
+def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutcome, ...] = ()) -> CaseJudgement:
     """Judge the results of this step's searches together with what the deep path found before it failed.
 
     What a critic read by then stands alone: nobody has read the later pages.
     """
     if case.critique is not None and case.critique.stances is not None:
-        return judged_case(case)
+        return judge_case(case)
     found = replies.all(SearchReply)
     query = next((r.query for r in found), "")
-    findings = judged_again(case, query=query, answers=[r.results for r in found], searched_at=replies.at)
-    return judged_case(case, findings=findings, outcomes=searched, unread=True)
+    findings = rejudge_findings(case, query=query, answers=[r.results for r in found], searched_at=replies.at)
+    return judge_case(case, findings=findings, outcomes=searched, unread=True)
 
 
-def unpaid(case: Case, replies: Replies, stop: StepFailure) -> Event:
+def signal_without_budget(case: Case, replies: Replies, stop: StepFailure) -> Event:
     """Return a signal that needs no further call: triage's draft, judged by the evidence that was already paid for.
 
     Raises:

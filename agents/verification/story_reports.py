@@ -13,10 +13,10 @@ from agents.evidence.news_claim import claim_of
 from agents.evidence.owners import owner_of
 from agents.evidence.story import adds_nothing
 from agents.evidence.verdict import better_founded
-from agents.judging import Judged, judged_case
+from agents.judging import CaseJudgement, judge_case
 from agents.signal import evidence_of
 from agents.text.hosts import host_of
-from schemas.effects import FindStory, StoryReply, Telling
+from schemas.effects import FindStory, StoryReply, StoryReport
 from schemas.events import ConcernedSignal, EvidenceCritiqued, Rival, StoryCorroborated
 from schemas.evidence import SearchResult
 from schemas.ids import signal_id
@@ -27,7 +27,9 @@ TITLE_WIDTH = 20
 """Least width of a report's text in columns, as for the search ``feeds``: many reports are a title alone."""
 
 
-def corroboration(case: Case, first: Telling, reports: Sequence[Telling], mine: Telling) -> StoryCorroborated | None:
+def corroborate(
+    case: Case, first: StoryReport, reports: Sequence[StoryReport], mine: StoryReport
+) -> StoryCorroborated | None:
     """Return what this report makes of the signal that it joins; None where it is no new witness, or they prove nothing.
 
     ``first``: the report with that signal; ``reports``: the others of the story; ``mine``: this case's. What is judged is the
@@ -38,7 +40,7 @@ def corroboration(case: Case, first: Telling, reports: Sequence[Telling], mine: 
     claimed, tables = _first_case(first, case), compiled(case.config.tables)
     if claimed is None or _order(claimed.draft) != _order(case.draft):
         return None
-    voices: dict[str, Telling] = {}
+    voices: dict[str, StoryReport] = {}
     own = replace(mine, story=case.triaged.story if case.triaged else None)
     for report in (*(r for r in reports if r.joined), own):
         if report.url is not None and report.url != first.url and _states_all(first, report):
@@ -53,9 +55,9 @@ def corroboration(case: Case, first: Telling, reports: Sequence[Telling], mine: 
         query="",
         snapshot=replace(case.config, quality_widths=widths),
         searched_at=case.as_of,
-        worked_out=case.worked_out,
+        memo=case.memo,
     )
-    judged = judged_case(claimed, findings=findings)
+    judged = judge_case(claimed, findings=findings)
     judgement = judged.judgement
     if judgement.verdict not in ACTED_ON:
         return None
@@ -70,7 +72,7 @@ def corroboration(case: Case, first: Telling, reports: Sequence[Telling], mine: 
         supporting_sources=judgement.supporting_sources,
         independent_sources=judgement.independent_sources,
         reason=_reason(case, first, judgement.supporting_sources),
-        evidence=evidence_of(claimed, judged.heard),
+        evidence=evidence_of(claimed, judged.pages),
         live=NOT_LIVE_FLAGS.isdisjoint(flags_of(case.news)),
     )
 
@@ -82,20 +84,20 @@ def _order(draft: Draft) -> tuple[str, str, str]:
     return draft.asset, draft.action, draft.direction
 
 
-def _states_all(first: Telling, report: Telling) -> bool:
+def _states_all(first: StoryReport, report: StoryReport) -> bool:
     """Whether two reports state the same slots: neither adds anything to the other."""
     one, other = first.story, report.story
     return one is not None and other is not None and adds_nothing(one, other) and adds_nothing(other, one)
 
 
-def _voice(report: Telling, tables: Compiled) -> str:
+def _voice(report: StoryReport, tables: Compiled) -> str:
     """Return whose word a report is: the medium that it names as its source, else its page's owner."""
     own = report.group or (owner_of(report.url, tables.directory) if report.url else f"source:{report.source}")
     cited = tables.directory.outlet_of(report.text)
     return cited.domain if cited is not None else own
 
 
-def _first_case(first: Telling, case: Case) -> Case | None:
+def _first_case(first: StoryReport, case: Case) -> Case | None:
     """Return the case as if its news were the first report, with what triage stated of that one."""
     if case.triaged is None or first.draft is None:
         return None
@@ -108,7 +110,7 @@ def _first_case(first: Telling, case: Case) -> Case | None:
     )
 
 
-def _as_page(report: Telling) -> SearchResult:
+def _as_page(report: StoryReport) -> SearchResult:
     title, _, rest = report.text.strip().partition("\n")
     return SearchResult(
         title=title,
@@ -122,7 +124,7 @@ def _as_page(report: Telling) -> SearchResult:
     )
 
 
-def _reason(case: Case, first: Telling, owners: int) -> str:
+def _reason(case: Case, first: StoryReport, owners: int) -> str:
     when = f"{case.as_of:%Y-%m-%d %H:%M} UTC"
     if first.language == "zh":
         return f"另有 {owners} 个来源报道了同一事件(最近为案例 {case.case_id}, {when})"
@@ -130,19 +132,21 @@ def _reason(case: Case, first: Telling, owners: int) -> str:
     return f"{sources} the same event (the last one: case {case.case_id}, {when})"
 
 
-def earlier_reports(case: Case) -> FindStory | None:
+def earlier_reports_query(case: Case) -> FindStory | None:
     """Return the question what became of the earlier reports; None where there were none."""
     if case.story is None or not case.story.earlier:
         return None
     return FindStory(case_id=case.case_id, hours=case.config.story_window_hours, again=True)
 
 
-def beside_rivals(case: Case, critique: EvidenceCritiqued, judged: Judged, replies: Replies) -> EvidenceCritiqued:
+def settle_rivals(
+    case: Case, critique: EvidenceCritiqued, judged: CaseJudgement, replies: Replies
+) -> EvidenceCritiqued:
     """Return the critique with the earlier signals that this case supersedes, or with the one that makes its own superfluous.
 
     The signal of a case that is still running is compared by publish, once both have ended.
     """
-    own_page = any(h.own_word for h in judged.heard)
+    own_page = any(page.own_word for page in judged.pages)
     verdict, known = judged.judgement.verdict, _verdicts(case, replies)
     superseded = []
     for one in case.story.earlier if case.story is not None else ():
@@ -166,6 +170,6 @@ def beside_rivals(case: Case, critique: EvidenceCritiqued, judged: Judged, repli
 
 
 def _verdicts(case: Case, replies: Replies) -> dict[str, Verdict]:
-    asked = earlier_reports(case)
+    asked = earlier_reports_query(case)
     reply = None if asked is None else replies.of(asked)
     return {r.case_id: r.verdict for r in reply.tellings if r.verdict} if isinstance(reply, StoryReply) else {}

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from agents.core.answers import SYNTHESIS_FLAGS, SynthesisAnswer, answer, cite_only, one_line
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On, only_reply
-from agents.judging import judged_case
+from agents.core.step import On, StepRequest, only_reply
+from agents.judging import judge_case
 from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
 from agents.verification.synthesis_call import synthesis_call
@@ -28,12 +28,12 @@ class SynthesizeSignal:
     takes = (On(EvidenceCritiqued, route="synthesize"), On(RetractionFound, route="synthesize"))
     emits = (SignalSynthesized,)
 
-    def ask(self, case: Case) -> Asked:
-        judged = judged_case(case)
+    def ask(self, case: Case) -> StepRequest:
+        judged = judge_case(case)
         return self.tell(case, Replies()) if judged.why is not None else synthesis_call(case, judged)
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        judged = judged_case(case)
+        judged = judge_case(case)
         said = answer(only_reply(replies), SynthesisAnswer) if judged.why is None else None
         signal = judged_signal(
             case,

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from agents.core.answers import DraftAnswer, answer
 from agents.core.case import Case, Replies
 from agents.core.model_calls import ask_model, keyword_parts, news_parts
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.evidence.claim import PREDICATE_WORDS
-from agents.evidence.news_claim import in_closed_words, telling_of, with_asset
+from agents.evidence.news_claim import in_closed_words, parsed_text_of, with_asset
 from agents.evidence.story import story_of
 from agents.signal import first_signal
 from agents.text.injection import steers_model
@@ -30,7 +30,7 @@ class Triage:
     takes = (On(EventReceived),)
     emits = (CaseTriaged, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         if not normalise_text(case.news.text):
             return CaseDropped(reason="empty", detail="the text holds no word: there is nothing to judge")
         earlier = case.replies.of(_check(case))
@@ -47,7 +47,7 @@ class Triage:
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
         draft, stated = _claimed(judged, case)
-        told = stated or StatedClaim(modality=telling_of(case).modality)
+        told = stated or StatedClaim(modality=parsed_text_of(case).modality)
         bucket = rollout_bucket(case.case_id)
         route, reason = gate(draft, told, bucket, case.config, listed=case.has_listed_source)
         if isinstance(earlier, Failure):
@@ -61,7 +61,7 @@ class Triage:
             route="story" if via_story else route,
             gate_reason=reason,
             rollout_bucket=bucket,
-            injection_suspected=case.worked_out.once(steers_model, case.news.text),
+            injection_suspected=case.memo.once(steers_model, case.news.text),
             claim=stated,
             story=story,
             then=route if via_story else None,

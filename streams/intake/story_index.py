@@ -31,7 +31,7 @@ from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
 from schemas import envelope as wire
 from schemas.calls import ProviderMode
-from schemas.effects import FindStory, StoryReply, Telling
+from schemas.effects import FindStory, StoryReply, StoryReport
 from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import (
     OPENING_NAME,
@@ -93,7 +93,7 @@ UPDATE reports SET verdict = ?, joined = ?,
 WHERE case_id = ? AND story IS NOT NULL AND joined = ''
 """
 _OLDEST = "SELECT number, case_id, at_ms, (SELECT max(number) FROM reports) FROM reports ORDER BY number LIMIT 1"
-_telling = msgspec.msgpack.Decoder(Telling).decode
+_telling = msgspec.msgpack.Decoder(StoryReport).decode
 _rival = msgspec.msgpack.Decoder(Rival).decode
 _story = lru_cache(maxsize=4096)(msgspec.msgpack.Decoder(Story).decode)
 
@@ -198,7 +198,7 @@ class StoryIndex(Free, Port):
                     while changes == self._changes:
                         await self._journal.moved.wait()
 
-    def _is_own_page(self, telling: Telling) -> bool:
+    def _is_own_page(self, telling: StoryReport) -> bool:
         return telling.url is not None and bool(self._directory.speakers_of(telling.url))
 
     def _is_decided(self, own: _Report, hours: float) -> bool:
@@ -235,7 +235,7 @@ class StoryIndex(Free, Port):
         row = self._rows.row(_BY_CASE, case)
         return None if row is None or row[3] is None else _Report(*row)
 
-    def _told(self, case: str) -> Telling | None:
+    def _told(self, case: str) -> StoryReport | None:
         row = self._rows.row("SELECT telling, story FROM reports JOIN tellings USING (number) WHERE case_id = ?", case)
         if row is None:
             return None
@@ -304,9 +304,9 @@ class StoryIndex(Free, Port):
     def _holds(self, case: str) -> bool:
         return self._rows.row("SELECT 1 FROM reports WHERE case_id = ? AND story IS NOT NULL", case) is not None
 
-    def _telling(self, case: str, event: EventReceived) -> Telling:
+    def _telling(self, case: str, event: EventReceived) -> StoryReport:
         news, sources = event.news, self._list()
-        return Telling(
+        return StoryReport(
             case_id=case,
             source=news.source,
             language=event.language,
@@ -328,7 +328,7 @@ class StoryIndex(Free, Port):
             self._listed = (now, listed)
         return listed
 
-    def _add(self, case: str, telling: Telling, story: Story, place: tuple[int, int]) -> None:
+    def _add(self, case: str, telling: StoryReport, story: Story, place: tuple[int, int]) -> None:
         (number,) = self._rows.row("SELECT number FROM reports WHERE case_id = ?", case)
         changed = "UPDATE reports SET story = ?, partition = ?, at = ?, member_of = number WHERE number = ?"
         self._change(changed, msgspec.msgpack.encode(story), *place, number)

@@ -15,7 +15,7 @@ from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from agents.evidence.policy import LOW_CONFIDENCE
-from agents.evidence.summary import summarised
+from agents.evidence.summary import with_summary
 from agents.evidence.verdict import CAPS, better_founded
 from infra.kafka.topics import KafkaAddress, read_range
 from infra.late_log import log_of
@@ -165,7 +165,7 @@ def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
     revised = _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
     if revised is None or (revised.stage, revised.verdict) == (last.stage, last.verdict):
         return revised
-    return summarised(revised)
+    return with_summary(revised)
 
 
 CORROBORATED = "corroborated"

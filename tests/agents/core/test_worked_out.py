@@ -7,7 +7,7 @@ import pickle
 import pytest
 from msgspec.structs import replace
 
-from agents.core.memo import WorkedOut
+from agents.core.memo import Memo
 from agents.core.model_calls import bounded
 from agents.specification import case_after, opened
 
@@ -19,15 +19,15 @@ def test_a_function_is_asked_once_for_arguments_of_one_value() -> None:
         asked.append((text, times))
         return text * times
 
-    known = WorkedOut()
+    known = Memo()
     assert [known.once(counted, "ab", n) for n in (2, 2, 3, 2)] == ["abab", "abab", "ababab", "abab"]
     assert asked == [("ab", 2), ("ab", 3)]
-    assert WorkedOut().once(counted, "ab", 2) == "abab"
+    assert Memo().once(counted, "ab", 2) == "abab"
     assert len(asked) == 3
 
 
 def test_two_functions_have_values_of_their_own_and_none_is_a_value() -> None:
-    known = WorkedOut()
+    known = Memo()
     assert (known.once(str, 1), known.once(float, 1)) == ("1", 1.0)
     made: list[int] = []
     assert [known.once(made.append, 7), known.once(made.append, 7)] == [None, None]
@@ -36,17 +36,17 @@ def test_two_functions_have_values_of_their_own_and_none_is_a_value() -> None:
 
 def test_arguments_by_name_are_refused() -> None:
     with pytest.raises(TypeError, match="by position"):
-        WorkedOut().once(int, "7", base=8)
+        Memo().once(int, "7", base=8)
 
 
 def test_a_case_takes_along_what_was_worked_out_and_is_equal_without_it() -> None:
     case = case_after(opened("Binance lists PEPE"))
     later = replace(case, seq=case.seq + 1)
-    assert later.worked_out is case.worked_out
-    case.worked_out.once(str, 1)
-    fresh = replace(case, worked_out=WorkedOut())
+    assert later.memo is case.memo
+    case.memo.once(str, 1)
+    fresh = replace(case, memo=Memo())
     assert fresh == case
-    assert pickle.loads(pickle.dumps(case.worked_out)) == WorkedOut()
+    assert pickle.loads(pickle.dumps(case.memo)) == Memo()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.evidence import Claim, assess
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import SearchReference, SearchResult
@@ -246,7 +246,7 @@ def test_words_confirm_by_an_official_page_that_carries_and_by_nothing_else() ->
             SearchResult(title="", url=u, domain="", snippet=t + MORE, score=0.9, published_at=NOW) for u, t in pages
         ]
         kept = assess(LISTS, found, query="", snapshot=SNAPSHOT).references
-        return judge_evidence(LISTS, hear(LISTS, kept, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True).verdict
+        return judge_evidence(LISTS, check_pages(LISTS, kept, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True).verdict
 
     own = ("https://www.kraken.com/x", "LUM is listed today, and trading opens at noon.")
     other = ("https://www.kraken.com/x", "Our offices are closed today, and mail will be answered tomorrow.")

@@ -12,7 +12,7 @@ from agents.core.case import fold
 from agents.evidence.claim import PREDICATES, Claim
 from agents.evidence.compiled import compiled
 from agents.evidence.measurements import Measurement, measured
-from agents.evidence.news_claim import Telling, claim_of, in_closed_words, with_asset
+from agents.evidence.news_claim import ParsedText, claim_of, in_closed_words, with_asset
 from agents.specification import case_after, opened
 from schemas.events import CaseTriaged
 from schemas.signals import ClaimAmount, EventType, StatedClaim
@@ -57,7 +57,7 @@ def test_a_share_in_percent_is_no_amount(case_of):
     ],
 )
 def test_without_a_stated_claim_the_grammar_tells_how_the_text_puts_it(case_of, deep, text, modality):
-    assert Telling(compiled(deep.tables), text).modality == modality
+    assert ParsedText(compiled(deep.tables), text).modality == modality
     claim = claim_of(case_of(text))
     assert (claim.modality, claim.subject, claim.amount) == (modality, "Poly Network", None)
 

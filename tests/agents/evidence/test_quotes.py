@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agents.evidence import Claim
 from agents.evidence.passages import folded, names_any, sentences_of
-from agents.evidence.witnesses import hear
+from agents.evidence.witnesses import check_pages
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchReference
@@ -128,7 +128,7 @@ def about(quote: str, passage: str, title: str = "", claim: str = LOSS, asset: s
         relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="high", query="q", **marks,
     )  # fmt: skip
     said = PageStance(reference_number=1, stance="supports", quote=quote)
-    return hear(of, [page], [said], SNAPSHOT)[0].stance == "supports"
+    return check_pages(of, [page], [said], SNAPSHOT)[0].stance == "supports"
 
 
 @pytest.mark.parametrize(

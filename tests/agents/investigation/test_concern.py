@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.investigation.subject import Concern
+from agents.investigation.subject import SubjectMatcher
 from agents.tables import load_tables
 from lab.bench.graph import DRAFT
 
@@ -24,13 +24,13 @@ NOBODYS = replace(DRAFT, asset="UNKNOWN", entity=None)
     ],
 )
 def test_news_that_name_its_entity_its_asset_or_its_words_concern_a_subject(subject: str, text: str) -> None:
-    assert Concern(subject, TABLES).is_met(text, NOBODYS)
+    assert SubjectMatcher(subject, TABLES).matches(text, NOBODYS)
 
 
 def test_what_triage_found_counts_and_other_news_do_not() -> None:
-    watched = Concern("Ethereum upgrade", TABLES)
-    assert watched.is_met("The merge is near", replace(NOBODYS, asset="ETH"))
-    assert not watched.is_met("Binance lists ZK", NOBODYS)
-    assert Concern("Binance", TABLES).is_met("It lists ZK", replace(NOBODYS, entity="Binance"))
-    assert not Concern("稳定币监管", TABLES).is_met("监管机构起诉一家交易所", NOBODYS)
-    assert not Concern("Zyphra listing", TABLES).is_met("Zyphra has a new model", NOBODYS)
+    watched = SubjectMatcher("Ethereum upgrade", TABLES)
+    assert watched.matches("The merge is near", replace(NOBODYS, asset="ETH"))
+    assert not watched.matches("Binance lists ZK", NOBODYS)
+    assert SubjectMatcher("Binance", TABLES).matches("It lists ZK", replace(NOBODYS, entity="Binance"))
+    assert not SubjectMatcher("稳定币监管", TABLES).matches("监管机构起诉一家交易所", NOBODYS)
+    assert not SubjectMatcher("Zyphra listing", TABLES).matches("Zyphra has a new model", NOBODYS)

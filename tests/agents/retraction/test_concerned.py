@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.retraction import candidates, chosen, question
+from agents.retraction import choose_concerned, earlier_claims_query, find_candidates
 from agents.specification import START, case_after, opened
 from agents.tables import load_tables
 from schemas.config import Snapshot
@@ -319,12 +319,12 @@ def claim(text: Text, number: int = 0, **changes) -> EarlierClaim:
 @pytest.mark.parametrize("one", SITUATIONS, ids=lambda s: s.name)
 def test_a_denial_concerns_what_claims_the_same_and_nothing_else(one: Situation) -> None:
     case = case_of(one.news)
-    asked = question(case)
+    asked = earlier_claims_query(case)
     assert asked is not None
     texts = (*one.concerned, *one.others)
     known = dict(enumerate(texts))
     given = [claim(t, n) for n, t in known.items() if t.asset in asked.assets]
-    found = candidates(case, given)
+    found = find_candidates(case, given)
     meant = {known[int(c.claim.case_id.removeprefix("case-"))] for c in found if c.same_claim}
     assert meant == set(one.concerned)
     assert {c.kind for c in found if c.same_claim} == {one.kind}
@@ -342,7 +342,7 @@ def test_a_denial_concerns_what_claims_the_same_and_nothing_else(one: Situation)
     ids=lambda t: t.text[:20],
 )
 def test_news_that_denies_and_corrects_nothing_asks_for_nothing(news: Text) -> None:
-    assert question(case_of(news)) is None
+    assert earlier_claims_query(case_of(news)) is None
 
 
 def test_only_claims_of_the_window_before_the_denial_are_candidates() -> None:
@@ -350,17 +350,17 @@ def test_only_claims_of_the_window_before_the_denial_are_candidates() -> None:
     late = claim(WALMART, 1, as_of=START + timedelta(seconds=1))
     old = claim(WALMART, 2, as_of=START - timedelta(days=3, seconds=1))
     own = claim(WALMART, 3, case_id=case.case_id)
-    assert candidates(case, (late, old, own)) == ()
-    assert len(candidates(case, (claim(WALMART, 1, as_of=START),))) == 1
+    assert find_candidates(case, (late, old, own)) == ()
+    assert len(find_candidates(case, (claim(WALMART, 1, as_of=START),))) == 1
 
 
 def test_a_claim_of_another_asset_is_none_even_if_the_journal_gives_it() -> None:
-    assert candidates(case_of(WALMART_DENIES), (claim(WALMART, asset="DOGE"),)) == ()
+    assert find_candidates(case_of(WALMART_DENIES), (claim(WALMART, asset="DOGE"),)) == ()
 
 
 def test_of_many_candidates_those_of_the_same_claim_are_kept() -> None:
     many = [claim(WALMART, n) for n in range(30)]
-    found = candidates(case_of(WALMART_DENIES), many)
+    found = find_candidates(case_of(WALMART_DENIES), many)
     assert len(found) == 12 and all(c.same_claim for c in found)
     assert [c.claim.as_of for c in found] == sorted(c.claim.as_of for c in found)
 
@@ -382,7 +382,7 @@ STRATEGY = (
     ],
 )
 def test_a_true_report_that_revises_something_else_retracts_no_earlier_purchase(text: str) -> None:
-    found = candidates(case_of(Text(text, "Strategy", "BTC")), [claim(t, n) for n, t in enumerate(STRATEGY)])
+    found = find_candidates(case_of(Text(text, "Strategy", "BTC")), [claim(t, n) for n, t in enumerate(STRATEGY)])
     assert [c for c in found if c.same_claim] == []
 
 
@@ -396,13 +396,13 @@ BOTH_DENIED = Text(
 @pytest.mark.security
 def test_of_a_compound_denial_only_what_the_evidence_denies_is_retracted() -> None:
     case = case_of(BOTH_DENIED)
-    found = candidates(case, [claim(HACKED, 1), claim(HALTED, 2)])
+    found = find_candidates(case, [claim(HACKED, 1), claim(HALTED, 2)])
     assert [c.same_claim for c in found] == [True, True]
     said = "Binance: our hot wallet was not hacked and funds are safe."
-    assert [c.of_case for c in chosen(case, found, None, [said])] == ["case-1"]
-    assert [c.of_case for c in chosen(case, found, (1, 2), [said])] == ["case-1"]
-    assert len(chosen(case, found, None, [said, "Binance never halted withdrawals."])) == 2
-    assert chosen(case, found, None, []) == ()
+    assert [c.of_case for c in choose_concerned(case, found, None, [said])] == ["case-1"]
+    assert [c.of_case for c in choose_concerned(case, found, (1, 2), [said])] == ["case-1"]
+    assert len(choose_concerned(case, found, None, [said, "Binance never halted withdrawals."])) == 2
+    assert choose_concerned(case, found, None, []) == ()
 
 
 @pytest.mark.security
@@ -424,16 +424,16 @@ def test_news_that_denies_something_else_retracts_no_event_that_it_or_its_pages_
     news: str, true: Text, page: str, numbers: tuple[int, ...] | None
 ) -> None:
     case = case_of(Text(news, "Binance", "BNB"))
-    assert chosen(case, candidates(case, [claim(true, 1)]), numbers, [page]) == ()
+    assert choose_concerned(case, find_candidates(case, [claim(true, 1)]), numbers, [page]) == ()
 
 
 @pytest.mark.security
 @pytest.mark.parametrize("numbers", [None, (1, 2)])
 def test_of_a_compound_denial_what_the_evidence_affirms_is_not_retracted(numbers: tuple[int, ...] | None) -> None:
     case = case_of(BOTH_DENIED)
-    found = candidates(case, [claim(HACKED, 1), claim(HALTED, 2)])
+    found = find_candidates(case, [claim(HACKED, 1), claim(HALTED, 2)])
     said = "Binance: our hot wallet was not hacked. Binance halted withdrawals for maintenance at 10:00."
-    assert [c.of_case for c in chosen(case, found, numbers, [said])] == ["case-1"]
+    assert [c.of_case for c in choose_concerned(case, found, numbers, [said])] == ["case-1"]
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_of_a_compound_denial_what_the_evidence_affirms_is_not_retracted(numbers
 )
 def test_a_page_that_denies_the_event_takes_the_claim_of_it_back(page: str) -> None:
     case = case_of(Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"))
-    assert len(chosen(case, candidates(case, [claim(HACKED, 1)]), None, [page])) == 1
+    assert len(choose_concerned(case, find_candidates(case, [claim(HACKED, 1)]), None, [page])) == 1
 
 
 @pytest.mark.security
@@ -471,22 +471,22 @@ def test_a_page_that_denies_the_event_takes_the_claim_of_it_back(page: str) -> N
 def test_who_denies_something_of_an_event_admits_the_event(news: str, numbers: tuple[int, ...] | None) -> None:
     """A denial that the hack was an inside job took the signal on the hack back."""
     case = case_of(Text(news, "Binance", "BNB"))
-    found = candidates(case, [claim(HACKED, 1)])
-    assert [c for c in found if c.same_claim] == [] and chosen(case, found, numbers, [news]) == ()
+    found = find_candidates(case, [claim(HACKED, 1)])
+    assert [c for c in found if c.same_claim] == [] and choose_concerned(case, found, numbers, [news]) == ()
     denied = case_of(Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"))
-    assert chosen(denied, candidates(denied, [claim(HACKED, 1)]), numbers, [news]) == (), (
+    assert choose_concerned(denied, find_candidates(denied, [claim(HACKED, 1)]), numbers, [news]) == (), (
         "such a page bears nothing out"
     )
     insider = Text("Binance hot wallet hacked by an insider, an inside job", "Binance", "BNB")
     told = case_of(Text("Binance denies the hack was an inside job by an insider", "Binance", "BNB"))
-    assert any(c.same_claim for c in candidates(told, [claim(insider, 1)])), "what is denied is what was claimed"
+    assert any(c.same_claim for c in find_candidates(told, [claim(insider, 1)])), "what is denied is what was claimed"
 
 
 @pytest.mark.security
 def test_a_denial_of_these_days_does_not_concern_an_event_of_last_week_by_the_rules_alone() -> None:
     denial = Text("Binance denies that its hot wallet was hacked", "Binance", "BNB")
     old = claim(HACKED, 1, as_of=START - timedelta(days=9))
-    found = candidates(case_of(denial), [old, claim(HACKED, 2)])
+    found = find_candidates(case_of(denial), [old, claim(HACKED, 2)])
     assert [c.same_claim for c in found] == [False, True]
 
 
@@ -494,7 +494,7 @@ def test_a_denial_of_these_days_does_not_concern_an_event_of_last_week_by_the_ru
 @pytest.mark.parametrize("text", ["OKX denies that it has acquired", "OKX 否认收购", "OKX: not acquired, that is fake"])
 def test_a_verb_alone_names_no_claim(text: str) -> None:
     bought = Text("OKX acquires a custodian for $40 million", "OKX", "OKB")
-    found = candidates(case_of(Text(text, "OKX", "OKB")), [claim(bought, 1)])
+    found = find_candidates(case_of(Text(text, "OKX", "OKB")), [claim(bought, 1)])
     assert [c.same_claim for c in found] == [False]
 
 
@@ -502,7 +502,7 @@ def test_a_verb_alone_names_no_claim(text: str) -> None:
 def test_who_denies_a_delay_admits_the_event() -> None:
     case = case_of(Text("SEC denies it delayed approval of the spot Solana ETF", "SEC", "SOL"))
     approval = Text("SEC approves spot Solana ETF", "SEC", "SOL")
-    assert [c for c in candidates(case, [claim(approval, 1)]) if c.same_claim] == []
+    assert [c for c in find_candidates(case, [claim(approval, 1)]) if c.same_claim] == []
 
 
 @pytest.mark.parametrize(
@@ -510,12 +510,14 @@ def test_who_denies_a_delay_admits_the_event() -> None:
 )
 def test_a_correction_may_name_a_right_figure_below_a_thousand(text: str) -> None:
     case = case_of(Text(text, "Strategy", "BTC"))
-    found = candidates(case, [claim(t, n) for n, t in enumerate((*STRATEGY, STRATEGY[1]), 1)])
-    assert [(c.of_case, c.kind) for c in chosen(case, found, None, [text])] == [("case-1", "superseded")]
+    found = find_candidates(case, [claim(t, n) for n, t in enumerate((*STRATEGY, STRATEGY[1]), 1)])
+    assert [(c.of_case, c.kind) for c in choose_concerned(case, found, None, [text])] == [("case-1", "superseded")]
 
 
 def test_a_correction_is_borne_out_by_a_page_that_gives_the_right_figure() -> None:
     case = case_of(Text("Correction: Bybit lost 401,000 ETH, not 500,000 ETH", "Bybit", "ETH"))
-    found = candidates(case, [claim(Text("Bybit hacked, 500,000 ETH moved out of a cold wallet", "Bybit", "ETH"), 1)])
-    assert [c.kind for c in chosen(case, found, None, ["Bybit: 401,000 ETH were taken"])] == ["superseded"]
-    assert chosen(case, found, None, ["Bybit: withdrawals are open"]) == ()
+    found = find_candidates(
+        case, [claim(Text("Bybit hacked, 500,000 ETH moved out of a cold wallet", "Bybit", "ETH"), 1)]
+    )
+    assert [c.kind for c in choose_concerned(case, found, None, ["Bybit: 401,000 ETH were taken"])] == ["superseded"]
+    assert choose_concerned(case, found, None, ["Bybit: withdrawals are open"]) == ()

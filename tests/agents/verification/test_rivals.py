@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agents.evidence.verdict import better_founded
 from agents.specification import given, opened
 from schemas.config import Snapshot
-from schemas.effects import FindStory, FunctionCall, ModelReply, StoryReply, Telling
+from schemas.effects import FindStory, FunctionCall, ModelReply, StoryReply, StoryReport
 from schemas.events import (
     CaseDropped,
     ContextGathered,
@@ -106,7 +106,7 @@ def asked(events: Any, deep: Snapshot) -> FindStory:
 
 def now(verdict: Any) -> StoryReply:
     """What became of the first report by the time of the critique."""
-    first = Telling(
+    first = StoryReport(
         case_id="first",
         source="s",
         language="en",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.summary import summarised
+from agents.evidence.summary import with_summary
 from agents.text.wording import Told
 from newsproof.report.case_sentence import NOT_KNOWN, case_sentence
 from schemas import events as ev
@@ -67,7 +67,7 @@ def told_of(
         )  # fmt: skip
     of.setdefault("supporting_sources", len([p for p in pages if p["stance"] == "supports"]))
     unquoted = tuple(of.pop("unquoted", ()))
-    decided = summarised(signal(evidence=tuple(evidence), **({"claim_en": "it is so", "claim_zh": "此事属实"} | of)))
+    decided = with_summary(signal(evidence=tuple(evidence), **({"claim_en": "it is so", "claim_zh": "此事属实"} | of)))
     searched = ev.SearchCompleted(
         round=1, findings=replace(FOUND, references=tuple(references)), outcomes=(), route="critique"
     )
