@@ -72,7 +72,7 @@ def judged_signal(
     ``draft`` is the starting point of the rules, in whose words a confirmed claim is told; any other stays as triage stated
     it. ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
     """
-    draft, beside_order = _without_second_order(case, draft)
+    draft, order_note = _without_second_order(case, draft)
     # What was found out about a dropped page says nothing of the news.
     of_evidence = judged.findings.risk_flags if judged.findings else ()
     flags = (
@@ -88,7 +88,7 @@ def judged_signal(
     text = notes(case.language, draft.confidence, end, judged.judgement, judged.pages, judged.why, dated_later=later)
     if judged.why == "budget" and (denial := _denial(case, replies)):
         text = f"{text}: {denial}"
-    text += beside_order
+    text += order_note
     return _signal(
         case,
         draft,
@@ -98,7 +98,7 @@ def judged_signal(
         text=f"{text}. {reason}" if reason else text,
         at=replies.at or case.head_at,
         replies=replies,
-        beside=SummaryContext(
+        context=SummaryContext(
             measured=judged.measured,
             dated_later=later,
             worded=_claim_told(case, draft, end) if judged.judgement.verdict == "confirmed" else Told(),
@@ -160,7 +160,7 @@ def _denial(case: Case, replies: Replies) -> str:
 
 def _signal(
     case: Case, draft: Draft, judged: CaseJudgement, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
-    beside: SummaryContext = NO_CONTEXT,
+    context: SummaryContext = NO_CONTEXT,
 ) -> Signal:  # fmt: skip
     evidence, horizon = evidence_of(case, judged.pages), HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
@@ -199,7 +199,7 @@ def _signal(
         **_claimed(case, end),
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
-    return with_summary(made, beside)
+    return with_summary(made, context)
 
 
 def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:

@@ -141,11 +141,11 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
         what = (of.of(language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
         # Without its object the sentence says at least what the matter concerns.
         concerns = Told(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Told()
-        beside = joined((concerns, amount, modality), "; ", "；")
+        details = joined((concerns, amount, modality), "; ", "；")
         clause = _clause(subject.of(language), stated.predicate, what, language)
         return (
-            told("{clause} ({beside})", "{clause}（{beside}）", clause=clause, beside=beside).of(language)
-            if clause and beside
+            told("{clause} ({details})", "{clause}（{details}）", clause=clause, details=details).of(language)
+            if clause and details
             else clause
         )
 
@@ -239,28 +239,28 @@ _WHY_UNCHECKED = {
 }
 
 
-def with_summary(signal: Signal, beside: SummaryContext = NO_CONTEXT) -> Signal:
+def with_summary(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Signal:
     """Return the signal with the summary that its other fields lead to.
 
     A signal from before the claim was kept apart keeps its summary: what it was made of is not known.
     """
     if signal.claim_en is UNSET or signal.claim_zh is UNSET:
         return signal
-    said = summary_of(signal, beside)
+    said = summary_of(signal, context)
     return replace(
         signal, summary=said.of("zh" if signal.language == "zh" else "en"), summary_zh=said.zh, summary_en=said.en
     )
 
 
-def summary_of(signal: Signal, beside: SummaryContext = NO_CONTEXT) -> Told:
+def summary_of(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Told:
     """Return the sentence of a signal in both languages."""
-    head, asides = _head(signal, beside), joined(_asides(signal, beside), "; ", "；")
+    head, asides = _head(signal, context), joined(_asides(signal, context), "; ", "；")
     told_head = told("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
-    return told("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, beside))
+    return told("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, context))
 
 
-def _claim(signal: Signal, beside: SummaryContext) -> Told:
-    worded = beside.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
+def _claim(signal: Signal, context: SummaryContext) -> Told:
+    worded = context.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
     en, zh = worded.en or signal.claim_en or "", worded.zh or signal.claim_zh or ""
     if signal.verdict not in ACTED_ON or signal.stage in WITHDRAWN:
         en, zh = behind(en), behind(zh)
@@ -273,7 +273,7 @@ def _claim(signal: Signal, beside: SummaryContext) -> Told:
     return Told(en or about.en, zh or about.zh)
 
 
-def _head(signal: Signal, beside: SummaryContext) -> Told:
+def _head(signal: Signal, context: SummaryContext) -> Told:
     denied_by = speakers(signal.evidence, "denies")
     measured = Told("measured prices", "实测价格")
     match signal.stage, signal.verdict:
@@ -290,12 +290,12 @@ def _head(signal: Signal, beside: SummaryContext) -> Told:
             count = signal.supporting_sources or 0
             sources = told("{n:source|sources}", "{n} 个来源", n=count) if count else Told("the evidence", "证据")
             by = official or (
-                measured if beside.measured == "confirms" else reported if count < 2 and reported else sources
+                measured if context.measured == "confirms" else reported if count < 2 and reported else sources
             )
             return told("Confirmed by {by}", "已获 {by} 证实", by=by)
         case _, "disputed" if denied_by:
             return told("Disputed, denied by {who}", "有争议，{who} 否认", who=denied_by)
-        case _, "refuted" if beside.measured == "contradicts":
+        case _, "refuted" if context.measured == "contradicts":
             return told("Contradicted by {by}", "与{by}不符", by=measured)
         case _, "refuted" if denied_by:
             return told("Denied by {who}", "已被 {who} 否认", who=denied_by)
@@ -321,7 +321,7 @@ def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: b
     return told("{who}, as reported", "{who}（据报道）", who=who or Told("the party itself", "当事方"))
 
 
-def _asides(signal: Signal, beside: SummaryContext) -> Iterator[Told]:
+def _asides(signal: Signal, context: SummaryContext) -> Iterator[Told]:
     if signal.stage in WITHDRAWN:
         return
     official, sources = speakers(signal.evidence, "supports", own=True), signal.supporting_sources or 0
@@ -343,6 +343,6 @@ def _asides(signal: Signal, beside: SummaryContext) -> Iterator[Told]:
         given = sorted((e for e in signal.evidence if e.figure is not None), key=lambda e: not e.official)
         figures = (plainly(e.figure) for e in given[:1] if e.figure is not None)
         yield joined((Told("reported with another amount", "报道的金额不同"), *figures), ": ", "：")
-    if beside.dated_later and signal.verdict != "confirmed":
+    if context.dated_later and signal.verdict != "confirmed":
         en, zh = "{n:page|pages} dated after the news left out", "{n} 个网页日期晚于新闻，未采用"
-        yield told(en, zh, n=beside.dated_later)
+        yield told(en, zh, n=context.dated_later)
