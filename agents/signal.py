@@ -13,10 +13,10 @@ from agents.evidence.compiled import compiled
 from agents.evidence.findings import DROP_FLAGS, dated_later
 from agents.evidence.news_claim import claim_of
 from agents.evidence.policy import Conclusion, conclude, is_thin, is_title_only, notes
-from agents.evidence.summary import NO_CONTEXT, SummaryContext, bilingual_claim, with_summary
+from agents.evidence.summary import NO_CONTEXT, SummaryContext, claim_text, with_summary
 from agents.evidence.witnesses import CheckedPage, speakers_of
 from agents.judging import CaseJudgement, unchecked_case
-from agents.text.wording import Told
+from agents.text.wording import Text
 from schemas.effects import Failure
 from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
@@ -101,7 +101,7 @@ def judged_signal(
         context=SummaryContext(
             measured=judged.measured,
             dated_later=later,
-            worded=_claim_told(case, draft, end) if judged.judgement.verdict == "confirmed" else Told(),
+            worded=_claim_text(case, draft, end) if judged.judgement.verdict == "confirmed" else Text(),
         ),
     )
 
@@ -204,13 +204,13 @@ def _signal(
 
 def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
     """Return the claim as triage stated it; the summaries that are made of it come last."""
-    claim = _claim_told(case, case.draft, end)
+    claim = _claim_text(case, case.draft, end)
     return {"claim_zh": claim.zh, "claim_en": claim.en, "summary": "", "summary_zh": None, "summary_en": None}
 
 
-def _claim_told(case: Case, draft: Draft, end: Conclusion) -> Told:
+def _claim_text(case: Case, draft: Draft, end: Conclusion) -> Text:
     steers = "injection_suspected" in end.risk_flags
-    return bilingual_claim(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
+    return claim_text(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
 
 
 def _of_look(case: Case) -> tuple[Adjustment, ...]:

@@ -20,7 +20,7 @@ from agents.evidence.entities import AUTHORITIES, chinese_name
 from agents.evidence.verdict import Measured
 from agents.text.injection import steers_model
 from agents.text.matching import has_cjk
-from agents.text.wording import Language, Told, closed_up, joined, term, told
+from agents.text.wording import Language, Text, closed_up, fill, joined, term
 from schemas.evidence import ReadStance
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, ClaimAmount, Draft, Signal, SignalEvidence, StatedClaim
 
@@ -42,23 +42,23 @@ _OF_ASSET = frozenset(
 )  # fmt: skip
 """Predicates whose object is the claim's asset where none is stated."""
 _VERBS = {
-    "opens_trading": Told("opens trading of {}", "开放 {} 交易"),
-    "halts_trading": Told("halts trading of {}", "暂停 {} 交易"),
-    "files": Told("files for {}", "提交 {} 申请"),
-    "partners": Told("partners with {}", "与 {} 合作"),
-    "invests": Told("invests in {}", "投资 {}"),
-    "accepts_payment": Told("accepts payment in {}", "接受 {} 付款"),
-    "hacked": Told("was hacked", "遭攻击"),
-    "account_taken_over": Told("lost control of its account", "账号被盗"),
-    "liquidated": Told("was liquidated", "被清算"),
-    "bankrupt": Told("went bankrupt", "破产"),
-    "depegs": Told("lost its peg", "脱锚"),
-    "raises": Told("raises funds", "融资"),
+    "opens_trading": Text("opens trading of {}", "开放 {} 交易"),
+    "halts_trading": Text("halts trading of {}", "暂停 {} 交易"),
+    "files": Text("files for {}", "提交 {} 申请"),
+    "partners": Text("partners with {}", "与 {} 合作"),
+    "invests": Text("invests in {}", "投资 {}"),
+    "accepts_payment": Text("accepts payment in {}", "接受 {} 付款"),
+    "hacked": Text("was hacked", "遭攻击"),
+    "account_taken_over": Text("lost control of its account", "账号被盗"),
+    "liquidated": Text("was liquidated", "被清算"),
+    "bankrupt": Text("went bankrupt", "破产"),
+    "depegs": Text("lost its peg", "脱锚"),
+    "raises": Text("raises funds", "融资"),
 }
 """Predicates that read otherwise than as their word, with the object after it."""
 _MODALITY = {
-    "planned": Told("planned", "计划中"),
-    "rumoured": Told("rumour", "传闻"),
+    "planned": Text("planned", "计划中"),
+    "rumoured": Text("rumour", "传闻"),
 }
 _UNITS = {
     "USD": "美元", "CNY": "元", "JPY": "日元", "HKD": "港元", "EUR": "欧元", "KRW": "韩元", "GBP": "英镑",
@@ -72,9 +72,9 @@ _CURRENCIES = {zh: en for en, zh in _UNITS.items()} | {
 }
 
 
-def bilingual_claim(
+def claim_text(
     draft: Draft, stated: StatedClaim | None, language: str, tables: Compiled, *, steers: bool = False
-) -> Told:
+) -> Text:
     """Return the claim in both languages; "" in one where nobody said it and too little is stated for a template.
 
     ``language``: that of the news, which ``draft.summary`` is in. ``steers``: the news steers models.
@@ -89,7 +89,7 @@ def bilingual_claim(
         usable = text and not steers and _is_in(text, of) and not steers_model(text)
         return text if usable else by_parts.of(of)
 
-    return Told(said("en"), said("zh"))
+    return Text(said("en"), said("zh"))
 
 
 def _one_sentence(text: str) -> str:
@@ -120,36 +120,36 @@ def _is_in(text: str, language: Language) -> bool:
     return han > 0 and foreign == 0 if language == "zh" else (han + foreign) * 10 <= len(text)
 
 
-def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bool) -> Told:
+def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bool) -> Text:
     """Return what the stated parts say; "" in a language that has no name for whom the claim is about.
 
     Nothing of a denial or a correction: its parts do not say whether they are what is denied. Nothing of an authority's act
     by whom the tables know for none.
     """
     if stated.predicate not in _KNOWN or stated.modality in {"denied", "corrected"}:
-        return Told()
+        return Text()
     known = tables.entities.exactly(stated.subject)
     if stated.predicate in _OF_AUTHORITIES and known and known[0].kind not in AUTHORITIES:
-        return Told()
+        return Text()
     subject, of = (_name(word, tables, closed=closed) for word in (stated.subject, stated.object))
     amount = _amount(stated.amount, draft, tables)
     asset = "" if draft.asset == NO_ASSET else draft.asset
     takes = stated.predicate not in _WITHOUT_OBJECT
-    modality = _MODALITY.get(stated.modality, Told())
+    modality = _MODALITY.get(stated.modality, Text())
 
     def said(language: Language) -> str:
         what = (of.of(language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
         # Without its object the sentence says at least what the matter concerns.
-        concerns = Told(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Told()
+        concerns = Text(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Text()
         details = joined((concerns, amount, modality), "; ", "；")
         clause = _clause(subject.of(language), stated.predicate, what, language)
         return (
-            told("{clause} ({details})", "{clause}（{details}）", clause=clause, details=details).of(language)
+            fill("{clause} ({details})", "{clause}（{details}）", clause=clause, details=details).of(language)
             if clause and details
             else clause
         )
 
-    return closed_up(Told(said("en"), said("zh")))
+    return closed_up(Text(said("en"), said("zh")))
 
 
 def _clause(who: str, predicate: str, what: str, language: Language) -> str:
@@ -160,7 +160,7 @@ def _clause(who: str, predicate: str, what: str, language: Language) -> str:
     return f"{who} {words}".strip() if who else ""
 
 
-def _name(word: str, tables: Compiled, *, closed: bool) -> Told:
+def _name(word: str, tables: Compiled, *, closed: bool) -> Text:
     """Return a name as each language writes it; "" where it could only be shown in the other one's script.
 
     ``closed``: names of the tables alone.
@@ -168,30 +168,30 @@ def _name(word: str, tables: Compiled, *, closed: bool) -> Told:
     plain = one_line(word, 80)
     chinese = has_cjk(plain)
     if known := tables.entities.exactly(plain):
-        return Told(known[0].name if chinese else plain, plain if chinese else chinese_name(known[0]) or plain)
+        return Text(known[0].name if chinese else plain, plain if chinese else chinese_name(known[0]) or plain)
     ticker = tables.ticker_of(plain)
     if ticker in tables.asset_names:
-        return Told(ticker, ticker)
+        return Text(ticker, ticker)
     if closed or not plain or plain.lower() in tables.name_stopwords | tables.common_words or steers_model(plain):
-        return Told()
+        return Text()
     # A phrase in Latin letters is no name, and no part of a Chinese sentence.
-    return Told("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
+    return Text("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
 
 
-def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Told:
+def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Text:
     """Return a figure with a unit that both languages know; empty for any other unit, which is a word from outside."""
     if amount is None:
-        return Told()
+        return Text()
     unit = _CURRENCIES.get(amount.unit, amount.unit.upper())
     if unit not in _UNITS and unit != draft.asset and unit not in tables.asset_names:
-        return Told()
+        return Text()
     figure = plainly(amount.value)
-    return Told(f"{figure.en} {unit}", f"{figure.zh}{_UNITS.get(unit, f' {unit}')}")
+    return Text(f"{figure.en} {unit}", f"{figure.zh}{_UNITS.get(unit, f' {unit}')}")
 
 
-def plainly(figure: float) -> Told:
+def plainly(figure: float) -> Text:
     """Return a figure with its scale, such as “3 million” and “300 万”."""
-    return Told(_scaled(figure, _EN), _scaled(figure, _ZH))
+    return Text(_scaled(figure, _EN), _scaled(figure, _ZH))
 
 
 _EN = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
@@ -216,26 +216,26 @@ class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
 
     measured: Measured | None = None
     dated_later: int = 0
-    worded: Told = Told()
+    worded: Text = Text()
 
 
 NO_CONTEXT = SummaryContext()
 HEADS = {
-    "likely": Told("Likely", "很可能"),
-    "unconfirmed": Told("Unconfirmed", "未证实"),
-    "stale": Told("Old news", "旧闻"),
-    "disputed": Told("Disputed", "有争议"),
-    "refuted": Told("Refuted", "已被否认"),
-    "unchecked": Told("Not checked", "未核查"),
+    "likely": Text("Likely", "很可能"),
+    "unconfirmed": Text("Unconfirmed", "未证实"),
+    "stale": Text("Old news", "旧闻"),
+    "disputed": Text("Disputed", "有争议"),
+    "refuted": Text("Refuted", "已被否认"),
+    "unchecked": Text("Not checked", "未核查"),
 }
 _WHY_UNCHECKED = {
-    "gate": Told("routine news, below the threshold for a check", "未达到核查门槛"),
-    "disabled": Told("search is off", "搜索已关闭"),
-    "not_planned": Told("no search was planned", "未安排搜索"),
-    "budget": Told("budget", "预算不足"),
-    "language": Told("no search in its language answered", "该语言的搜索未响应"),
-    "search_failed": Told("search failed", "搜索失败"),
-    "degraded": Told("analysis failed", "深入核查失败"),
+    "gate": Text("routine news, below the threshold for a check", "未达到核查门槛"),
+    "disabled": Text("search is off", "搜索已关闭"),
+    "not_planned": Text("no search was planned", "未安排搜索"),
+    "budget": Text("budget", "预算不足"),
+    "language": Text("no search in its language answered", "该语言的搜索未响应"),
+    "search_failed": Text("search failed", "搜索失败"),
+    "degraded": Text("analysis failed", "深入核查失败"),
 }
 
 
@@ -252,88 +252,88 @@ def with_summary(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Signal
     )
 
 
-def summary_of(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Told:
+def summary_of(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Text:
     """Return the sentence of a signal in both languages."""
     head, asides = _head(signal, context), joined(_asides(signal, context), "; ", "；")
-    told_head = told("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
-    return told("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, context))
+    told_head = fill("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
+    return fill("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, context))
 
 
-def _claim(signal: Signal, context: SummaryContext) -> Told:
-    worded = context.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
+def _claim(signal: Signal, context: SummaryContext) -> Text:
+    worded = context.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Text()
     en, zh = worded.en or signal.claim_en or "", worded.zh or signal.claim_zh or ""
     if signal.verdict not in ACTED_ON or signal.stage in WITHDRAWN:
         en, zh = behind(en), behind(zh)
         en, zh = en and f"claim that {en}", zh and f"有消息称{' ' * zh[0].isascii()}{zh}"
     kind = term(signal.event_type)
     if signal.asset == NO_ASSET:
-        about = told("claim of the type “{kind}”", "一则{kind}消息", kind=kind)
+        about = fill("claim of the type “{kind}”", "一则{kind}消息", kind=kind)
     else:
-        about = told("claim about {asset} ({kind})", "关于 {asset} 的{kind}消息", asset=signal.asset, kind=kind)
-    return Told(en or about.en, zh or about.zh)
+        about = fill("claim about {asset} ({kind})", "关于 {asset} 的{kind}消息", asset=signal.asset, kind=kind)
+    return Text(en or about.en, zh or about.zh)
 
 
-def _head(signal: Signal, context: SummaryContext) -> Told:
+def _head(signal: Signal, context: SummaryContext) -> Text:
     denied_by = speakers(signal.evidence, "denies")
-    measured = Told("measured prices", "实测价格")
+    measured = Text("measured prices", "实测价格")
     match signal.stage, signal.verdict:
         case "retracted", "refuted":
-            who = denied_by or Told("a later report", "后续消息")
-            return told("Retracted, denied by {who}", "已撤回，{who} 否认", who=who)
+            who = denied_by or Text("a later report", "后续消息")
+            return fill("Retracted, denied by {who}", "已撤回，{who} 否认", who=who)
         case "retracted", _:
-            return Told("Retracted before it was checked", "已撤回，未完成核查")
+            return Text("Retracted before it was checked", "已撤回，未完成核查")
         case "superseded", _:
-            return Told("Superseded by another report", "已被另一报道取代")
+            return Text("Superseded by another report", "已被另一报道取代")
         case _, "confirmed":
             official = speakers(signal.evidence, "supports", own=True)
-            reported = Told() if official else speakers(signal.evidence, "supports")
+            reported = Text() if official else speakers(signal.evidence, "supports")
             count = signal.supporting_sources or 0
-            sources = told("{n:source|sources}", "{n} 个来源", n=count) if count else Told("the evidence", "证据")
+            sources = fill("{n:source|sources}", "{n} 个来源", n=count) if count else Text("the evidence", "证据")
             by = official or (
                 measured if context.measured == "confirms" else reported if count < 2 and reported else sources
             )
-            return told("Confirmed by {by}", "已获 {by} 证实", by=by)
+            return fill("Confirmed by {by}", "已获 {by} 证实", by=by)
         case _, "disputed" if denied_by:
-            return told("Disputed, denied by {who}", "有争议，{who} 否认", who=denied_by)
+            return fill("Disputed, denied by {who}", "有争议，{who} 否认", who=denied_by)
         case _, "refuted" if context.measured == "contradicts":
-            return told("Contradicted by {by}", "与{by}不符", by=measured)
+            return fill("Contradicted by {by}", "与{by}不符", by=measured)
         case _, "refuted" if denied_by:
-            return told("Denied by {who}", "已被 {who} 否认", who=denied_by)
+            return fill("Denied by {who}", "已被 {who} 否认", who=denied_by)
         case _, "unchecked" if signal.stage == "preliminary":
-            return Told("Not checked yet", "尚未核查")
+            return Text("Not checked yet", "尚未核查")
         case _, verdict:
             return HEADS[verdict or "unchecked"]
 
 
-def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: bool = False) -> Told:
+def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: bool = False) -> Text:
     """Return the parties and authorities that say so, on their own pages or else as others report; empty for nobody.
 
     ``own``: on their own pages alone.
     """
     said = [e for e in evidence if e.stance == stance and e.speaker is not None]
     themselves = [e for e in said if e.official]
-    names = list(dict.fromkeys(Told(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
+    names = list(dict.fromkeys(Text(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
     who = joined(names[:MOST_NAMED], " and ", " 与 ")
     if themselves:
-        return who or Told("an official page", "官方网页")
+        return who or Text("an official page", "官方网页")
     if own or not said:
-        return Told()
-    return told("{who}, as reported", "{who}（据报道）", who=who or Told("the party itself", "当事方"))
+        return Text()
+    return fill("{who}, as reported", "{who}（据报道）", who=who or Text("the party itself", "当事方"))
 
 
-def _asides(signal: Signal, context: SummaryContext) -> Iterator[Told]:
+def _asides(signal: Signal, context: SummaryContext) -> Iterator[Text]:
     if signal.stage in WITHDRAWN:
         return
     official, sources = speakers(signal.evidence, "supports", own=True), signal.supporting_sources or 0
     if signal.verdict == "likely" and official:
-        yield told("{who} says so", "{who} 称属实", who=official)
+        yield fill("{who} says so", "{who} 称属实", who=official)
     elif signal.verdict == "likely":
-        yield told("{n:source|sources}", "{n} 个来源", n=sources)
+        yield fill("{n:source|sources}", "{n} 个来源", n=sources)
     elif signal.verdict == "unconfirmed" and sources:
-        yield told("only {n:source|sources}", "仅 {n} 个来源", n=sources)
+        yield fill("only {n:source|sources}", "仅 {n} 个来源", n=sources)
     elif signal.verdict in {"disputed", "refuted"} and not speakers(signal.evidence, "denies"):
         if denying := sum(e.stance == "denies" for e in signal.evidence):
-            yield told("denied by {n:page|pages}", "{n} 个网页否认", n=denying)
+            yield fill("denied by {n:page|pages}", "{n} 个网页否认", n=denying)
     elif signal.verdict == "unchecked":
         reason, _, failure = (signal.unchecked_reason or "").partition(":")
         if reason in _WHY_UNCHECKED:
@@ -342,7 +342,7 @@ def _asides(signal: Signal, context: SummaryContext) -> Iterator[Told]:
         # The party's own figure before anybody else's.
         given = sorted((e for e in signal.evidence if e.figure is not None), key=lambda e: not e.official)
         figures = (plainly(e.figure) for e in given[:1] if e.figure is not None)
-        yield joined((Told("reported with another amount", "报道的金额不同"), *figures), ": ", "：")
+        yield joined((Text("reported with another amount", "报道的金额不同"), *figures), ": ", "：")
     if context.dated_later and signal.verdict != "confirmed":
         en, zh = "{n:page|pages} dated after the news left out", "{n} 个网页日期晚于新闻，未采用"
-        yield told(en, zh, n=context.dated_later)
+        yield fill(en, zh, n=context.dated_later)
