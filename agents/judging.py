@@ -151,6 +151,6 @@ def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findin
 
 
 def _is_half_searched(case: Case, asked: tuple[ProviderOutcome, ...]) -> bool:
-    """Whether the provider of the news' language was asked and never answered: others may not know of it."""
+    """Return whether the provider of the news' language was asked and never answered: others may not know of it."""
     at_home = [o for o in asked if o.provider == AT_HOME.get(case.language) and o.topic != "official"]
     return bool(at_home) and all(o.failure is not None for o in at_home)

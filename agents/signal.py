@@ -123,7 +123,7 @@ def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
 
 
 def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:
-    """Whether of every page that supports the claim nothing but the title is known: it was not opened."""
+    """Return whether of every page that supports the claim nothing but the title is known: it was not opened."""
     supporting = [page.reference for page in pages if page.stance == "supports" and page.quoted]
     return bool(supporting) and all(map(is_title_only, supporting))
 

@@ -73,7 +73,7 @@ class AcceptedEvents:
         self._closings.append((offset, case_id))
 
     def is_remembered(self, case_id: str, at: int) -> bool:
-        """Whether a tombstone of this case holds at this offset."""
+        """Return whether a tombstone of this case holds at this offset."""
         closed_at = self._closed.get(case_id)
         return closed_at is not None and at - closed_at <= TOMBSTONE_OFFSETS
 

@@ -110,7 +110,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def paid(self) -> bool:
-        """Whether money or quota may have been spent: unknown prices count as spent."""
+        """Return whether money or quota may have been spent: unknown prices count as spent."""
         return self.cost_usd is None or self.cost_usd > 0
 
 

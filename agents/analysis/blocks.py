@@ -65,12 +65,12 @@ def of_block(data: DataCollected, block: str) -> tuple[MarketValue, ...]:
 
 
 def has_data(data: DataCollected, block: str) -> bool:
-    """Whether the block has any data."""
+    """Return whether the block has any data."""
     return bool(data.signals if block == "signals" else of_block(data, block))
 
 
 def can_judge(agent: AgentName, data: DataCollected) -> bool:
-    """Whether the data has any figure that this agent judges."""
+    """Return whether the data has any figure that this agent judges."""
     return any(has_data(data, block) for block in OWN[agent])
 
 

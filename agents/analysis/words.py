@@ -25,7 +25,7 @@ def distinct_lines(texts: list[str], most: int, limit: int) -> tuple[str, ...]:
 
 
 def is_repeated_in(line: str, text: str) -> bool:
-    """Whether a line of the text says what ``line`` says: it has nearly all its runs of three letters, signs left out."""
+    """Return whether a line of the text says what ``line`` says: it has nearly all its runs of three letters, signs left out."""
     wanted = _threes(line)
     return any(len(wanted & _threes(one)) >= SAID * len(wanted) for one in text.splitlines())
 

@@ -90,7 +90,7 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     @property
     def has_listed_source(self) -> bool:
-        """Whether the listener's mark or ``TRUSTED_SOURCES`` vouches for the source. Only such news is forced."""
+        """Return whether the listener's mark or ``TRUSTED_SOURCES`` vouches for the source. Only such news is forced."""
         trusted = self.config.trusted_sources
         return self.received.authenticated or trusted is None or self.news.source in trusted
 
@@ -145,7 +145,7 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     @property
     def has_fallback(self) -> bool:
-        """Whether the case has a preliminary signal to fall back on."""
+        """Return whether the case has a preliminary signal to fall back on."""
         return self.triaged is not None
 
     def is_last_resort(self, step: str) -> bool:

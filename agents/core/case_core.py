@@ -94,7 +94,7 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the head is a terminal event."""
+        """Return whether the head is a terminal event."""
         return isinstance(self.head, TERMINAL)
 
     @property
@@ -119,16 +119,16 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_backlog(self) -> bool:
-        """Whether the case waits while others do: its news was old when it arrived."""
+        """Return whether the case waits while others do: its news was old when it arrived."""
         return False
 
     @property
     def has_fallback(self) -> bool:
-        """Whether the case could still end with a useful result if no model answered from now on."""
+        """Return whether the case could still end with a useful result if no model answered from now on."""
         return True
 
     def is_last_resort(self, step: str) -> bool:
-        """Whether no step follows this one: when it fails, the case gives up."""
+        """Return whether no step follows this one: when it fails, the case gives up."""
         raise NotImplementedError
 
 

@@ -70,12 +70,12 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
 
     @property
     def is_asked(self) -> bool:
-        """Whether it is known what to ask for: :attr:`about` can be read."""
+        """Return whether it is known what to ask for: :attr:`about` can be read."""
         return True
 
     @property
     def has_listed_source(self) -> bool:
-        """Whether somebody vouches for who brought it; whatever a person asked for counts as such."""
+        """Return whether somebody vouches for who brought it; whatever a person asked for counts as such."""
         return True
 
     @property
@@ -99,7 +99,7 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
 
     @property
     def has_memory(self) -> bool:
-        """Whether memory answered, as far as it was asked."""
+        """Return whether memory answered, as far as it was asked."""
         return True
 
     @property

@@ -51,7 +51,7 @@ class CredibilityTable:
         return "unknown"
 
     def lists(self, host: str) -> bool:
-        """Whether the table names this domain itself."""
+        """Return whether the table names this domain itself."""
         return host in self._exact or registrable_domain(host) in self._exact
 
 
@@ -105,7 +105,7 @@ class Compiled:
         return self._tickers.get(plain.lower()) or (plain if _TICKER.fullmatch(plain) else "")
 
     def is_user_content(self, url: str) -> bool:
-        """Whether anybody can publish at this address, even on an official domain."""
+        """Return whether anybody can publish at this address, even on an official domain."""
         if self.directory.outlet_of_account(url) is not None:
             return False
         host = host_of(url)

@@ -59,7 +59,7 @@ class ParsedText:
 
     @property
     def correction(self) -> bool:
-        """Whether the text replaces an amount reported before, instead of denying the whole claim."""
+        """Return whether the text replaces an amount reported before, instead of denying the whole claim."""
         return bool(self.corrected.given) and (bool(self.corrected.wrong) or not self.denial)
 
     @property

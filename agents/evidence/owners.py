@@ -19,7 +19,7 @@ def owner_of(url: str, directory: Directory) -> str:
 
 
 def is_partys_page(url: str, tables: Compiled) -> bool:
-    """Whether an address is the own site or account of a listed party or authority, where nobody else may write."""
+    """Return whether an address is the own site or account of a listed party or authority, where nobody else may write."""
     kinds = {e.kind for e in tables.directory.speakers_of(url)}
     anybodys = tables.is_user_content(url) and tables.directory.account_of(url) is None
     return bool(kinds - _REPORTERS) and not anybodys

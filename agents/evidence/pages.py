@@ -82,7 +82,7 @@ class JudgedPage:
         self.trust, self.quality = 0, 30.0
 
     def looks_like(self, other: JudgedPage, same: float) -> bool:
-        """Whether both contents are one text, by the bound ``same`` of :func:`near_duplicates`. Earlier rounds keep only heads, so across rounds heads are compared."""
+        """Return whether both contents are one text, by the bound ``same`` of :func:`near_duplicates`. Earlier rounds keep only heads, so across rounds heads are compared."""
         if (self.earlier is None) == (other.earlier is None):
             return near_duplicates(self.shape, other.shape, same)
         return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True), same)
@@ -127,7 +127,7 @@ class Judge:
         self._carry = WordRules(claim, tables, self._sense, self.names_subject)
 
     def is_established(self, url: str) -> bool:
-        """Whether the table of publishers vouches for the host (high or medium)."""
+        """Return whether the table of publishers vouches for the host (high or medium)."""
         return _TRUST[self._tables.credibility.of(host_of(url), False)] > 1
 
     def imitates(self, url: str) -> bool:
@@ -170,7 +170,7 @@ class Judge:
         return page
 
     def _is_before_story(self, page: JudgedPage) -> bool:
-        """Whether a page is too old to deny this event: what it denies was another one.
+        """Return whether a page is too old to deny this event: what it denies was another one.
 
         A page that calls an account's post false speaks of that post: of one that the next day confirms it says nothing.
         """
@@ -239,12 +239,12 @@ class Judge:
         return party.name if party is not None else next(iter(told), None)
 
     def _goes_on(self, name: str, heading: str) -> bool:
-        """Whether a title goes on with a name: “Northwind Beverages, Inc.” is not the Northwind of the claim."""
+        """Return whether a title goes on with a name: “Northwind Beverages, Inc.” is not the Northwind of the claim."""
         after = [m[1] for m in re.finditer(rf"(?i:{re.escape(name)})\s+([A-Z][A-Za-z]+)", heading)]
         return any(w.lower() not in self._party_words for w in after)
 
     def names_subject(self, text: str) -> bool:
-        """Whether a folded text names what the claim is about: its asset or subject, and its first party where both are told.
+        """Return whether a folded text names what the claim is about: its asset or subject, and its first party where both are told.
 
         “Binance lists PEPE” is told by a text that names PEPE and Binance.
         """

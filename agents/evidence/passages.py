@@ -39,7 +39,7 @@ _CORRECTS = re.compile(
 
 
 def corrects_itself(text: str) -> bool:
-    """Whether a page says that something on it is, or was, wrong."""
+    """Return whether a page says that something on it is, or was, wrong."""
     return _CORRECTS.search(text) is not None
 
 
@@ -125,7 +125,7 @@ def sentences_of(quote: str, title: str, passage: str) -> list[str]:
 
 
 def names_any(text: str, names: Collection[str], amounts: frozenset[float] = frozenset()) -> bool:
-    """Whether a folded text names one of the names (folded), or one of the amounts (plain numbers)."""
+    """Return whether a folded text names one of the names (folded), or one of the amounts (plain numbers)."""
     return any(_named(n, text) for n in names) or (bool(amounts) and share(Amounts(text).given, amounts))
 
 

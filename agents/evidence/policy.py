@@ -70,7 +70,7 @@ def conclude(
 
 
 def is_thin(judgement: Judgement, pages: Sequence[CheckedPage]) -> bool:
-    """Whether the verdict rests on too little, so that the signal carries ``data_incomplete``.
+    """Return whether the verdict rests on too little, so that the signal carries ``data_incomplete``.
 
     What is disputed does, and what no page is there for. What is likely or unconfirmed does where fewer than two usable
     pages say anything of the claim, or where nothing but the titles of these is known.
@@ -84,7 +84,7 @@ def is_thin(judgement: Judgement, pages: Sequence[CheckedPage]) -> bool:
 
 
 def is_title_only(page: SearchReference) -> bool:
-    """Whether of a page nothing but the title is known: it was not opened, and its search gave no text."""
+    """Return whether of a page nothing but the title is known: it was not opened, and its search gave no text."""
     return (page.passage or page.snippet).strip() in {"", page.title.strip()}
 
 

@@ -208,7 +208,7 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 
 
 def adds_nothing(report: Story, earlier: Story) -> bool:
-    """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
+    """Return whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
 
     What recurs has the next day's figure near. What was only rumoured or planned before is new once it is stated.
     """
@@ -230,13 +230,13 @@ def adds_nothing(report: Story, earlier: Story) -> bool:
 
 
 def names_nothing_else(earlier: Story, report: Story) -> bool:
-    """Whether an earlier report of one event names no asset or ticker beyond a later one, which may then supersede it."""
+    """Return whether an earlier report of one event names no asset or ticker beyond a later one, which may then supersede it."""
     known = {report.subject, report.venue, *report.names, *report.assets, *report.marked}
     return set(earlier.assets) <= known and set(earlier.marked) <= known
 
 
 def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
-    """Whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
+    """Return whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
     found = [compared(story, other, apart) for other, apart in tellings]
     return found.count("same") > 2 * found.count("other")
 
@@ -289,13 +289,13 @@ def _issuers(subject: str, known: Compiled) -> set[str]:
 
 
 def _other_role(one: Story, other: Story) -> bool:
-    """Whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
+    """Return whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
     mine, theirs = (*one.names, *one.assets, one.venue), (*other.names, *other.assets, other.venue)
     return _meet((one.subject,), theirs) or _meet((other.subject,), mine)
 
 
 def _linked(one: Story, other: Story) -> bool:
-    """Whether they have something in common beside their subject: another name, a coin, or a word of their objects."""
+    """Return whether they have something in common beside their subject: another name, a coin, or a word of their objects."""
     if _meet(one.names, (*other.names, *other.assets)) or _meet(one.assets, (*other.names, *other.assets)):
         return True
     return not set(one.words).isdisjoint(other.words)
@@ -306,7 +306,7 @@ def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 
 def _agree(one: str, other: str) -> bool:
-    """Whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
+    """Return whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
     if one == other:
         return True
     short, long = (one, other) if len(one) < len(other) else (other, one)
@@ -316,7 +316,7 @@ def _agree(one: str, other: str) -> bool:
 
 
 def _same_amount(one: Story, other: Story, at_most: float = 1.0) -> bool | None:
-    """Whether both give one figure, ``at_most`` so far apart; None where they give none that can be compared."""
+    """Return whether both give one figure, ``at_most`` so far apart; None where they give none that can be compared."""
     if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
         return None
     within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)

@@ -81,7 +81,7 @@ def turns_in(text: str, predicate: str, side: str, known: Compiled) -> tuple[str
 
 
 def adds_words(text: str, named: Iterable[str], earlier: str, known: Compiled) -> bool:
-    """Whether the head of a text names somebody, or gives only figures, that an earlier text does not hold.
+    """Return whether the head of a text names somebody, or gives only figures, that an earlier text does not hold.
 
     ``named``: whom and what its claim names, in lower case: those parts were compared with the earlier claim's.
     """

@@ -129,7 +129,7 @@ def judge_witnesses(witnesses: Sequence[Witness], reading: Reading) -> Judgement
 
 
 def _is_taken_back(support: Witness, denies: Sequence[Witness]) -> bool:
-    """Whether the source that a page repeats has since denied its own report: its newest word counts."""
+    """Return whether the source that a page repeats has since denied its own report: its newest word counts."""
     return any(
         w.source == support.source and w.established and w.quoted
         and (support.published is None or w.published is None or w.published >= support.published)
@@ -206,7 +206,7 @@ def _raised(
 
 
 def _is_grave(denial: Witness, reading: Reading) -> bool:
-    """Whether a denial that is no party's word disputes what an official page says."""
+    """Return whether a denial that is no party's word disputes what an official page says."""
     # Where nobody has read it but the word rules, only an official page does.
     return denial.official or (denial.established and not (reading.by_words and not denial.quoted))
 
@@ -238,7 +238,7 @@ def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "
 
 
 def _is_before(one: datetime | None, other: datetime) -> bool:
-    """Whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
+    """Return whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
     if one is None:
         return False
     return one + timedelta(days=1) <= other if one.time() == time.min else one < other

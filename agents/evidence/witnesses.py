@@ -152,7 +152,7 @@ def check_pages_with(
 
 
 def too_many_unquoted(pages: Sequence[CheckedPage]) -> bool:
-    """Whether more than a third of the critic's stances have no quote that their page holds."""
+    """Return whether more than a third of the critic's stances have no quote that their page holds."""
     told = [page for page in pages if _is_read(page)]
     return sum(page.dropped_quote for page in told) > MAX_FAILED_SHARE * len(told)
 
@@ -180,7 +180,7 @@ _BOUND = re.compile(
 
 
 class _QuoteCheck:
-    """Whether a quote stands on its page and is about the claim's subject, asset or amount."""
+    """Return whether a quote stands on its page and is about the claim's subject, asset or amount."""
 
     def __init__(self, claim: Claim, tables: Compiled) -> None:
         parties = tables.entities.parties(claim)
@@ -194,7 +194,7 @@ class _QuoteCheck:
         self._parties = {e.name for e in parties}
 
     def _figures(self, sentence: str) -> bool:
-        """Whether a sentence gives the claim's percentage, or an amount somewhat above one claimed as a bound."""
+        """Return whether a sentence gives the claim's percentage, or an amount somewhat above one claimed as a bound."""
         given = Amounts(sentence).given if self._at_least else ()
         return not self._shares.isdisjoint(map(float, _SHARE.findall(sentence))) or any(
             least <= a <= ABOVE * least for a in given for least in self._at_least
@@ -245,7 +245,7 @@ def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadS
 
 
 def is_before(reference: SearchReference, moment: datetime) -> bool:
-    """Whether a page is dated before the moment."""
+    """Return whether a page is dated before the moment."""
     return reference.published_at is not None and utc(reference.published_at) < moment
 
 
@@ -321,7 +321,7 @@ def _witness(claim: Claim, page: CheckedPage, source: int, tables: Compiled, *, 
 
 
 def _names_asset(claim: Claim, page: CheckedPage, tables: Compiled) -> bool:
-    """Whether a page names the asset, where the news names one that is not its subject's own.
+    """Return whether a page names the asset, where the news names one that is not its subject's own.
 
     “Circle launches Arc, with DOGE as gas” is not supported by what Circle says of Arc alone: an order would buy DOGE.
     """
@@ -355,7 +355,7 @@ _OF_ALL_MARKETS = re.compile(
 
 
 def _moves_any_coin(claim: Claim, tables: Compiled) -> bool:
-    """Whether pages tell the event without its asset: a loss, all markets, or an authority's deed without a coin."""
+    """Return whether pages tell the event without its asset: a loss, all markets, or an authority's deed without a coin."""
     if claim.event_type in _ABOUT_AN_ASSET:
         return False
     says = tables.grammar.sense(claim.text).says
@@ -427,7 +427,7 @@ def _is_established(reference: SearchReference, tables: Compiled) -> bool:
 
 
 def _repeats_wire(page: CheckedPage, tables: Compiled) -> bool:
-    """Whether the page only carries a press wire's release, which nobody but its issuer vouches for."""
+    """Return whether the page only carries a press wire's release, which nobody but its issuer vouches for."""
     cited = page.said.cites if page.said is not None and page.quoted else None
     outlet = tables.directory.outlet_of(cited) if cited else None
     return outlet is not None and outlet.wire

@@ -57,7 +57,7 @@ class WordRules:
         return "supports" if "stated" in found else "hedges" if "hedged" in found else "unrelated"
 
     def _speaks_of_claim(self, text: str) -> bool:
-        """Whether a text names what the claim is about and speaks of its act or its object: only then can words alone deny it."""
+        """Return whether a text names what the claim is about and speaks of its act or its object: only then can words alone deny it."""
         folded = fold_han(text)
         if self._names_somebody and not self._names_subject(folded):
             return False

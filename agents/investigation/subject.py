@@ -113,7 +113,7 @@ class SubjectMatcher:
         self._words, self._pairs = self._words_of(fold_han(text))
 
     def is_met(self, text: str, draft: Draft) -> bool:
-        """Whether the news name an entity or an asset that the subject names, or triage found one of them.
+        """Return whether the news name an entity or an asset that the subject names, or triage found one of them.
 
         For a subject that names none of the tables: whether the text holds all of its words.
         """

@@ -52,7 +52,7 @@ def _is_held_back(case: Inquiry, task: SubTask, replies: Replies) -> bool:
 
 
 def asks_in_turn(case: Inquiry) -> bool:
-    """Whether the latest plan's providers are asked one after the other. Tables from before this asked all at once."""
+    """Return whether the latest plan's providers are asked one after the other. Tables from before this asked all at once."""
     at_once = case.config.tables.search_roles.get("order:at_once")
     tools = {task.tool for task in case.plans[-1].tasks if task.tool.startswith("search:")}
     return len(tools) > 1 and at_once is not None and role_of(case.config, case.about.event_type) not in at_once
@@ -93,12 +93,12 @@ def tasks_in_order(case: Inquiry) -> tuple[SubTask, ...]:
 
 
 def is_main(case: Inquiry, task: SubTask) -> bool:
-    """Whether this is a provider's search for the plan's own query: the first one that the plan has of it."""
+    """Return whether this is a provider's search for the plan's own query: the first one that the plan has of it."""
     return task.tool.startswith("search:") and task is next(t for t in case.plans[-1].tasks if t.tool == task.tool)
 
 
 def is_doubtful(case: Inquiry, found: Findings) -> bool:
-    """Whether a claim of weight has no official page, and the others are too few or contradict one another."""
+    """Return whether a claim of weight has no official page, and the others are too few or contradict one another."""
     official = any(r.official for r in found.references)
     return case.about.event_type in WEIGHTY and not official and (not found.multi_source or found.conflict)
 

@@ -57,7 +57,7 @@ def _is_forced(case: Inquiry) -> bool:
 
 
 def _denies(case: Inquiry) -> bool:
-    """Whether the news denies or corrects, which is searched whatever its type: earlier signals may rest on what it denies."""
+    """Return whether the news denies or corrects, which is searched whatever its type: earlier signals may rest on what it denies."""
     return claim_of(case).modality in {"denied", "corrected"}
 
 
@@ -87,7 +87,7 @@ def claim_count(case: Inquiry) -> int:
 
 
 def is_complex(case: Inquiry) -> bool:
-    """Whether a plan may search claim by claim."""
+    """Return whether a plan may search claim by claim."""
     return claim_count(case) >= COMPLEX_FROM
 
 

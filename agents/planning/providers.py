@@ -140,7 +140,7 @@ def _heard_domains(case: Inquiry) -> tuple[str, ...]:
 
 
 def is_counted(case: Inquiry, provider: str) -> bool:
-    """Whether searches of this provider are billed, and a message may send so many; an investigation has limits of its own."""
+    """Return whether searches of this provider are billed, and a message may send so many; an investigation has limits of its own."""
     config = case.config
     return config.search_requests_per_message > 0 and provider in config.search_billed and not case.open_ended
 
@@ -152,14 +152,14 @@ def requests_sent(case: Inquiry) -> int:
 
 
 def can_search(case: Inquiry) -> bool:
-    """Whether a further round could search: a billed request is left, or a provider of the role bills none."""
+    """Return whether a further round could search: a billed request is left, or a provider of the role bills none."""
     asked = providers_of(case.config, case.about.event_type)
     left = case.config.search_requests_per_message - requests_sent(case)
     return left > 0 or not asked or not all(is_counted(case, name) for name in asked)
 
 
 def may_ask_again(case: Inquiry) -> bool:
-    """Whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
+    """Return whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
     late = sum(1 for f in case.failures if f.step == "search" and f.failure.kind == "timeout")
     return case.config.search_retries is None or late < case.config.search_retries
 

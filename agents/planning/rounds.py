@@ -91,12 +91,12 @@ def rejudge_findings(
 
 
 def has_enough_evidence(case: Inquiry, findings: Findings) -> bool:
-    """Whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
+    """Return whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
     return not case.open_ended and findings.multi_source and not findings.conflict
 
 
 def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
-    """Whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
+    """Return whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
     limits = case.limits
     return (
         len(case.plans) < limits.rounds
@@ -113,7 +113,7 @@ def searches_left(case: Inquiry) -> int:
 
 
 def may_expand(case: Inquiry, findings: Findings) -> bool:
-    """Whether to look for new keywords: there are references, open questions, and a round left to use them."""
+    """Return whether to look for new keywords: there are references, open questions, and a round left to use them."""
     return (
         case.config.tool_expand_enabled
         and bool(findings.references)

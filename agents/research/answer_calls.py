@@ -107,5 +107,5 @@ def without_data(turn: Turn) -> tuple[str, ...]:
 
 
 def has_any_data(data: DataCollected) -> bool:
-    """Whether any source gave any data."""
+    """Return whether any source gave any data."""
     return any(has_data(data, block) for block in (*COUNTED, "signals"))

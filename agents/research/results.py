@@ -53,7 +53,7 @@ def agent_result(turn: Turn, call: Call) -> AgentResult | Failure:
 
 
 def fits(reply: ModelReply) -> bool:
-    """Whether the reply matches the schema of an agent's result. One that does not is requested once more."""
+    """Return whether the reply matches the schema of an agent's result. One that does not is requested once more."""
     try:
         answer(reply, AgentAnswer)
     except StepFailure:

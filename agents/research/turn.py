@@ -47,7 +47,7 @@ class Turn(CaseCore, frozen=True, kw_only=True):
 
     @property
     def from_cases(self) -> bool:
-        """Whether the answer is written from the pipeline's cases alone."""
+        """Return whether the answer is written from the pipeline's cases alone."""
         return self.routed is not None and self.routed.route == "cases"
 
     def is_last_resort(self, step: str) -> bool:

@@ -169,7 +169,7 @@ def _corrected(news: Statement, earlier: Statement, claim: EarlierClaim, as_of: 
 
 
 def _party(news: Statement, earlier: Statement) -> Literal["same", "unclear", "other"]:
-    """Whether both name the same party. “No deal of Walmart and Litecoin” does not deny “Kroger and Litecoin”."""
+    """Return whether both name the same party. “No deal of Walmart and Litecoin” does not deny “Kroger and Litecoin”."""
     mine, theirs = news.parties | _unlisted(news), earlier.parties | _unlisted(earlier)
     if mine and theirs:
         by_name = (news.entity and news.entity in earlier.low) or (earlier.entity and earlier.entity in news.low)
@@ -213,13 +213,13 @@ def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
 
 
 def _share_object(news: Statement, earlier: Statement) -> bool:
-    """Whether both name one more party than the one that acts, or a coin that is not its own: what was done to whom."""
+    """Return whether both name one more party than the one that acts, or a coin that is not its own: what was done to whom."""
     both = frozenset(news.entities) & frozenset(earlier.entities) - {news.primary, earlier.primary}
     return bool(both) or (news.asset == earlier.asset != NO_ASSET and not news.own)
 
 
 def is_corroborated(candidate: Candidate, pages: Iterable[str], tables: Compiled) -> bool:
-    """Whether the text of a page that supports the news denies what this candidate claimed: only that is retracted.
+    """Return whether the text of a page that supports the news denies what this candidate claimed: only that is retracted.
 
     Of a claim that is a denial, the page may tell the matter itself.
     """

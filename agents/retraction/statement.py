@@ -62,7 +62,7 @@ class DeniedPart(NamedTuple):
 
 
 def is_beside(sense: ClaimSense) -> bool:
-    """Whether a text is of what goes beside an event: who did it, who knew, its delay."""
+    """Return whether a text is of what goes beside an event: who did it, who knew, its delay."""
     return sense.beside or sense.postpones
 
 
@@ -147,7 +147,7 @@ def _compound(parts: list[_Denied]) -> list[_Denied]:
 
 
 def speaks_of(tables: Compiled, groups: Iterable[str], text: str) -> bool:
-    """Whether a text (folded, in lower case) uses a verb of one of the groups."""
+    """Return whether a text (folded, in lower case) uses a verb of one of the groups."""
     return bool(_spoken(tables, groups, text))
 
 

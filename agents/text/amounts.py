@@ -182,7 +182,7 @@ class Amounts:
 
 
 def share(one: frozenset[float], other: frozenset[float], *, within: float = SAME) -> bool:
-    """Whether any amount of one set equals any of the other, up to the relative difference ``within``."""
+    """Return whether any amount of one set equals any of the other, up to the relative difference ``within``."""
     return any(abs(a - b) <= within * max(a, b) for a in one for b in other)
 
 
@@ -213,7 +213,7 @@ class Figure(msgspec.Struct, frozen=True):
     is_bound: bool = False
 
     def agrees(self, told: Figure) -> bool:
-        """Whether this claimed figure and a told one can be one, up to a tenth, a round one a little more.
+        """Return whether this claimed figure and a told one can be one, up to a tenth, a round one a little more.
 
         How far a bound reaches is its own allowance, but for a claimed “more than”: a larger figure bears its words out.
         The caller compares the units.
@@ -223,7 +223,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def _reaches(low: Figure, high: Figure) -> bool:
-    """Whether the low end of one figure is not above the high end of another."""
+    """Return whether the low end of one figure is not above the high end of another."""
     if (low.is_bound and low.low < low.value) or (high.is_bound and high.high > high.value):
         return low.low <= high.high
     is_round = not low.is_bound and not high.is_bound and (_is_round(low.value) or _is_round(high.value))
@@ -331,7 +331,7 @@ def _unit(text: str, start: int, end: int, *, large: bool, coins: Collection[str
 
 
 def _are_few(text: str, start: int, noun: re.Match[str], coins: Collection[str]) -> bool:
-    """Whether the number before a noun counts coins: no date, no price of one, and not what belongs to the coin."""
+    """Return whether the number before a noun counts coins: no date, no price of one, and not what belongs to the coin."""
     return (
         noun[1] in coins
         and _COINS_THINGS.match(text, noun.end()) is None

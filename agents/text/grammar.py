@@ -201,7 +201,7 @@ class Grammar:
         return tuple(found)
 
     def denies(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> bool:
-        """Whether a page about the claim's subject says that something is false. Its texts must be folded (``fold_han``).
+        """Return whether a page about the claim's subject says that something is false. Its texts must be folded (``fold_han``).
 
         Of a claim that denies itself, it is the same that such a page says is false. ``fresh``: published at about the
         time of the claim, so that the opposite of the claim is news and not how things were before.
@@ -216,17 +216,17 @@ class Grammar:
         return denies or (fresh and not claim.denial and self._opposite(claim, cleaned))
 
     def speaks_of(self, claim: ClaimSense, text: str) -> bool:
-        """Whether a text (folded, in lower case) uses a verb of the claim."""
+        """Return whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
     def speaks_of_act(self, claim: ClaimSense, text: str) -> bool:
-        """Whether a text (folded, in lower case) uses a verb of the claim, a synonym, or one that rules it out."""
+        """Return whether a text (folded, in lower case) uses a verb of the claim, a synonym, or one that rules it out."""
         groups = {*claim.groups, *claim.negated, *claim.says}
         ruled_out = any(g in groups and p.search(text) for g, p in self._antonyms.items())
         return self.speaks_of(claim, text) or self.says(claim, text) or ruled_out
 
     def says(self, claim: ClaimSense, text: str) -> bool:
-        """Whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
+        """Return whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
         said = self._not_said.sub(" ; ", text)
         return any(self._says[g].search(said) for g in claim.says)
 
@@ -247,7 +247,7 @@ class Grammar:
         return "hedged" if planned and not claim.future and not announced else "stated"
 
     def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
-        """Whether a text (folded, in lower case) shares ``least`` words with the claim, besides parties and verbs."""
+        """Return whether a text (folded, in lower case) shares ``least`` words with the claim, besides parties and verbs."""
         found = {w if has_cjk(w) else stem(w) for w in claim.topic_words.findall(text)}
         return len(found & claim.topic) >= least
 
@@ -312,7 +312,7 @@ class Grammar:
         return False
 
     def _is_claimed(self, claim: ClaimSense, absent: str, clause: str) -> bool:
-        """Whether what “there is no …” names is a party's, and its clause speaks of what is claimed of that party."""
+        """Return whether what “there is no …” names is a party's, and its clause speaks of what is claimed of that party."""
         named = claim.names.intersection(_WORDS.findall(clause))
         return not named.isdisjoint(_WORDS.findall(absent)) and (len(named) > 1 or self.shares_topic(claim, clause))
 
@@ -320,7 +320,7 @@ class Grammar:
         return self._self_names.search(clause) is not None or not claim.names.isdisjoint(_WORDS.findall(clause))
 
     def _tells(self, claim: ClaimSense, text: str) -> bool:
-        """Whether some sentence states the claim as a fact."""
+        """Return whether some sentence states the claim as a fact."""
         return any(
             self._says_verb(claim, part)
             and not _NOT.search(part)
@@ -342,7 +342,7 @@ class Grammar:
         )
 
     def _stated_beside(self, claim: ClaimSense, opposite: Words, text: str) -> bool:
-        """Whether a sentence without the opposite states the claim, or every sentence with it is only a forecast."""
+        """Return whether a sentence without the opposite states the claim, or every sentence with it is only a forecast."""
         parts = [(opposite.search(s) is not None, self.assertion(claim, s), s) for s in _SENTENCES.split(text)]
         stated = any(not opposed and told == "stated" and self._says_verb(claim, s) for opposed, told, s in parts)
         return stated or all(self._is_forecast(s) for opposed, _, s in parts if opposed)

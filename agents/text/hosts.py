@@ -95,7 +95,7 @@ class Imitations:
         self._embedded = re.compile(rf"(?:^|[.\-])(?:{alternation})(?=[.\-])")
 
     def imitates(self, url: str, claim_brands: Iterable[str], asset: str = "") -> bool:
-        """Whether the host imitates an official domain. One-letter typos count only for the claim's own names.
+        """Return whether the host imitates an official domain. One-letter typos count only for the claim's own names.
 
         ``asset``: the claim's ticker; beside the name of a party (``kraken-pepe.example``) it dresses a host as the party's.
         """

@@ -140,7 +140,7 @@ _IN_ASCII = tuple(
 
 
 def steers_in_some_language(low: str) -> bool:
-    """Whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
+    """Return whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
     bare = without_marks(low)
     for language in _IN_ASCII if bare.isascii() else _LANGUAGES:
         if holds_any(bare, language.alone) or _near(bare, language.orders):

@@ -31,7 +31,7 @@ def fold_han(text: str) -> str:
 
 
 def has_cjk(text: str) -> bool:
-    """Whether the text contains Chinese, Japanese or Korean characters."""
+    """Return whether the text contains Chinese, Japanese or Korean characters."""
     return _HAS_CJK.search(text) is not None
 
 
@@ -68,7 +68,7 @@ _MIN_UNITS = 6
 
 
 def near_duplicates(a: Shape, b: Shape, same: float = 0.55) -> bool:
-    """Whether two contents are the same text, up to small edits.
+    """Return whether two contents are the same text, up to small edits.
 
     The thresholds are our own, set on edited copies of newswire sentences against independent reports of one event.
     Edited copies share over 0.55 of their neighbour pairs (``same``, an overlap coefficient), independent reports under
@@ -165,7 +165,7 @@ class Words:
 
 
 def holds_any(text: str, words: tuple[str, ...]) -> bool:
-    """Whether a text holds one of the words anywhere."""
+    """Return whether a text holds one of the words anywhere."""
     for word in words:  # noqa: SIM110 - a generator costs more than what it runs
         if word in text:
             return True

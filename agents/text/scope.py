@@ -53,11 +53,11 @@ class Scope:
         self._beside = Words(lexicon.get("beside", ()))
 
     def postpones(self, text: str) -> bool:
-        """Whether a claim (in lower case) is itself about a delay or a cancellation."""
+        """Return whether a claim (in lower case) is itself about a delay or a cancellation."""
         return self._elsewhere.search(text) is not None
 
     def is_beside(self, text: str) -> bool:
-        """Whether a text (in lower case) says what goes beside an event, as who did it or knew of it."""
+        """Return whether a text (in lower case) says what goes beside an event, as who did it or knew of it."""
         return self._beside.search(text) is not None
 
     def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:

@@ -94,7 +94,7 @@ def _supporting(judged: CaseJudgement) -> list[str]:
 
 
 def is_believed(judged: CaseJudgement) -> bool:
-    """Whether a denial takes an earlier signal back: it is confirmed, or likely by an established page that is quoted."""
+    """Return whether a denial takes an earlier signal back: it is confirmed, or likely by an established page that is quoted."""
     if judged.judgement.verdict == "likely":
         return any(
             page.quoted and page.stance == "supports" and page.reference.source_credibility in {"high", "medium"}

@@ -85,7 +85,7 @@ def _order(draft: Draft) -> tuple[str, str, str]:
 
 
 def _states_all(first: StoryReport, report: StoryReport) -> bool:
-    """Whether two reports state the same slots: neither adds anything to the other."""
+    """Return whether two reports state the same slots: neither adds anything to the other."""
     one, other = first.story, report.story
     return one is not None and other is not None and adds_nothing(one, other) and adds_nothing(other, one)
 
