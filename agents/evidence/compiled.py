@@ -1,4 +1,4 @@
-"""Credibility of a page's publisher, looked up by its domain in the snapshot's table."""
+"""The tables of a snapshot, compiled once per content: lookups, patterns, and the credibility of publishers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CredibilityTable:
                     self._exact.setdefault(entry, level)
 
     def of(self, host: str, official: bool) -> Credibility:
-        """Return the credibility of a host. Reserved names (``.example``) match no pattern: nobody vouches for them."""
+        """Return the credibility of a host. Reserved names (``.example``) match no pattern, so they stay unknown."""
         domain = registrable_domain(host)
         if official:
             return "high"
@@ -100,7 +100,7 @@ class Compiled:
         self.turns = {k.split("/", 1)[1]: words_regex(v) for k, v in lexicon.items() if k.startswith("turn/")}
 
     def ticker_of(self, name: str) -> str:
-        """Return the ticker of a coin written by its ticker or by a name; what is written as a ticker stays; else ""."""
+        """Return the ticker of a coin, given its ticker or a name. A word that looks like a ticker is returned as is; else ""."""
         plain = fold_han(name).strip().lstrip("$")
         return self._tickers.get(plain.lower()) or (plain if _TICKER.fullmatch(plain) else "")
 

@@ -1,4 +1,4 @@
-"""Finds the entities that a text names, and those that may speak officially about a claim."""
+"""The index of entities: those that a text names, and those whose statements on a claim are official."""
 
 from __future__ import annotations
 
@@ -147,5 +147,5 @@ def tickers_in(text: str) -> frozenset[str]:
 
 
 def chinese_name(entity: Entity) -> str | None:
-    """Return the first name of an entity that is all Chinese."""
+    """Return the entity's first name in Chinese characters alone, or None."""
     return next((a for a in entity.aliases if a and not _HAN.sub("", a)), None)

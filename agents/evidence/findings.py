@@ -1,8 +1,7 @@
-"""Builds the findings from search results: usable pages, independent and official sources, and stances.
+"""The findings from search results: usable pages, independent and official sources, and stances by the word rules.
 
-The order is: drop unusable pages (from after the case, imitated hosts, prompt injection), quality control,
-independence, official pages. The plain counts (how many results, does any hold an official word) are kept beside these,
-for comparison.
+The order is: drop unusable pages (dated after the case, imitated hosts, prompt injection), quality control,
+independence, official pages. Plain counts (number of results, any official word) are kept for comparison.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from schemas.evidence import DroppedResult, Findings, Page, SearchReference, Sea
 
 _MULTI_BONUS, _OFFICIAL_BONUS = 0.10, 0.15
 DROP_FLAGS = ("future_evidence", "spoofed_source", "injection_suspected")
-"""Flags of results that were dropped. They say nothing of the news."""
+"""Flags of dropped results. They say nothing about the news itself."""
 
 
 def assess(
@@ -41,13 +40,13 @@ def assess(
     """Judge the results of all searches so far as evidence for or against the claim.
 
     ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
-    ``opened`` are the main texts of pages among them, which are read in place of the snippets. ``searched_at`` (UTC): when
-    the results were found. ``weak``: those of them that are too far below the best of their answer.
-    ``memo``: that of the case, whose rounds share the reading of the claim and of the texts that come again.
+    ``opened`` are the main texts of pages among them, read instead of the snippets. ``searched_at`` (UTC): when the results
+    were found. ``weak``: results too far below the best score of their reply. ``memo``: the case's memo; its rounds share
+    the parsed claim and recurring texts.
 
-    References are numbered from 1, best first. Stances are those of the word rules alone, for planning and for want of a
-    critic: what the signal says is decided by :mod:`agents.evidence.witnesses`. ``multi_source`` compares the independent
-    pages about the claim (``related_sources``), whatever they say of it, with the snapshot's threshold.
+    References are numbered from 1, best first. Stances are those of the word rules, for planning and for cases without a
+    critic; :mod:`agents.evidence.witnesses` decides what the signal says. ``multi_source``: the number of independent pages
+    about the claim (``related_sources``), whatever their stance, reaches the snapshot's threshold.
     """
     tables = compiled(snapshot.tables)
     dropped: list[DroppedResult] = []
@@ -55,7 +54,7 @@ def assess(
     pages: list[JudgedPage] = []
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
     known = Memo() if memo is None else memo
-    if materials:  # what the claim means is read for pages alone
+    if materials:  # parsing the claim is only worth it if there are pages
         judge = known.once(Judge, claim, tables)
         pages = _allowed(judge, claim, materials, dropped, flags, known)
         flags |= judge.void_compromised(pages)
@@ -76,7 +75,7 @@ def assess(
 
 
 def dated_later(findings: Findings | None) -> int:
-    """Return how many pages were dropped because they are dated after the news: they may well tell of it."""
+    """Return the number of pages dropped because they are dated after the news. They may well report it."""
     return sum(d.reason == "future_evidence" for d in findings.dropped) if findings is not None else 0
 
 
@@ -112,7 +111,7 @@ def _allowed(
     pages: list[JudgedPage] = []
     for material in materials:
         result, published = material.result, material.published
-        # An established outlet that quotes an attack reports it; any other page that steers is one.
+        # An established outlet that quotes a prompt injection reports it; on any other page it is an attack.
         steers = memo.once(steers_model, f"{result.title}\n{material.text}")
         flags |= {"injection_suspected"} if steers else set()
         reasons = {

@@ -1,4 +1,4 @@
-"""How one news text puts what it tells: whether it denies, denies a denial, or corrects an amount (zh and en)."""
+"""The claim of a news item: from triage's reply, and from the grammar of the text (zh and en)."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _CORRECTS_A_FIGURE = re.compile(
     r"|金额|数字|数量|损失|规模|此前|报道)"
     rf"|(?:金额|数字|数量|损失|规模)[^。;;]{{0,20}}(?:{_CORRECTING})"
 )
-"""A correction heads the text or has a figure as its object: a yearly target that is revised corrects no report."""
+"""A correction begins the text or has a figure as its object. A revised yearly target corrects no report."""
 _SENTENCE_ENDS = re.compile(r"[;。;!?\n]|\.\s")
 _SPEECH = re.compile(r"\b(?:post|posts|tweet|tweets|message|messages|announcement)\b|帖子|推文|消息|公告|言论")
 _RELEASE = re.compile(r"\b(?:press|news)\s+releases?\b|新闻稿|通稿")
-"""“Release” is a verb of launches, but a press release launches nothing."""
+"""“Release” counts as a verb of launches, but not in “press release”."""
 
 
 class ParsedText:
-    """One parsed text. ``denial``: it denies a claim; ``refutes_denial``: it denies a denial of one."""
+    """One parsed news text. ``denial``: it denies a claim; ``refutes_denial``: it denies a denial."""
 
     def __init__(self, tables: Compiled, text: str) -> None:
         self.text = fold_han(text[:HEAD])
@@ -64,7 +64,7 @@ class ParsedText:
 
     @property
     def modality(self) -> Modality:
-        """The modality as far as the grammar tells it: denied, corrected, or asserted."""
+        """The modality that the grammar recognises: denied, corrected, or asserted."""
         if self.correction:
             return "corrected"
         return "denied" if self.denial or self.refutes_denial else "asserted"
@@ -81,11 +81,11 @@ def _correcting(low: str) -> str:
 
 
 _TAKEN_FROM = frozenset({"hack"})
-"""Types whose amount is what was taken: the subject's own token follows its fate, the taken coin does not."""
+"""Event types whose amount was stolen. Their asset is the victim's own token, not the stolen coin."""
 
 
 def claim_of(case: Inquiry) -> Claim:
-    """Return the claim that is looked into. What nobody stated comes from the draft, or the subject, and from the text's grammar.
+    """Return the claim of a case. Parts that triage did not state come from the draft (or the subject) and from the grammar.
 
     Raises:
         LookupError: a news case before triage.
@@ -116,7 +116,7 @@ def claim_of(case: Inquiry) -> Claim:
 
 
 def parsed_text_of(case: Inquiry) -> ParsedText:
-    """Return how the case's news puts what it tells."""
+    """Return the parsed text of the case's news."""
     return case.memo.once(ParsedText, compiled(case.config.tables), case.text)
 
 
@@ -133,8 +133,8 @@ def in_closed_words(stated: StatedClaim, event_type: EventType) -> StatedClaim:
 def with_asset(draft: Draft, stated: StatedClaim, tables: Tables) -> Draft:
     """Return the draft about the asset that the claim is about.
 
-    “Binance lists PEPE” is about PEPE, not about the venue's own token. Of what was stolen, the coin is only a unit, and
-    the asset only where nothing else is.
+    “Binance lists PEPE” is about PEPE, not about the venue's own token. A stolen coin is only a unit; it becomes the asset
+    only if there is no other.
     """
     known = compiled(tables)
     venue = {a for e in known.entities.named(stated.venue) for a in e.assets} if stated.venue else set[str]()

@@ -1,6 +1,9 @@
-"""The part of a page that a critic is shown: at most 1,200 characters, around the claim's words, with its corrections.
+"""Passages that a critic is shown, and the check that its quotes appear in them.
 
-A page may take back at its foot what its body still says, so a correction is shown wherever it is on the page.
+A passage has at most 1,200 characters around the claim's words, with every correction of the page: a page may retract at
+its end what its body still says. Quotes are compared without case, widths, Han variants, kinds of quotation marks and
+dashes, white space, Markdown and links, and never across title and passage. A quote may be cut with an ellipsis; then each
+part must appear, in order.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from agents.text.matching import fold_han, has_cjk, units
 PASSAGE = 1200
 """Characters of a passage."""
 _SENTENCE = re.compile(rf".{{1,{PASSAGE - 1}}}?(?:[。!?!?]|[.;](?=\s)|\n|$)\s*|.{{1,{PASSAGE}}}", re.DOTALL)
-"""A sentence; of a text that has no ends, a piece."""
+"""A sentence, or a piece of a text without sentence ends."""
 _PARTED = "\n…\n"
 MOST_CORRECTIONS = 400
 """Characters of corrections in a passage that is cut."""
@@ -39,15 +42,15 @@ _CORRECTS = re.compile(
 
 
 def corrects_itself(text: str) -> bool:
-    """Return whether a page says that something on it is, or was, wrong."""
+    """Return whether a page says that something on it is or was wrong."""
     return _CORRECTS.search(text) is not None
 
 
 def passage_of(text: str, claim_units: Collection[str]) -> str:
-    """Return the run of whole sentences around the one with most of the claim's words; a shorter text whole.
+    """Return the run of whole sentences around the one with most of the claim's words. A short text is returned whole.
 
-    Corrections outside the run come before it, the first one first, each parted from what follows by “…”.
-    ``claim_units``: the units of the claim's folded text (``agents.text.matching.units``).
+    Corrections outside the run precede it in order, separated by “…”. ``claim_units``: the units of the claim's folded text
+    (``agents.text.matching.units``).
     """
     plain = text.strip()
     if len(plain) <= PASSAGE:
@@ -64,7 +67,7 @@ def _corrections(sentences: list[str]) -> list[str]:
         correction = _CORRECTS.search(sentence)
         if correction is None or any(sentence.strip() in f for f in found):
             continue
-        # What was wrong may be told in the sentence after “Correction:”.
+        # The sentence after “Correction:” may say what was wrong.
         told = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
         found.append(told[: MOST_CORRECTIONS - sum(map(len, found))].strip())
     return [f for f in found if f]
@@ -117,7 +120,7 @@ def folded(text: str) -> str:
 
 
 def sentences_of(quote: str, title: str, passage: str) -> list[str]:
-    """Return the folded sentences that hold the quote; none when it does not stand in the title or in the passage."""
+    """Return the folded sentences that contain the quote; none if neither title nor passage contains it."""
     parts = [p for part in _CUT.split(quote) if (p := folded(part).strip(" .,;:-"))]
     if not parts or any(len(p) < (MIN_HAN if has_cjk(p) else MIN_LATIN) for p in parts):
         return []
@@ -130,7 +133,7 @@ def names_any(text: str, names: Collection[str], amounts: frozenset[float] = fro
 
 
 def _around(parts: list[str], text: str) -> list[str]:
-    """Return the sentences that hold the parts, if all of them stand in the text in order."""
+    """Return the sentences that contain the parts, if all parts appear in the text in order."""
     at, found = 0, []
     for part in parts:
         start = text.find(part, at)

@@ -1,7 +1,12 @@
-"""The claim of a signal in English and in Chinese: as triage wrote it, or by template from the parts that it stated.
+"""The summary of a signal and the claim inside it, in English and in Chinese.
 
-A template takes over where triage wrote nothing in a language, wrote it in another one, or where the text steers models:
-then it is made of closed words alone (names of the tables, a predicate of the list, a ticker, a figure).
+The summary is one sentence: the verdict, who says so, then the claim. Templates make it from the signal's own fields, so
+that publish and the audit derive the sentence of a later revision again. Only a confirmed or likely claim is stated as
+fact; any other is reported as a claim.
+
+The claim is triage's sentence, or a template filled with the stated parts. The template is used if triage wrote nothing in
+a language, wrote it in another one, or if the text steers models. Then it consists of closed words alone (names of the
+tables, a predicate of the list, a ticker, a figure).
 """
 
 from __future__ import annotations
@@ -26,10 +31,10 @@ from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, ClaimAmount, Draft, S
 
 MAX_CLAIM = 300
 MOST_WORDS = 3
-"""Words of a name in Latin letters."""
+"""Maximum words of a name in Latin letters."""
 _HAN, _OTHER_SCRIPT = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 _KNOWN = frozenset(word for words in PREDICATES.values() for word in words) - {"scams"}
-"""Predicates that a template tells. Whom a scam names is often whom it imitates."""
+"""Predicates with a template. A scam often names the party that it imitates, so ``scams`` has none."""
 _OF_AUTHORITIES = frozenset(PREDICATES["regulation"]) - {"files", "settles", "proposes"}
 _WITHOUT_OBJECT = frozenset(
     {"hacked", "leaks_data", "account_taken_over", "recovers_funds", "reimburses", "depegs", "recovers_peg", "halts_redemption",
@@ -40,7 +45,7 @@ _OF_ASSET = frozenset(
     {"lists", "delists", "opens_trading", "halts_trading", "buys", "sells", "transfers", "withdraws", "mints", "burns", "holds",
      "unlocks", "airdrops", "accepts_payment"}
 )  # fmt: skip
-"""Predicates whose object is the claim's asset where none is stated."""
+"""Predicates whose object is the claim's asset if no object is stated."""
 _VERBS = {
     "opens_trading": Text("opens trading of {}", "开放 {} 交易"),
     "halts_trading": Text("halts trading of {}", "暂停 {} 交易"),
@@ -55,7 +60,7 @@ _VERBS = {
     "depegs": Text("lost its peg", "脱锚"),
     "raises": Text("raises funds", "融资"),
 }
-"""Predicates that read otherwise than as their word, with the object after it."""
+"""Predicates whose wording differs from “word object”."""
 _MODALITY = {
     "planned": Text("planned", "计划中"),
     "rumoured": Text("rumour", "传闻"),
@@ -75,9 +80,9 @@ _CURRENCIES = {zh: en for en, zh in _UNITS.items()} | {
 def claim_text(
     draft: Draft, stated: StatedClaim | None, language: str, tables: Compiled, *, steers: bool = False
 ) -> Text:
-    """Return the claim in both languages; "" in one where nobody said it and too little is stated for a template.
+    """Return the claim in both languages; "" in a language without a sentence of triage and without enough parts.
 
-    ``language``: that of the news, which ``draft.summary`` is in. ``steers``: the news steers models.
+    ``language``: language of the news and of ``draft.summary``. ``steers``: the news steers models.
     """
     written = {"zh": draft.summary_zh, "en": draft.summary_en}
     if language in written:
@@ -93,7 +98,7 @@ def claim_text(
 
 
 def _one_sentence(text: str) -> str:
-    """Return the text as one sentence, all of which stands behind “claim that”, without its last mark."""
+    """Return the text as one sentence that can follow “claim that”, without its final mark."""
     joined_up = _END.sub("; ", _END_ZH.sub("；", text))
     return joined_up.rstrip("。.!！?？;； ")
 
@@ -107,9 +112,9 @@ _MARKS = re.compile('["“”„‟«»「」『』＂]')
 
 
 def behind(text: str) -> str:
-    """Return a claim as it stands behind “claim that”: in quotation marks if it may end before its last word.
+    """Return a claim that can follow “claim that”: in quotation marks if the sentence might end before its last word.
 
-    “Acme sued in the U.S. Binance has confirmed it” may be one sentence or two, which only its reader can tell.
+    “Acme sued in the U.S. Binance has confirmed it” may be one sentence or two; only a reader can decide.
     """
     return f"“{_MARKS.sub('', text)}”" if _ESCAPE.search(text) else text
 
@@ -121,10 +126,10 @@ def _is_in(text: str, language: Language) -> bool:
 
 
 def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bool) -> Text:
-    """Return what the stated parts say; "" in a language that has no name for whom the claim is about.
+    """Return the sentence made of the stated parts; "" in a language without a name for the subject.
 
-    Nothing of a denial or a correction: its parts do not say whether they are what is denied. Nothing of an authority's act
-    by whom the tables know for none.
+    A denial or a correction gives "": its parts do not say whether they are what is denied. So does an authority's act by
+    an entity that is no authority in the tables.
     """
     if stated.predicate not in _KNOWN or stated.modality in {"denied", "corrected"}:
         return Text()
@@ -139,7 +144,7 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
 
     def said(language: Language) -> str:
         what = (of.of(language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
-        # Without its object the sentence says at least what the matter concerns.
+        # Without an object the sentence names at least the asset.
         concerns = Text(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Text()
         details = joined((concerns, amount, modality), "; ", "；")
         clause = _clause(subject.of(language), stated.predicate, what, language)
@@ -161,9 +166,9 @@ def _clause(who: str, predicate: str, what: str, language: Language) -> str:
 
 
 def _name(word: str, tables: Compiled, *, closed: bool) -> Text:
-    """Return a name as each language writes it; "" where it could only be shown in the other one's script.
+    """Return a name in each language; "" where it exists only in the other language's script.
 
-    ``closed``: names of the tables alone.
+    ``closed``: only names of the tables.
     """
     plain = one_line(word, 80)
     chinese = has_cjk(plain)
@@ -174,12 +179,12 @@ def _name(word: str, tables: Compiled, *, closed: bool) -> Text:
         return Text(ticker, ticker)
     if closed or not plain or plain.lower() in tables.name_stopwords | tables.common_words or steers_model(plain):
         return Text()
-    # A phrase in Latin letters is no name, and no part of a Chinese sentence.
+    # A phrase in Latin letters is not a name and does not belong into a Chinese sentence.
     return Text("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
 
 
 def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Text:
-    """Return a figure with a unit that both languages know; empty for any other unit, which is a word from outside."""
+    """Return a figure with a unit known in both languages; empty for any other unit, which is a word from outside."""
     if amount is None:
         return Text()
     unit = _CURRENCIES.get(amount.unit, amount.unit.upper())
@@ -204,14 +209,14 @@ def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
 
 
 MOST_NAMED = 3
-"""Parties and authorities that are named; their pages are all in the evidence."""
+"""Maximum parties and authorities that are named. All their pages are in the evidence."""
 
 
 class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known when a case ends, and is in no field of its signal.
+    """Facts for a summary that are in no field of the signal.
 
-    ``dated_later``: pages that were dropped because they are dated after the news. ``worded``: the claim in the words of the
-    synthesis, which only a confirmed one is told in.
+    ``dated_later``: number of pages dropped because they are dated after the news. ``worded``: the claim in the words of the
+    synthesis, used only for a confirmed claim.
     """
 
     measured: Measured | None = None
@@ -240,9 +245,9 @@ _WHY_UNCHECKED = {
 
 
 def with_summary(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Signal:
-    """Return the signal with the summary that its other fields lead to.
+    """Return the signal with the summary derived from its other fields.
 
-    A signal from before the claim was kept apart keeps its summary: what it was made of is not known.
+    A signal from before claims were stored separately keeps its summary, whose parts are unknown.
     """
     if signal.claim_en is UNSET or signal.claim_zh is UNSET:
         return signal
@@ -253,7 +258,7 @@ def with_summary(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Signal
 
 
 def summary_of(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Text:
-    """Return the sentence of a signal in both languages."""
+    """Return the summary of a signal in both languages."""
     head, asides = _head(signal, context), joined(_asides(signal, context), "; ", "；")
     told_head = fill("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
     return fill("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, context))
@@ -306,9 +311,9 @@ def _head(signal: Signal, context: SummaryContext) -> Text:
 
 
 def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: bool = False) -> Text:
-    """Return the parties and authorities that say so, on their own pages or else as others report; empty for nobody.
+    """Return the parties and authorities with this stance, on their own pages or else as reported; empty if there are none.
 
-    ``own``: on their own pages alone.
+    ``own``: only on their own pages.
     """
     said = [e for e in evidence if e.stance == stance and e.speaker is not None]
     themselves = [e for e in said if e.official]

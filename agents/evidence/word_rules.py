@@ -1,8 +1,8 @@
-"""The word rules alone: does a page carry the claim? For offline use, and where no critic answered.
+"""The word rules: a page's stance on the claim, for offline use and if no critic replied.
 
-The default is ``unrelated``. A page carries the claim when one sentence, or it and the one before, names the subject and
-says the claim's verb or a listed synonym, un-negated, while no other listed entity and no other ticker stands there. A
-hedge, or a plan where the claim is a fact, makes it ``hedges``. Denials are read by the grammar of ``stance``.
+The default is ``unrelated``. A page supports the claim if one sentence (or it and the one before) names the subject and
+uses the claim's verb or a listed synonym without negation, and no other listed entity or ticker appears there. A hedge, or
+a plan where the claim is a fact, makes the stance ``hedges``. :mod:`agents.text.grammar` recognises denials.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from schemas.signals import NO_ASSET
 
 _SENTENCES = re.compile(r"(?<=[。!?!?;])|(?<=[.])\s|\n")
 DIFFERS = 0.1
-"""Difference, as a share of the claimed amount, from which an amount is another one."""
+"""Difference from the claimed amount, as a share of it, above which an amount differs."""
 _SPEAKS_OF_OTHERS = frozenset({"media", "data", "regulator", "central_bank", "court", "government"})
-"""Kinds whose name in a sentence does not make it about another event: those that report, and those that are told."""
+"""Kinds of entities that a sentence may name without being about another event: media, data providers, authorities."""
 
 
 class WordRules:
-    """Reads pages against one claim. ``names_subject`` tells whether a folded text names what the claim is about."""
+    """The word rules for one claim. ``names_subject`` returns whether a folded text names the subject of the claim."""
 
     def __init__(self, claim: Claim, tables: Compiled, sense: ClaimSense, names_subject: Callable[[str], bool]) -> None:
         self._sense, self._names_subject = sense, names_subject
@@ -41,13 +41,13 @@ class WordRules:
         self._venues = {e.name for e in parties if e.kind == "exchange" and claim.event_type == "listing"}
 
     def stance(self, title: str, passage: str, *, speaker: str | None, denies: bool) -> Stance:
-        """Return what the words of title and passage carry. ``denies``: the grammar reads a denial on the whole page."""
+        """Return the stance of title and passage. ``denies``: the grammar found a denial on the whole page."""
         if self._sense.denial:
-            # News that denies is carried by a page that denies the same.
+            # News that denies is supported by a page that denies the same.
             return "supports" if denies and self._names_subject(fold_han(f"{title} {passage}")) else "unrelated"
         found = self._told(title, passage, speaker or "")
-        # “Rumours that withdrawals have been halted are false”, on a page that states the hack: which of the two it denies
-        # takes a reader.
+        # “Rumours that withdrawals have been halted are false” on a page that states the hack: only a reader can say which
+        # of the two it denies.
         if denies and not self._speaks_of_claim(f"{title} {passage}"):
             return "unrelated"
         if denies:
@@ -57,7 +57,7 @@ class WordRules:
         return "supports" if "stated" in found else "hedges" if "hedged" in found else "unrelated"
 
     def _speaks_of_claim(self, text: str) -> bool:
-        """Return whether a text names what the claim is about and speaks of its act or its object: only then can words alone deny it."""
+        """Return whether a text names the subject and mentions the act or the object. Otherwise words alone cannot deny the claim."""
         folded = fold_han(text)
         if self._names_somebody and not self._names_subject(folded):
             return False
@@ -70,7 +70,7 @@ class WordRules:
         )
 
     def _told(self, title: str, passage: str, speaker: str) -> list[Assertion]:
-        """Return how each sentence that says the claim's verb of the claim's subject puts it, in order."""
+        """Return how each sentence about the claim's subject and verb presents the event, in order."""
         found = list[Assertion]()
         before = ""
         for part in (title, *_SENTENCES.split(passage)):
@@ -87,7 +87,7 @@ class WordRules:
         return found
 
     def _sentence(self, part: str) -> tuple[str, str | None]:
-        """Return the folded sentence and, if it says the claim's verb, its lower case. Most come again as pages are opened."""
+        """Return the folded sentence and, if it uses the claim's verb, its lower case. Cached: sentences recur when pages are opened."""
         if (known := self._sentences.get(part)) is None:
             sentence = fold_han(part)
             low = sentence.lower()
@@ -100,12 +100,12 @@ class WordRules:
             return None
         figures = Amounts(told.lower()).given
         other = bool(self._claimed and figures) and not any(_agree(f, c) for f in figures for c in self._claimed)
-        # Where a party says on its own page that it will list something, that is the announcement.
+        # A party that says on its own page that it will list something announces the listing.
         announced = bool(speaker) and self._claim.event_type == "listing"
         return "hedged" if other else self._tables.grammar.assertion(self._sense, low, announced=announced)
 
     def _names(self, told: str, speaker: str) -> bool:
-        # On its own page a party need not name itself, but what else the claim is about.
+        # On its own page a party need not name itself, only the rest of the subject.
         text = f"{told} | {speaker}"
         if self._venues and self._venues.isdisjoint(e.name for e in self._tables.entities.mentioned(text)):
             return False

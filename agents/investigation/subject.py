@@ -112,7 +112,7 @@ class SubjectMatcher:
         self._by_words = not (self._entities or self._assets)
         self._words, self._pairs = self._words_of(fold_han(text))
 
-    def is_met(self, text: str, draft: Draft) -> bool:
+    def matches(self, text: str, draft: Draft) -> bool:
         """Return whether the news name an entity or an asset that the subject names, or triage found one of them.
 
         For a subject that names none of the tables: whether the text holds all of its words.

@@ -1,6 +1,4 @@
-"""Builds one search query per provider from a claim: names, tickers and amounts first, then its words by weight, then
-the terms of its event type.
-"""
+"""The search query of each provider, built from a claim: names, tickers and amounts, then words by weight, then event terms."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ MAX_QUERY = 400
 """Characters; Tavily refuses longer queries."""
 CHINESE_PROVIDERS = frozenset({"bocha", "ragflow"})
 NAMES_FIRST = frozenset({"gdelt"})
-"""Providers that search by English terms, the first of which every page must hold: a name, in quotes where it has several words."""
+"""Providers that search by English terms and require the first one on every page: a name, quoted if it has several words."""
 _OFFICIAL_EVENTS = frozenset({"hack", "regulation", "partnership"})
 _NEWS_EVENTS = frozenset({"hack", "regulation"})
 _HEAD = 1200
-"""Characters of the news that a query is made of."""
+"""Characters of the news that are used for a query."""
 _AMOUNT = re.compile(
     r"[$€£¥]\s?\d[\d,.]{0,30}(?:\s?(?:[kKmMbB]n?|million|billion|trillion))?\b|\d[\d,.]{0,30}\s?(?:%|[亿万]\s?[\u4e00-\u9fff]{0,3}|"
     r"(?:million|billion)\b|[MB]\b|(?:BTC|ETH|USDC|USDT|SOL|XRP|BNB)\b)"
@@ -97,7 +95,7 @@ def _quoted(term: str) -> str:
 
 
 def _vague(tables: Tables) -> frozenset[str]:
-    """Return the words that ask for an official page: where any of the terms is enough, they find every statement there is."""
+    """Return the words that ask for an official page. With a provider that matches any term, they match every statement."""
     return frozenset(w.casefold() for t in tables.lexicon.get("official_query_en", ()) for w in t.split())
 
 

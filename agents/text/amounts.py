@@ -1,4 +1,4 @@
-"""Parses amounts (zh and en) as plain numbers, to tell “$200M stolen” from “$1.4B stolen” across languages."""
+"""Parser of amounts in Chinese and English: plain numbers, so that “$200M stolen” and “被盗 2 亿美元” can be compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AMOUNT = re.compile(
 _MORE = re.compile(
     rf"\s?零?(?P<number>{_NUMBER})\s?(?P<scale>{_HAN_SCALE})|(?P<units>\d[\d,]{{2,}})(?![\d.]|\s?[年月日%kmbt])"
 )
-"""What goes on after a Chinese scale: “9亿1,400万”, “3万5000”."""
+"""The rest of a number after a Chinese scale: “9亿1,400万”, “3万5000”."""
 _UNIT_SCALE = re.compile(rf"(?<![a-z])(?:{_EN_SCALE})(?![a-z])|{_HAN_SCALE}", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|rather than|instead of|previously|earlier|initially|up from|down from|from)\b"
@@ -42,7 +42,7 @@ TENTH = 0.1
 ROUND = 0.15
 """The same for a large figure of one digit: “$100M” is what a first report makes of 114."""
 ABOVE = 1.5
-"""“More than 800 million” is borne out by 914 million; by what is half as much again it is another figure."""
+"""Factor above a claimed “more than” up to which a figure corroborates it: 914 million does for “more than 800 million”."""
 _AT_LEAST = re.compile(
     r"(?:(?<!\bno )(?<!\bnot )\b(?:no less than|not less than|no fewer than|not under|not below|more than|over|at least|above|exceed(?:s|ed|ing)?|upwards of|north of|a minimum of|in excess of|surpass(?:es|ed|ing)?|tops|topped)"
     r"|(?<!不)(?:超过?|逾)|至少|突破|不少于|不低于|不下|高达)\s?(?:about |around |约)?(?:us|hk)?[$€£¥]?\s?$"
@@ -56,12 +56,12 @@ _NOT_THIS = re.compile(
     r"(?:\b(?:not(?! (?:more|less|fewer|over|under|above|below|(?:to )?exceed))|rather than|instead of)\b[^.,;:\d]{0,14}|\b(?:previously|earlier|initially|from)\s(?:about |around |the |a )*"
     r"|(?:而非|而不是|并非|不是|此前|之前|原先|最初|误[报写作称])[^,。;\d]{0,8})$"
 )
-"""A word that rejects the figure after it. What was taken “from Kraken, $3 million in all” is not rejected."""
+"""A word that rejects the figure after it. “From Kraken, $3 million in all” rejects none."""
 _WORTH_BEFORE = re.compile(r"(?:\bvalu(?:ed|ation|ing)\b|\bmarket cap|\btvl\b|估值|市值|锁仓)[^.,;。\d]{0,14}[$€£¥]?$")
 _WORTH_AFTER = re.compile(
     r"\s?(?:的?(?:估值|市值)|(?:pre-money |post-money )?valuation\b|(?:in )?market cap|(?:in |of )?tvl\b)"
 )
-"""What something is worth is another quantity than what was paid, raised or lost."""
+"""Words for a valuation, which is another quantity than an amount that was paid, raised or lost."""
 _TO = re.compile(r"\s?(-|to|至|到|and)\s?")
 _SIGNS = {"$": "usd", "€": "€", "£": "£", "¥": "¥", "₩": "krw", "₿": "btc", "₹": "₹"}
 _OTHER_DOLLAR = re.compile(r"(?<![a-z])(?:hk|nt|a|c|s|r)$")
@@ -91,7 +91,7 @@ _UNITS = tuple(
         ("people", r"(?:万?名?(?:用户|客户|员工|人))|users?\b|customers?\b|people\b|clients?\b|employees\b"),
     )
 )
-"""Units that are written in more than one way. Two figures of one unit can be compared."""
+"""Units with all their spellings. Only figures of the same unit are compared."""
 _NOUN = re.compile(r"\s?(?:枚|个)?\s?([a-z][a-z0-9]{1,14})\b")
 _NO_UNIT = frozenset([
     "in", "of", "from", "to", "on", "at", "and", "by", "for", "was", "were", "worth", "after", "has", "have", "had",
@@ -120,7 +120,7 @@ _POINTS = re.compile(
     r"(?<!and )(?<!and-)(?<!and a )(?<!and-a-)\b(?:an? |one[- ])?(half|quarter|three[- ]quarters?)[- ](?:of )?(?:an? )?(?:percentage[- ])?point\b"
     r"|(?<!点)(半|四分之[一三])个百分点"
 )
-"""“The third quarter points to growth” and “one and a half points” are none."""
+"""Parts of a percentage point. “The third quarter points to growth” and “one and a half points” do not match."""
 _NO_COINS = re.compile(
     r"(?:\b(?:in|since|by|until|from|top|phase|no\.|day|version|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)[. ]*)$"
 )
@@ -128,7 +128,7 @@ _NO_COINS = re.compile(
 _COINS_THINGS = re.compile(
     r"\s?(?:=|[a-z]*-|(?:etfs?|etps?|funds?|products?|pairs?|pools?|wallets?|addresses|holders?|validators?|treasur(?:y|ies)|markets?|futures|contracts?|tokens? holders?|perps?)\b)"
 )
-"""What belongs to a coin and is counted instead of it: “2 SOL ETFs”; and “1 SOL = $150” is a price."""
+"""Words after a coin that make the number count something else (“2 SOL ETFs”) or a price (“1 SOL = $150”)."""
 _WORD_DIGITS = {
     word: n
     for n, word in enumerate(
@@ -143,7 +143,7 @@ _HALF = re.compile(
     r"\b(?:(half)|a quarter|one quarter|(three[- ]quarters)) (?:of )?an? (?=million\b|billion\b|trillion\b)"
 )
 _MIXED = re.compile(r"(?<![\d/.])(\d{1,2})(?:[- ]|(?=[1-7]⁄))([1-7])[/⁄]([248])(?![\d/])")
-"""As the Federal Reserve writes its range: 3-1/2 to 3-3/4 percent; 3½ folds to 31⁄2."""
+"""A mixed fraction, as in the Federal Reserve's range “3-1/2 to 3-3/4 percent”. 3½ folds to 31⁄2."""
 _FRACTION = re.compile(r"(?<![\d/.])([1-3])[/⁄]([248])(?![\d/])(?=\s?(?:%|percent|of a percent|个?百分点))")
 _KOREAN = re.compile(r"(?<=\d)\s?([만억조])")
 _KOREAN_SCALE = {"만": "万", "억": "亿", "조": "万亿"}
@@ -187,7 +187,7 @@ def share(one: frozenset[float], other: frozenset[float], *, within: float = SAM
 
 
 def stated(value: float, unit: str) -> tuple[float, str]:
-    """Return a figure that was given beside its unit as one plain number and the bare unit.
+    """Return a figure and its unit as one plain number and the bare unit.
 
     ``9.14`` and “亿美元” give 914,000,000 and “美元”; ``100`` and “million USD” give 100,000,000 and “USD”.
     """
@@ -201,9 +201,9 @@ def stated(value: float, unit: str) -> tuple[float, str]:
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A figure with its unit, as the range of values that it leaves open: “more than 40M” is 40 to 60 million.
+    """A figure with its unit, as a range of values: “more than 40M” is 40 to 60 million.
 
-    ``value`` is the number as it is written, of a range the lower end. ``is_bound``: it is the least or the most that can be.
+    ``value`` is the number as written (the lower end of a range). ``is_bound``: the text gives a minimum or a maximum.
     """
 
     value: float
@@ -213,9 +213,9 @@ class Figure(msgspec.Struct, frozen=True):
     is_bound: bool = False
 
     def agrees(self, told: Figure) -> bool:
-        """Return whether this claimed figure and a told one can be one, up to a tenth, a round one a little more.
+        """Return whether a reported figure can be this claimed one: within a tenth, or a little more for a round figure.
 
-        How far a bound reaches is its own allowance, but for a claimed “more than”: a larger figure bears its words out.
+        A bound has its own allowance. A claimed “more than” is the exception: a larger figure corroborates it.
         The caller compares the units.
         """
         claims_more = self.is_bound and self.high > self.value
@@ -231,10 +231,10 @@ def _reaches(low: Figure, high: Figure) -> bool:
 
 
 def figures(text: str, coins: Collection[str] = ()) -> tuple[Figure, ...]:
-    """Return the figures of a text that have a unit: money, coins, percentages, counts. None that the text rejects.
+    """Return the figures of a text that have a unit: money, coins, percentages, counts. Rejected figures are left out.
 
-    ``text`` must be folded and in lower case (:func:`agents.evidence.passages.folded`). ``coins``: tickers in lower case of
-    which a few are a figure, too; of other nouns only many are.
+    ``text`` must be folded and in lower case (:func:`agents.evidence.passages.folded`). ``coins``: tickers in lower case
+    that also count in small numbers; other nouns count from 1,000.
     """
     plain = _digits(text)
     found: list[tuple[Figure, int]] = []
@@ -267,7 +267,7 @@ def _is_round(value: float) -> bool:
 
 
 def differing(claimed: Sequence[Figure], told: Sequence[Figure]) -> tuple[Figure, Figure] | None:
-    """Return the claimed figure and the told one nearest to it, if no two figures of one unit agree; else None."""
+    """Return the claimed figure and the nearest reported one if no two figures of one unit agree; else None."""
     pairs = [(c, t) for c in claimed for t in told if c.unit == t.unit]
     if not pairs or any(c.agrees(t) for c, t in pairs):
         return None
@@ -275,9 +275,9 @@ def differing(claimed: Sequence[Figure], told: Sequence[Figure]) -> tuple[Figure
 
 
 def main_figures(claimed: Iterable[Figure], value: float | None, unit: str) -> tuple[Figure, ...]:
-    """Return those of the claim's figures that are its stated amount: all where none is stated.
+    """Return the claim's figures that equal its stated amount, or all figures if no amount is stated.
 
-    ``unit``: of the stated amount, for a text that does not hold it.
+    ``unit``: unit of the stated amount, used if the text does not contain it.
     """
     found = tuple(claimed)
     if value is None or value <= 0:
@@ -294,7 +294,7 @@ def _exactly(value: float, unit: str) -> Figure:
 
 
 def _bounded(value: float, unit: str, before: str, after: str) -> Figure:
-    """Return the figure with the bound that the words before and after it make it."""
+    """Return the figure, with a bound if the words around it make it a minimum or a maximum."""
     plain = _exactly(value, unit)
     if _AT_LEAST.search(before) or _OR_MORE.match(after):
         return replace(plain, high=ABOVE * plain.high, is_bound=True)
@@ -302,15 +302,15 @@ def _bounded(value: float, unit: str, before: str, after: str) -> Figure:
 
 
 def _range(first: Figure, last: Figure, scale: float) -> Figure:
-    # “30-40 million” tells the scale once.
+    # “30-40 million” writes the scale once.
     low = first.low * scale if first.low * scale <= last.high else first.low
     return Figure(min(low, last.low), min(low, last.low), max(low, last.high), last.unit or first.unit)
 
 
 def _unit(text: str, start: int, end: int, *, large: bool, coins: Collection[str] = ()) -> tuple[str, int]:
-    """Return the unit of the number from ``start`` to ``end``, and where it ends; "" for one that is not known.
+    """Return the unit of the number between ``start`` and ``end``, and the end of the unit; "" for an unknown unit.
 
-    ``large``: what follows the number may be a noun that is counted.
+    ``large``: a noun after the number may be its unit.
     """
     sign = text[start] if text[start] in _SIGNS else text[max(0, start - 1) : start]
     signed = _SIGNS.get(sign) if sign else None
@@ -331,7 +331,7 @@ def _unit(text: str, start: int, end: int, *, large: bool, coins: Collection[str
 
 
 def _are_few(text: str, start: int, noun: re.Match[str], coins: Collection[str]) -> bool:
-    """Return whether the number before a noun counts coins: no date, no price of one, and not what belongs to the coin."""
+    """Return whether the number before a noun counts coins, and is not a date, a price, or a count of something else."""
     return (
         noun[1] in coins
         and _COINS_THINGS.match(text, noun.end()) is None

@@ -1,4 +1,9 @@
-"""Regular expressions for negation (zh and en): words that a negation covers, phrases that call a report false."""
+"""The grammar of denial (zh and en): what a sentence negates, calls false, hedges, or states.
+
+The words are in the lexicon of the tables; this module is the grammar. It also recognises claims that are denials
+themselves: a page that denies the same thing supports them. :mod:`agents.evidence.word_rules` decides what a whole page
+says of the claim.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,8 @@ from typing import Literal
 from agents.text.matching import NEVER, Words, fold_han, has_cjk, holds_any, words_pattern
 from agents.text.scope import Scope, Target, stem
 
-# What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
-# “未披露被盗金额”) means that something other than the verb is negated.
+# Words allowed between a negation and the verb that it negates. Any other word (“did not say how it was hacked”,
+# “未披露被盗金额”) means that the negation covers something else.
 _EN_BETWEEN = (
     r"(?:been|be|being|yet|ever|actually|have|has|had|having|a|an|the|any|its|their|this|such|of|to|in|into|with|on|for|by|and|or|"
     r"plans?|planning|intends?|intention|intend|going|considering|considered|formally|officially|currently|signed|sign|entered|entering|"
@@ -37,11 +42,11 @@ _ZH_NEGATION = (
 
 
 NEGATIONS = ("not", "never", "no ", "no-", "neither", "nor", "without", "n't", "未", "没", "不", "非", "无")
-"""Every negation below holds one of these, in a text whose white space was collapsed."""
+"""Each negation pattern matches only text that contains one of these, after white space was collapsed."""
 
 
 def negation_of(entries: Iterable[str]) -> Words:
-    """Compile the negation of a list of words."""
+    """Compile the pattern that matches these words when they are negated."""
     return Words(entries, lambda words: rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{words})", beside=NEGATIONS)
 
 
@@ -93,11 +98,11 @@ _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly
 
 
 Assertion = Literal["stated", "hedged", "negated"]
-"""How a sentence puts what it tells."""
+"""How a sentence presents an event."""
 
 
 class ClaimSense:
-    """The parsed features of a claim that pages are read against."""
+    """The parsed features of a claim, which pages are compared with."""
 
     __slots__ = (
         *("account_hack", "denial", "future", "groups", "limited", "names", "negated", "postpones"),
@@ -201,10 +206,10 @@ class Grammar:
         return tuple(found)
 
     def denies(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> bool:
-        """Return whether a page about the claim's subject says that something is false. Its texts must be folded (``fold_han``).
+        """Return whether a page about the claim's subject denies something. Its texts must be folded (``fold_han``).
 
-        Of a claim that denies itself, it is the same that such a page says is false. ``fresh``: published at about the
-        time of the claim, so that the opposite of the claim is news and not how things were before.
+        If the claim is a denial itself, such a page denies the same thing. ``fresh``: published around the time of the
+        claim, so the opposite of the claim is news and not the earlier state.
         """
         text = f"{title.rstrip('. ')}. {content}".lower()
         cleaned = self._cleaned(text, claim)
@@ -220,7 +225,7 @@ class Grammar:
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
     def speaks_of_act(self, claim: ClaimSense, text: str) -> bool:
-        """Return whether a text (folded, in lower case) uses a verb of the claim, a synonym, or one that rules it out."""
+        """Return whether a text (folded, in lower case) uses a verb of the claim, a synonym, or a verb that excludes it."""
         groups = {*claim.groups, *claim.negated, *claim.says}
         ruled_out = any(g in groups and p.search(text) for g, p in self._antonyms.items())
         return self.speaks_of(claim, text) or self.says(claim, text) or ruled_out
@@ -231,9 +236,9 @@ class Grammar:
         return any(self._says[g].search(said) for g in claim.says)
 
     def assertion(self, claim: ClaimSense, sentence: str, *, announced: bool = False) -> Assertion:
-        """Return how a sentence (folded, in lower case) that says the claim's verb puts it.
+        """Return how a sentence (folded, in lower case) with the claim's verb presents the event.
 
-        ``announced``: by whoever is going to do it, so that the future is no hedge.
+        ``announced``: the acting party itself speaks, so a future tense is not a hedge.
         """
         put = self._cleaned(sentence, claim)  # “This is no hoax” negates nothing.
         if _NOT.search(put) or self._says_false(put, claim.suit):
@@ -306,13 +311,13 @@ class Grammar:
                 continue
             clause = _around(text, match.start(), match.end())
             if not claim.limited and self._limits.search(clause):
-                continue  # “No user funds were stolen” tells what was spared, not whether it happened.
+                continue  # “No user funds were stolen” says what was spared, not whether it happened.
             if self._names_claim(claim, clause) or not self._tells(claim, text[: match.start()]):
                 return True
         return False
 
     def _is_claimed(self, claim: ClaimSense, absent: str, clause: str) -> bool:
-        """Return whether what “there is no …” names is a party's, and its clause speaks of what is claimed of that party."""
+        """Return whether “there is no …” names a party of the claim, in a clause about the claim."""
         named = claim.names.intersection(_WORDS.findall(clause))
         return not named.isdisjoint(_WORDS.findall(absent)) and (len(named) > 1 or self.shares_topic(claim, clause))
 
@@ -342,7 +347,7 @@ class Grammar:
         )
 
     def _stated_beside(self, claim: ClaimSense, opposite: Words, text: str) -> bool:
-        """Return whether a sentence without the opposite states the claim, or every sentence with it is only a forecast."""
+        """Return whether a sentence without the opposite states the claim, or the opposite appears only in forecasts."""
         parts = [(opposite.search(s) is not None, self.assertion(claim, s), s) for s in _SENTENCES.split(text)]
         stated = any(not opposed and told == "stated" and self._says_verb(claim, s) for opposed, told, s in parts)
         return stated or all(self._is_forecast(s) for opposed, _, s in parts if opposed)

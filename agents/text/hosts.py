@@ -1,4 +1,4 @@
-"""Registrable domains of addresses, and detection of hosts that imitate an official one."""
+"""Hosts and registrable domains of addresses, and detection of hosts that imitate an official one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Determines what a denial is about: the claim, its delay, or another matter.
+"""The scope of a denial: whether it denies the claim, a delay, or another matter.
 
-“It denied rumours of a delay and confirmed the listing” does not deny the listing. A denial counts as one of the claim
-unless its object is plainly something else; only then is its clause removed from the text before further reading.
+“It denied rumours of a delay and confirmed the listing” does not deny the listing. A denial applies to the claim
+unless its object is clearly something else. Only then is its clause removed from the text before further reading.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Scope:
         return self._elsewhere.search(text) is not None
 
     def is_beside(self, text: str) -> bool:
-        """Return whether a text (in lower case) says what goes beside an event, as who did it or knew of it."""
+        """Return whether a text (in lower case) is about a circumstance of an event, such as who did it or knew of it."""
         return self._beside.search(text) is not None
 
     def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:
@@ -81,8 +81,9 @@ class Scope:
     ) -> str:
         """Return the text (lower case) without the clauses that deny something other than the claim.
 
-        ``denial`` tells whether a clause denies, ``on_claim`` whether words are about the claim, ``beside`` whether the
-        claim is itself of what goes beside an event, and ``told`` whether the page tells the claimed story elsewhere. Without ``told``, a denial in other words still counts.
+        ``denial`` decides whether a clause denies, and ``on_claim`` whether words are about the claim. ``beside``: the
+        claim itself is about a circumstance of an event. ``told``: the page states the claim elsewhere; without that, a
+        denial in other words still counts.
         """
         kept = []
         for clause in _clauses(text):

@@ -1,4 +1,4 @@
-"""Texts in both languages that readers are written to in, made from templates that stand side by side."""
+"""Texts in English and Chinese, filled from pairs of templates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import msgspec
 from schemas.printable import Count
 
 Language = Literal["zh", "en"]
-"""A language that readers are written to in."""
+"""A language that texts for readers are written in."""
 
 
 class Text(msgspec.Struct, frozen=True):
-    """One text in English and in Chinese. Words of pages, of models and of news stand in both as they were written."""
+    """One text in English and in Chinese. Words from pages, models and news are the same in both."""
 
     en: str = ""
     zh: str = ""
@@ -29,7 +29,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 def fill(en: str, zh: str, **parts: Any) -> Text:
-    """Fill both templates. A part that is a :class:`Text` goes in by its language; ``{n:page|pages}`` counts in English."""
+    """Return both templates, filled. A :class:`Text` part is inserted in each language; ``{n:page|pages}`` picks the English plural."""
     return Text(*(template.format(**_parts_in(lang, parts)) for lang, template in (("en", en), ("zh", zh))))
 
 
@@ -43,13 +43,13 @@ def _parts_in(language: str, parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined(parts: Iterable[Text | str], en: str = ", ", zh: str = "，") -> Text:
-    """Return the parts that are not empty, one after the other."""
+    """Return the non-empty parts, joined."""
     kept = [p if isinstance(p, Text) else Text(p, p) for p in parts if p]
     return Text(en.join(p.en for p in kept), zh.join(p.zh for p in kept))
 
 
 def closed_up(text: Text) -> Text:
-    """Return the text without spaces between Chinese characters, which templates have for names in Latin letters."""
+    """Return the text without spaces between Chinese characters. Templates have them for names in Latin letters."""
     return Text(text.en, _BETWEEN.sub("", text.zh))
 
 
@@ -62,7 +62,7 @@ def references(numbers: Iterable[int]) -> str:
 
 
 def term(word: str) -> Text:
-    """Return a word of the code as people read it; one that has no Chinese stands there as it is."""
+    """Return a code word as people read it. A word without a Chinese form stays as it is."""
     kind, _, why = word.partition(":")
     plain = kind.replace("_", " ")
     found = Text(plain, _ZH.get(kind, plain))

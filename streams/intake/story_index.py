@@ -24,7 +24,7 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from agents.evidence.compiled import compiled
-from agents.evidence.story import adds_nothing, compared, hooks_of, looked_up, tells
+from agents.evidence.story import adds_nothing, belongs_to, compared, hooks_of, looked_up
 from agents.evidence.verdict import better_founded
 from agents.tables import load_tables
 from infra.listeners.source import Source
@@ -227,7 +227,7 @@ class StoryIndex(Free, Port):
         for number, first in firsts.items():
             members = (_Report(*row) for row in self._rows.rows.execute(_MEMBERS, (number,)).fetchall())
             group = [r for r in members if r.number != own.number and -AHEAD <= _apart(own.as_of, r.as_of) <= within]
-            if group and tells(own.story, [(r.story, _apart(own.as_of, r.as_of)) for r in group]):
+            if group and belongs_to(own.story, [(r.story, _apart(own.as_of, r.as_of)) for r in group]):
                 of_first[first] = group
         return of_first
 
