@@ -1,6 +1,6 @@
-"""The judgement of a news case: which evidence there is, who read it, and what it amounts to; or why nothing was checked.
+"""The judgement of a news case: its evidence, who read it, and the verdict, or why nothing was checked.
 
-Every step that ends a case takes its judgement from here, so that none publishes what another would not.
+Every step that ends a case uses this module, so all paths judge alike.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from schemas.evidence import Findings, PageStance, SearchReference
 
 
 class CaseJudgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A judgement with what it rests on. ``why``: the reason of the verdict ``unchecked``, else None. ``measured``: what
-    market figures say of the claim."""
+    """A judgement with its evidence. ``why``: reason for the verdict ``unchecked``, else None. ``measured``: whether market
+    figures confirm or contradict the claim."""
 
     judgement: Judgement
     findings: Findings | None = None
@@ -35,14 +35,14 @@ class CaseJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unchecked_case(why: str) -> CaseJudgement:
-    """Return the judgement of a case that was not searched for, and why."""
+    """Return the judgement ``unchecked`` with its reason."""
     return CaseJudgement(judgement=unchecked(), why=why)
 
 
 def check_case_pages(
     case: Case, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
 ) -> tuple[CheckedPage, ...]:
-    """Return each reference with the stance that stands; ``said`` as in :func:`agents.evidence.witnesses.hear`."""
+    """Return each reference with its checked stance; ``said`` as in :func:`agents.evidence.witnesses.check_pages`."""
     once, tables = case.memo.once, compiled(case.config.tables)
     return tuple(once(check_pages_with, tables, claim_of(case), references, said))
 
@@ -55,10 +55,10 @@ def judge_case(
     critique: EvidenceCritiqued | None = None,
     unread: bool = False,
 ) -> CaseJudgement:
-    """Judge a triaged case by all its evidence, or by ``findings`` where they are given.
+    """Return the judgement of a triaged case by all its evidence, or by ``findings`` if given.
 
-    ``outcomes``: searches that the case does not hold yet. ``critique``: one that the case does not hold yet. ``unread``:
-    the path has no critic, so that nothing is raised.
+    ``outcomes`` and ``critique``: searches and a critique that the case does not contain yet. ``unread``: the path has no
+    critic, so the confidence is not raised.
     """
     found = findings if findings is not None else findings_so_far(case)
     critique = critique or case.critique
@@ -91,9 +91,9 @@ def judge_case(
 
 
 def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[CheckedPage, ...]:
-    """Return the news as a page of the party or authority that published it; nothing where that is not certain.
+    """Return the news as a page of the party or authority that published it; empty if that is not certain.
 
-    It needs no reader: what it claims is what triage stated. What it calls a rumour, it does not claim.
+    It needs no critic: its claim is what triage stated. A rumour that it mentions is not its claim.
     """
     url, tables = case.story.own_page if case.story else None, compiled(case.config.tables)
     speaker = speaker_of(url, claim, tables) if url else None
@@ -134,9 +134,9 @@ def _is_partly_refuted(critique: EvidenceCritiqued, pages: tuple[CheckedPage, ..
 
 
 def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findings) -> str | None:
-    """Return why nothing was found out, None where at least one search was answered or a page was read.
+    """Return why nothing was checked; None if at least one search returned or a page was read.
 
-    That the parties' own domains were searched, and say nothing, is no answer while the search for news failed.
+    An empty search of the parties' own domains does not count while the search for news failed.
     """
     if any(o.failure is None and o.topic != "official" for o in asked) or found.references:
         return None
@@ -151,6 +151,6 @@ def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findin
 
 
 def _is_half_searched(case: Case, asked: tuple[ProviderOutcome, ...]) -> bool:
-    """Return whether the provider of the news' language was asked and never answered: others may not know of it."""
+    """Return whether the provider of the news' language was called and always failed: others may not know the news."""
     at_home = [o for o in asked if o.provider == AT_HOME.get(case.language) and o.topic != "official"]
     return bool(at_home) and all(o.failure is not None for o in at_home)

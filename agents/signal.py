@@ -1,4 +1,4 @@
-"""The construction of signals: no other module turns a case into a signal."""
+"""The construction of signals. No other module turns a case into a signal."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, 
 
 
 def preliminary_signal(case: Case) -> Signal:
-    """Return the signal of a case that the gate kept off the deep path: triage's draft, which nothing was checked of."""
+    """Return the signal of a case that the gate kept off the deep path: triage's unchecked draft."""
     return _drafted(case, case.replies, stage="final", why="gate", at=case.head_at)
 
 
 def first_signal(case: Case, replies: Replies) -> Signal:
-    """Return the first signal of a case that goes on: triage's unverified draft. ``replies`` are triage's."""
+    """Return the preliminary signal of a case that continues: triage's unverified draft. ``replies`` are triage's."""
     return _drafted(case, replies, stage="preliminary", why="preliminary", at=replies.at or case.head_at)
 
 
 def _drafted(case: Case, replies: Replies, *, stage: Stage, why: str, at: datetime) -> Signal:
     flags = ("not_deep_analysed", *case_flags(case), *budget_flags(case, replies))
     judged = unchecked_case(why)
-    # Nothing was looked for, so that nothing is missing.
+    # Nothing was searched for, so no data is missing.
     end = conclude(case.draft, judged.judgement, extra_flags=flags)
     return _signal(case, case.draft, judged, end, stage=stage, text=case.draft.notes, at=at, replies=replies)
 
@@ -67,13 +67,13 @@ def judged_signal(
     extra_flags: tuple[str, ...] = (),
     reason: str = "",
 ) -> Signal:
-    """Return the final signal of a triaged case whose evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
+    """Return the final signal of a judged case, bounded by the rules of :mod:`agents.evidence.policy`.
 
-    ``draft`` is the starting point of the rules, in whose words a confirmed claim is told; any other stays as triage stated
-    it. ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
+    ``draft`` is the starting point of the rules. A confirmed claim uses its words; any other stays as triage stated it.
+    ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
     """
     draft, order_note = _without_second_order(case, draft)
-    # What was found out about a dropped page says nothing of the news.
+    # Flags of dropped pages say nothing about the news.
     of_evidence = judged.findings.risk_flags if judged.findings else ()
     flags = (
         *extra_flags,
@@ -107,9 +107,9 @@ def judged_signal(
 
 
 def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
-    """Return the draft, and words for the notes, where an earlier signal of the same event already gives the order.
+    """Return the draft without its order, and a note, if an earlier signal of the same event already has the order.
 
-    A case that a critic has read supersedes that signal or joins it; the other paths only leave the order to it.
+    After a critique, the case supersedes that signal or joins it. The other paths only leave the order to it.
     """
     earlier = case.story.earlier if case.story is not None and case.critique is None else ()
     acting = next((e.case_id for e in earlier if e.same_slots and e.verdict in ACTED_ON), None)
@@ -123,13 +123,13 @@ def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
 
 
 def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:
-    """Return whether of every page that supports the claim nothing but the title is known: it was not opened."""
+    """Return whether only the titles of all supporting pages are known, because none was opened."""
     supporting = [page.reference for page in pages if page.stance == "supports" and page.quoted]
     return bool(supporting) and all(map(is_title_only, supporting))
 
 
 def case_flags(case: Case) -> tuple[str, ...]:
-    """Return the flags that follow from the course of the case, not from its evidence."""
+    """Return the flags that follow from the events of the case, not from its evidence."""
     flags = []
     if case.triaged is not None and case.triaged.injection_suspected:
         flags.append("injection_suspected")
@@ -146,13 +146,13 @@ def case_flags(case: Case) -> tuple[str, ...]:
 
 
 def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
-    """Return one flag for each kind of call that the budget denied. ``replies`` are the ones not folded yet."""
+    """Return one flag for each kind of call that the budget denied. ``replies`` are not folded yet."""
     denied = dict.fromkeys((*case.denied, *denied_kinds(replies.calls)))
     return tuple(dict.fromkeys("model_skipped:budget" if k == "model" else "search_skipped:budget" for k in denied))
 
 
 def _denial(case: Case, replies: Replies) -> str:
-    """Return the budget's own words on the first call that it denied: which limit was reached, and when that ends."""
+    """Return the budget's message on the first denied call: the limit that was reached, and when it ends."""
     searched = (o.failure for s in case.searches for o in s.outcomes)
     said = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
     return next((r.message for r in said if isinstance(r, Failure) and r.kind == "budget"), "")
@@ -203,7 +203,7 @@ def _signal(
 
 
 def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
-    """Return the claim as triage stated it; the summaries that are made of it come last."""
+    """Return the claim as triage stated it, and empty summaries, which :func:`with_summary` fills."""
     claim = _claim_text(case, case.draft, end)
     return {"claim_zh": claim.zh, "claim_en": claim.en, "summary": "", "summary_zh": None, "summary_en": None}
 
@@ -221,11 +221,11 @@ def _of_look(case: Case) -> tuple[Adjustment, ...]:
 
 
 _OF_DRAFT = ("event_type", "asset", "asset_name", "direction", "strength", "timeframe")
-"""Fields that a signal takes over from its draft as they are."""
+"""Fields that a signal copies from its draft."""
 
 
 def evidence_of(case: Case, pages: Sequence[CheckedPage]) -> tuple[SignalEvidence, ...]:
-    """Return the pages that a signal rests on, with the stance that stands, the words that bear it, and who speaks there."""
+    """Return the evidence of a signal: its pages with checked stances, quotes and speakers."""
     speakers = speakers_of(claim_of(case), pages, compiled(case.config.tables))
     return tuple(
         SignalEvidence(
@@ -248,7 +248,7 @@ def evidence_of(case: Case, pages: Sequence[CheckedPage]) -> tuple[SignalEvidenc
 
 
 def _figures(page: CheckedPage) -> tuple[float, float] | tuple[None, None]:
-    # Signals of cases that critique version 3 read have no figures, and are decided again as they were.
+    # Cases read by critique version 3 have no figures, so that their replay gives the same signal.
     by_slots = page.said is not None and page.said.says is not None
     return page.figures if by_slots and page.figures else (None, None)
 

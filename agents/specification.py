@@ -88,20 +88,20 @@ class Given:
 
     @property
     def asked(self) -> StepRequest:
-        """What the step asks for. The call is made twice, to check that the step is pure."""
+        """The step's request. The step is called twice, to check that it is pure."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         asked: StepRequest = _twice(lambda: step.ask(self.case))
         return asked
 
     def ask_gives(self, *expected: Effect | Event) -> Given:
-        """Assert what the step asks for: effects in order, or one event."""
+        """Assert the step's request: effects in order, or one event."""
         asked = self.asked
         assert (asked if isinstance(asked, tuple) else (asked,)) == expected
         return self
 
     def told(self, *replies: Reply) -> StepOutcome:
-        """Answer the step's effects with these replies in order, then tell it."""
+        """Reply to the step's effects in this order, then call ``tell``."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         waiting = list(replies)

@@ -1,4 +1,4 @@
-"""What was worked out of one case: the values of pure functions of its own texts, each computed once."""
+"""The memo of a case: results of pure functions of its own texts, each computed once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ R = TypeVar("R")
 
 
 class Memo:
-    """Belongs to one case, goes with it from state to state, and ends with it.
+    """The cache of one case, passed on from state to state.
 
-    It holds nothing that the case does not hold: any two are equal, and an empty one gives the same values. A function is
-    asked again only for other arguments, which are compared by value.
+    It adds no information to the case: any two memos are equal, and an empty one gives the same values. A function is
+    called again only for other arguments, which are compared by value.
     """
 
     __slots__ = ("_values",)
@@ -22,10 +22,10 @@ class Memo:
         self._values: dict[tuple[Hashable, ...], Any] = {}
 
     def once(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return ``function(*args)``; it must be pure, and its arguments hashable and given by position."""
+        """Return ``function(*args)``. The function must be pure, its arguments hashable and positional."""
         key = (function, *args)
         if kwargs:
-            raise TypeError("give the arguments by position: the value is found again by them")
+            raise TypeError("give the arguments by position: they are the key of the value")
         try:
             value: R = self._values[key]
         except KeyError:
@@ -42,4 +42,4 @@ class Memo:
         return "WorkedOut()"
 
     def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
-        return Memo, ()  # whoever sends a case elsewhere sends what it is, and not what was worked out of it
+        return Memo, ()  # a pickled case takes no cached values along

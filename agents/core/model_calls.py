@@ -1,6 +1,6 @@
-"""Builders of the news pipeline's model calls: our own words are trusted parts, all else is untrusted and bounded.
+"""Builders of the news pipeline's model calls. Our own words are trusted parts; everything else is untrusted and bounded.
 
-The chat's are in :mod:`agents.research.agent_calls`; of these it uses :func:`bounded`, :func:`call_of` and :func:`facts`.
+The chat's builders are in :mod:`agents.research.agent_calls`; they use :func:`bounded`, :func:`call_of` and :func:`facts`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_REFERENCE_CHARACTERS = 600
 MAX_PASSAGE_CHARACTERS = 2_000
 MAX_PAGE_CHARACTERS = 6_000
 HEAVY_ABOVE_CHARACTERS = 5_000
-"""More characters from outside than this are read by the heavy model, whatever the prompt's tier."""
+"""Characters from outside above which the heavy model is called, whatever the prompt's tier."""
 EVENT_TYPES = ", ".join(get_args(EventType))
 
 
@@ -63,7 +63,7 @@ def ask_model(
 
 
 def call_of(prompt: Prompt, system: str, parts: Iterable[Part]) -> CallModel:
-    """Return the call of a prompt as its front matter has it, of the heavy model where it reads much from outside.
+    """Return the call of a prompt by its front matter; of the heavy model if there is much text from outside.
 
     ``system``: the prompt's text, rendered.
     """
@@ -95,13 +95,13 @@ def news_parts(case: Case) -> tuple[Part, ...]:
 
 
 def keyword_parts(case: Case) -> tuple[Part, ...]:
-    """Return the words that the listener selected the news by, as one untrusted part; nothing where it gave none."""
+    """Return the keywords by which the listener selected the news, as one untrusted part; empty without any."""
     words = bounded(", ".join(case.news.keywords_hit), MAX_KEYWORDS_HIT_CHARACTERS)
     return (Untrusted("keywords_hit", words),) if words else ()
 
 
 def stated_claim(case: Inquiry) -> tuple[Part, ...]:
-    """Return the claim as triage read it, part by part, as an untrusted part; empty where triage gave none.
+    """Return the claim as stated by triage, as one untrusted part; empty if triage stated none.
 
     A model that had read outside text wrote it.
     """
@@ -116,9 +116,9 @@ def facts(**values: Any) -> Trusted:
 
 
 def findings_facts(findings: Findings) -> dict[str, Any]:
-    """Return how much evidence there is, for :func:`facts`: numbers and flags, no text from outside and no support.
+    """Return the amount of evidence, for :func:`facts`: numbers and flags, no text from outside and no stances.
 
-    Whether a page supports the claim is for the critic to say, so nothing of it is handed to anybody before.
+    The critic decides whether a page supports the claim, so no call gets a stance before.
     """
     return {
         "independent_sources": findings.independent_sources,
@@ -131,7 +131,7 @@ def findings_facts(findings: Findings) -> dict[str, Any]:
 
 
 def reference_facts(references: Iterable[SearchReference]) -> list[dict[str, Any]]:
-    """Return what code knows of each page, for :func:`facts`: its date, its publisher, and no stance."""
+    """Return the date and publisher of each page, for :func:`facts`, without a stance."""
     return [
         {
             "number": r.reference_number,
@@ -151,7 +151,7 @@ def reference_parts(references: Iterable[SearchReference], *, passages: bool = F
 
 def _shown(r: SearchReference, *, passages: bool) -> str:
     if passages:
-        # Whole: a quote of it is checked against exactly this.
+        # The whole passage: quotes are checked against exactly this text.
         return bounded(f"{r.title[:300]}\n{r.url[:300]}\n{r.passage or r.snippet}", MAX_PASSAGE_CHARACTERS)
     return bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS)
 
@@ -195,7 +195,7 @@ def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
 
 def bounded(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, without invisible characters, which can hide instructions from people."""
-    if text.replace("\n", " ").isprintable():  # in C, and of most texts there is no more to look at
+    if text.replace("\n", " ").isprintable():  # fast path for most texts
         return text[:limit]
     # A text has a few dozen different characters, however long it is.
     hidden = {ord(c): None for c in set(text) if _is_hidden(c)}

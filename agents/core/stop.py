@@ -1,4 +1,4 @@
-"""The stop step: ends a turn of the chat or an investigation that its user stopped. The question stays, without an answer."""
+"""The stop step: ends a chat turn or an investigation that its user stopped. The question stays without an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brief step: the judged claims in sentences with their references. A model chooses the words; code does the rest."""
+"""The brief step: writes the judged claims in sentences with references. A model chooses the words; code does the rest."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_QUOTED = 400
 
 
 class WriteBrief:
-    """The last resort of an investigation. Where the model fails, the claims stand in the brief as they were stated.
+    """The last resort of an investigation. If the model fails, the brief has the claims as they were stated.
 
-    One that failed before anything was searched has found nothing out, and ends with the reason.
+    An investigation that failed before any search ends with the reason.
     """
 
     name = BRIEF
@@ -56,7 +56,7 @@ class WriteBrief:
 
 
 class GiveUp:
-    """The time is up: code writes the brief of what there is. Without any page the investigation fails with the reason."""
+    """The end at the deadline: code writes the brief from what there is. Without any page, the investigation fails."""
 
     name = "give_up_brief"
     takes = (On(StepFailed, outcome="give_up"),)
@@ -68,7 +68,7 @@ class GiveUp:
         return written(case, draft, (), unwritten=last.failure.kind) if draft.claims else _failed(last)
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
-        raise NotImplementedError("it asks for nothing")
+        raise NotImplementedError("this step has no effects")
 
 
 def _failed(last: StepFailed) -> CaseFailed:

@@ -1,4 +1,4 @@
-"""The critique step: of each claim, what each page says of it, in words that the page holds. All claims side by side."""
+"""The critique step: the stance of each page on each claim, with a quote. All claims are read concurrently."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from schemas.research_events import ClaimReading, ClaimsCritiqued, ClaimsStated,
 
 
 class CritiqueClaims:
-    """One heavy call for each claim, and a second where a third of its quotes fail.
+    """Makes one heavy call per claim, and a second if over a third of its quotes fail.
 
-    A claim that no critic read is judged without one, and the event says why; the others keep what was read of them.
+    A claim whose call failed is judged without a critic, and the event says why. The others keep their reading.
     """
 
     name = "critique"
@@ -62,7 +62,7 @@ def _calls(case: Investigation, found: FoundClaim, replies: Replies) -> tuple[Ca
 
 def _reply(case: Investigation, found: FoundClaim, replies: Replies) -> Reply | None:
     answered = [replies.of(call) for call in _calls(case, found, replies)]
-    # A second reading that was not answered leaves the first, whose failed quotes count against it.
+    # If the second call failed, the first reply counts, with its failed quotes.
     return answered[-1] if isinstance(answered[-1], ModelReply) else answered[0]
 
 

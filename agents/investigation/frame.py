@@ -1,4 +1,4 @@
-"""The frame step: what was known before, and three to five sub-questions to look into."""
+"""The frame step: what was known before, and three to five sub-questions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_QUESTIONS = 5
 
 
 class FrameSubject:
-    """Memory and the earlier brief are optional; without the model the subject itself is the one question."""
+    """Finds memories and the earlier brief (both optional) and frames the sub-questions; without any, the subject is the question."""
 
     name = "frame"
     takes = (On(InvestigationAsked),)

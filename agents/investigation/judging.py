@@ -1,4 +1,4 @@
-"""The judgement of each claim of an investigation, by the rules that judge a claim of news."""
+"""The judgement of each claim of an investigation, by the same rules as for news."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.research_events import ClaimReading, FoundClaim
 
 
 class ClaimJudgement(msgspec.Struct, frozen=True):
-    """A claim with its judgement, and what each page says of it."""
+    """A claim with its judgement and its checked pages."""
 
     found: FoundClaim
     judgement: Judgement
@@ -50,7 +50,7 @@ def claim_as(case: Investigation, found: FoundClaim) -> Claim:
 
 
 def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]:
-    """Return the references that the critic reads of one claim: those that tell it, then those that share its words."""
+    """Return the references that the critic reads for one claim: those that state it, then those that share its words."""
     wanted = frozenset(units(fold_han(found.claim)))
 
     def order(r: SearchReference) -> tuple[bool, int, int]:
@@ -64,10 +64,10 @@ def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]
 def check_claim_pages(
     case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None
 ) -> tuple[CheckedPage, ...]:
-    """Return each reference with the stance that stands towards a claim. ``said``: the critic's, None where none read them."""
+    """Return each reference with its checked stance on a claim. ``said``: the critic's reading, None without a critic."""
     claim = claim_as(case, found)
     if said is None:
-        # Word rules know a denial by its words, not which of a subject's stories it denies: they read what tells this one.
+        # Word rules do not know which of a subject's stories a denial is about, so they read only the pages that state this claim.
         telling = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
         pages = _read_by_words(claim, telling, case.config)
         return tuple(CheckedPage(reference=r, stance=r.stance) for r in pages)
@@ -75,7 +75,7 @@ def check_claim_pages(
 
 
 def judge_claim(case: Investigation, reading: ClaimReading) -> ClaimJudgement:
-    """Judge one claim. Where a critic should have read the pages and did not, it is at most likely."""
+    """Return the judgement of one claim. If a critic should have read the pages and did not, it is at most likely."""
     pages = check_claim_pages(case, reading.claim, reading.stances)
     reader = Reader(
         by_words=reading.stances is None,
@@ -90,7 +90,7 @@ def judge_claim(case: Investigation, reading: ClaimReading) -> ClaimJudgement:
 
 
 def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
-    """Return what the best pages are called, as claims: where nobody read what they claim."""
+    """Return the titles of the best pages as claims, for an investigation whose pages were not read."""
     best = sorted(references_so_far(case), key=lambda r: (not r.official, not r.independent, r.reference_number))
     titles = ((cite_only(one_line(r.title, 300), None), r.reference_number) for r in best[:MAX_SHOWN])
     return tuple(FoundClaim(claim=title, told_by=(number,)) for title, number in titles if title)
@@ -99,7 +99,7 @@ def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
 def _read_by_words(
     claim: Claim, references: tuple[SearchReference, ...], snapshot: Snapshot
 ) -> tuple[SearchReference, ...]:
-    # The references were read towards the subject; towards each claim they are read anew, from what was kept of them.
+    # The references were read for the subject. For each claim they are read again, from their stored passages.
     results = [
         SearchResult(
             title=r.title,

@@ -1,4 +1,4 @@
-"""Parts of an investigation's model calls: the subject, what was found before, and the claims that are judged."""
+"""Parts of an investigation's model calls: the subject, the previous brief, and the claims to judge."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from schemas.evidence import PreviousBrief
 from schemas.research_events import FoundClaim
 
 MAX_EARLIER = 12
-"""Claims of an earlier brief that a model is shown."""
+"""Maximum claims of an earlier brief that a model is shown."""
 
 
 def subject_parts(case: Investigation) -> tuple[Part, ...]:
-    """Return the subject and the question as they were asked, as untrusted parts, and the time as a trusted one."""
+    """Return the subject and the question as untrusted parts, and the time as a trusted one."""
     return (
         Trusted(f"Subject, looked into as of {case.as_of.isoformat()}, language {case.language}:"),
         Untrusted("subject", bounded(case.asked.subject, 200)),
@@ -35,7 +35,7 @@ def previous_parts(previous: PreviousBrief | None) -> tuple[Part, ...]:
 
 
 def claim_parts(case: Investigation, found: FoundClaim) -> tuple[Part, ...]:
-    """Return one claim as the critic reads it, where the news stands otherwise."""
+    """Return one claim as the critic reads it, in place of the news."""
     return (
         Trusted(f"Claim about the subject, looked into as of {case.as_of.isoformat()}, language {case.language}:"),
         Untrusted("subject", bounded(case.asked.subject, 200)),

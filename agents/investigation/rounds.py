@@ -1,4 +1,4 @@
-"""The steps of a round, which an investigation shares with the news pipeline, as its graph has them."""
+"""The steps of a round that an investigation shares with the news pipeline, named for its own graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state_claims step: what the pages found claim of the subject, in sentences that can be true or false on their own."""
+"""The state_claims step: the claims of the pages about the subject, in sentences that can be true or false on their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_CLAIMS = 6
 
 
 class StateClaims:
-    """Without a page there is nothing to claim, and no call. A claim that no page tells is left out."""
+    """Calls a model for the claims. Without a page there is no call. A claim without a page is left out."""
 
     name = "state_claims"
     takes = ROUNDS_ENDED

@@ -1,6 +1,7 @@
-"""What is looked into: the subject of a question, the key that it is found again by, and the event that opens a case of it.
+"""The subject of an investigation: from the question, its key, the event that opens a case, and the news that concern it.
 
-Rules alone, so that the same question has the same subject whoever asks it, and whatever model is at hand.
+Rules alone, so the same question has the same subject for everybody and every model. Each match of a watch's subject with
+a news item costs an investigation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_QUESTION = 500
 MAX_SUBJECT = 120
 _ENDS = " ?.!\uff1f\u3002\uff01"
 _AROUND = " ,\uff0c\u3001\u7684\u201c\u201d\"\u2019'"
-"""Marks, and the Chinese particle, that are left around a name."""
+"""Marks, and the Chinese particle, that remain around a name."""
 _ASKS_EN = re.compile(
     r"^(?:please\s+|can you\s+|could you\s+)*(?:monitor|follow|watch|track|investigate|research|check|examine"
     r"|look into|keep an eye on|find out(?: more)?(?: about)?|tell me(?: more)? about"
@@ -47,9 +48,9 @@ _TAIL_ZH = re.compile(
 
 
 def subject_of(question: str) -> str:
-    """Return what a question is about: “DeepSeek” of “Monitor DeepSeek's latest developments” and of “关注DeepSeek的最新进展”.
+    """Return the subject of a question: “DeepSeek” of “Monitor DeepSeek's latest developments” and of “关注DeepSeek的最新进展”.
 
-    The question itself, on one line and bounded, where no rule finds less.
+    Without a matching rule it is the question itself, on one line and bounded.
     """
     written = " ".join(question.split()).strip(_ENDS)
     named = _TAIL_EN.sub("", _LATEST_EN.sub("", _ASKS_EN.sub("", written)))
@@ -58,7 +59,7 @@ def subject_of(question: str) -> str:
 
 
 def subject_key(subject: str) -> str:
-    """Return what equal subjects have in common: without case, white space, punctuation and Chinese variants."""
+    """Return the key of a subject: without case, white space, punctuation and Chinese variants."""
     return normalise_text(fold_han(subject))
 
 
@@ -98,11 +99,11 @@ def asked(
 
 _LEAST_LETTERS = 2
 _PAIRS_SHARE = 2 / 3
-"""Share of a Chinese subject's neighbouring characters that a text must hold: 稳定币监管 is also 对稳定币的监管."""
+"""Share of a Chinese subject's neighbouring characters that a text must contain: 稳定币监管 is also 对稳定币的监管."""
 
 
 class SubjectMatcher:
-    """The subject of a watch, made ready for many news items."""
+    """The subject of a watch, compiled for matching many news items."""
 
     def __init__(self, subject: str, tables: Tables) -> None:
         self._known = compiled(tables)
@@ -113,9 +114,9 @@ class SubjectMatcher:
         self._words, self._pairs = self._words_of(fold_han(text))
 
     def matches(self, text: str, draft: Draft) -> bool:
-        """Return whether the news name an entity or an asset that the subject names, or triage found one of them.
+        """Return whether the news item names an entity or asset of the subject, or triage found one.
 
-        For a subject that names none of the tables: whether the text holds all of its words.
+        If the subject has no entity or asset of the tables: whether the text contains all its words.
         """
         if self._by_words:
             folded = fold_han(text)

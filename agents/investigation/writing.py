@@ -1,4 +1,7 @@
-"""What an investigation did not do, in sentences for people, in Chinese for a Chinese question and in English else."""
+"""The contents of a brief: numbered references, judged claims, changes, and sentences on what was not done. Pure.
+
+The sentences for people are in Chinese for a Chinese question, else in English.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 def not_done(case: Investigation, unwritten: str = "") -> Iterator[str]:
-    """Yield what was not done, and why, in the order of the steps. ``unwritten``: why no model wrote the sentences."""
+    """Yield the omissions with their reasons, in the order of the steps. ``unwritten``: why no model wrote the sentences."""
 
     def say(name: str, **values: object) -> str:
         return _WORDS[name][case.language == "zh"].format(
@@ -100,22 +103,22 @@ _NUMBER = re.compile(r"\d+")
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """The claims in the order of a brief, and the references that they rest on, numbered from 1 in the order of use."""
+    """The claims in the order of a brief, and their references, numbered from 1 in the order of use."""
 
     claims: tuple[BriefClaim, ...]
     references: tuple[BriefReference, ...]
 
 
 def draft_of(case: Investigation) -> Draft:
-    """Return what is to be written, of whatever was found so far."""
+    """Return the draft of a brief, from everything found so far."""
     judged = sorted((judge_claim(case, r) for r in _readings(case)), key=lambda j: _ORDER.index(j.judgement.verdict))
     number: dict[str, int] = {}
     references: list[BriefReference] = []
     known = frozenset(case.framed.previous.urls if case.framed and case.framed.previous else ())
     claims = []
-    for one in judged:
+    for claim in judged:
         evidence = []
-        for page in _told(one):
+        for page in _pages_of(claim):
             reference = page.reference
             if reference.url not in number:
                 number[reference.url] = len(number) + 1
@@ -134,9 +137,11 @@ def draft_of(case: Investigation) -> Draft:
             quote = page.said.quote if page.quoted and page.said else None
             evidence.append(ClaimEvidence(number=number[reference.url], stance=page.stance, quote=quote))
         if evidence:
-            verdict, sources = one.judgement.verdict, one.judgement.supporting_sources
+            verdict, sources = claim.judgement.verdict, claim.judgement.supporting_sources
             claims.append(
-                BriefClaim(claim=one.found.claim, verdict=verdict, supporting_sources=sources, evidence=tuple(evidence))
+                BriefClaim(
+                    claim=claim.found.claim, verdict=verdict, supporting_sources=sources, evidence=tuple(evidence)
+                )
             )
     return Draft(tuple(claims), tuple(references))
 
@@ -146,8 +151,8 @@ def written(
 ) -> BriefWritten:
     """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
 
-    A citation of a page that says nothing of the claim, or that does not exist, is removed, and so is a sentence that is left
-    without one; both are counted. A claim without a sentence stands as it was stated. ``unwritten``: why no model wrote.
+    A citation of a page that does not exist or is not about the claim is removed, and so is a sentence left without one. Both
+    are counted. A claim without a sentence appears as it was stated. ``unwritten``: why no model wrote.
     """
     sentences, citations_removed, sentences_removed = _checked(draft, said)
     by_section: dict[str, list[BriefSentence]] = {"established": [], "disputed": [], "unsettled": []}
@@ -182,7 +187,7 @@ def written(
 
 
 def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int, list[BriefSentence]], int, int]:
-    """Return the sentences of each claim with the citations that stand, and how many citations and sentences do not."""
+    """Return the sentences of each claim with their valid citations, and the numbers of removed citations and sentences."""
     sentences: dict[int, list[BriefSentence]] = {}
     citations_removed = sentences_removed = 0
     for number, text in said:
@@ -202,15 +207,15 @@ def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int,
 def _readings(case: Investigation) -> tuple[ClaimReading, ...]:
     if case.critiqued is not None:
         return case.critiqued.readings
-    # Cut short before the critique: what was stated, or what the pages are called, and nobody has read.
+    # Cut short before the critique: the stated claims, or the titles of the pages, all unread.
     claims = case.found.claims if case.found is not None else titles_as_claims(case)
     return tuple(ClaimReading(claim=c, unread="not_reached") for c in claims)
 
 
-def _told(one: ClaimJudgement) -> list[CheckedPage]:
-    """Return the pages that say anything of a claim; where none does, those that it was taken from."""
-    told = [page for page in one.pages if page.stance != "unrelated"]
-    return told or [page for page in one.pages if page.reference.reference_number in one.found.told_by]
+def _pages_of(judged: ClaimJudgement) -> list[CheckedPage]:
+    """Return the pages with a stance on a claim; without any, those that it was taken from."""
+    told = [page for page in judged.pages if page.stance != "unrelated"]
+    return told or [page for page in judged.pages if page.reference.reference_number in judged.found.told_by]
 
 
 def _section(claim: BriefClaim) -> str:

@@ -1,4 +1,4 @@
-"""How a critic is shown pages, and what of its reply counts as read. For a news case and for a claim of an investigation."""
+"""The critic's reading of pages: the parts that it is shown, and what of its reply counts. For news cases and investigations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.evidence import PageStance, ReadStance, SearchReference
 
 
 def pages_to_judge(pages: Sequence[SearchReference], unquoted: tuple[int, ...] = ()) -> tuple[Part, ...]:
-    """Return the pages with their passages, and what is asked of them. ``unquoted``: quotes that were not there before."""
+    """Return the pages with their passages, and the instruction. ``unquoted``: pages whose quote failed the first time."""
     parts: list[Part] = [*reference_parts(pages, passages=True)]
     if unquoted:
         numbers = ", ".join(map(str, unquoted))
@@ -37,8 +37,7 @@ def pages_to_judge(pages: Sequence[SearchReference], unquoted: tuple[int, ...] =
 def critique_answer(reply: Reply | None, prompt: Prompt | None) -> CritiqueAnswer:
     """Parse a critique by the prompt that asked for it.
 
-    An entry by slots that lacks one, or has another word in it, is left out: the page counts as not read, so that nothing
-    is presumed and the other pages keep their reading.
+    An entry with a missing or invalid slot is left out: the page counts as not read, and the other pages keep their reading.
 
     Raises:
         StepFailure: the reply's own failure, or invalid_output if it is no critique; the text names the field.
@@ -66,11 +65,11 @@ def _slots(entries: Sequence[Any]) -> Iterator[SlotsAnswer]:
 def stances_of(
     said: CritiqueAnswer, pages: Sequence[SearchReference], news_at: datetime | None
 ) -> tuple[PageStance, ...] | None:
-    """Return what the critic read on each page that it was shown, its first word on each; None if it read none.
+    """Return the critic's first entry for each page that it was shown; None if it read no pages.
 
-    ``news_at``: when the news was published; None where no news begins the story.
+    ``news_at``: publication time of the news; None if no news begins the story.
     """
-    # Offline rules read none, nor do prompts before version 3: then the word rules read alone.
+    # Offline rules and prompts before version 3 read no pages; then only the word rules do.
     if said.references is None:
         return None
     shown = {r.reference_number: r for r in pages}
@@ -80,10 +79,10 @@ def stances_of(
 
 
 def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadStance:
-    """Return the stance that a critic's slots amount to: support needs agreement, and lesser slots only lower.
+    """Return the stance that follows from a critic's slots. Support needs agreement; other slots can only lower it.
 
-    ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is from
-    before the story, so that only the critic's date says which event it denies.
+    ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is dated
+    before the story, so only the critic's date slot says which event it denies.
     """
     is_about = said.subject == "agrees" or (own_page and said.subject == "silent")
     if said.says == "nothing" or not is_about or said.act == "differs":
@@ -98,7 +97,7 @@ def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadSt
 
 
 def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
-    """Return a critic's slots with the stance that code derives of them. ``news_at``: None where no news begins the story."""
+    """Return a critic's slots with the stance derived from them. ``news_at``: None if no news begins the story."""
     before = news_at is not None and is_before(reference, utc(news_at) - STORY_TIME)
     return replace(
         said,
@@ -109,5 +108,5 @@ def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | N
 
 
 def unquoted_in(pages: Sequence[CheckedPage]) -> tuple[int, ...]:
-    """Return the references whose stance has no quote that their page holds."""
+    """Return the numbers of the references whose quote is not on their page."""
     return tuple(page.reference.reference_number for page in pages if page.dropped_quote)

@@ -1,4 +1,10 @@
-"""Whose turn it is: the providers of a role are asked one after the other until enough came, unless it asks all at once."""
+"""The searches of a round that are due: whose turn it is, how many requests are billed, and what is worth a retry.
+
+The providers of a role are called one after the other until there is enough evidence, unless the role calls all at once.
+A message sends as many billed requests as its configuration allows, and one more if the claim is still in doubt:
+
+SEARCH_REQUESTS_PER_MESSAGE=1:  best request ─► reply ─► in doubt? ─► a second request, of another kind
+"""
 
 from __future__ import annotations
 
@@ -29,10 +35,10 @@ from schemas.evidence import Findings, SearchResult
 
 
 def tasks_due(case: Inquiry, replies: Replies) -> tuple[SubTask, ...]:
-    """Return the sub-tasks of the latest plan that are to be performed, as far as the replies so far call for them.
+    """Return the sub-tasks of the latest plan that are due after the replies so far.
 
-    Of the searches for the plan's own query: that of the provider who knows the news' language best, then the others in
-    the order of priority, each when those before it were answered and did not bring enough pages about the claim.
+    The searches for the plan's own query start with the provider that knows the news' language best. The others follow in
+    order of priority, each after the ones before it returned without enough pages about the claim.
     """
     tasks = case.plans[-1].tasks
     later = [task for task in tasks if _is_held_back(case, task, replies)]
@@ -52,7 +58,7 @@ def _is_held_back(case: Inquiry, task: SubTask, replies: Replies) -> bool:
 
 
 def asks_in_turn(case: Inquiry) -> bool:
-    """Return whether the latest plan's providers are asked one after the other. Tables from before this asked all at once."""
+    """Return whether the latest plan's providers are called one after the other. Older tables called all at once."""
     at_once = case.config.tables.search_roles.get("order:at_once")
     tools = {task.tool for task in case.plans[-1].tasks if task.tool.startswith("search:")}
     return len(tools) > 1 and at_once is not None and role_of(case.config, case.about.event_type) not in at_once
@@ -69,10 +75,10 @@ def _is_enough(case: Inquiry, asked: list[SubTask], replies: Replies) -> bool:
 
 
 def within_limit(case: Inquiry, effects: Iterable[Effect], replies: Replies) -> tuple[Effect, ...]:
-    """Return the effects without the searches that are beyond the limit of the case: of one round after the other."""
+    """Return the effects without the searches beyond the limit of the case, which counts over all rounds."""
     left = searches_left(case)
     kept: list[Effect] = []
-    for effect in sorted(effects, key=lambda e: replies.of(e) is None):  # what was asked already has its place
+    for effect in sorted(effects, key=lambda e: replies.of(e) is None):  # effects with a reply come first
         left -= isinstance(effect, Search)
         if left >= 0 or not isinstance(effect, Search):
             kept.append(effect)
@@ -80,25 +86,25 @@ def within_limit(case: Inquiry, effects: Iterable[Effect], replies: Replies) -> 
 
 
 def searches_due(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search, ...]:
-    """Return the searches of one sub-task that are due, as far as the replies so far call for them."""
+    """Return the searches of one sub-task that are due after the replies so far."""
     if is_counted(case, task.tool.partition(":")[2]):
         return tuple(search for of, search in _requests(case, replies) if of is task)
     return searches_of(case, task, replies)
 
 
 def tasks_in_order(case: Inquiry) -> tuple[SubTask, ...]:
-    """Return the latest plan's sub-tasks: first the searches for its own query, the provider who knows the language best ahead."""
+    """Return the latest plan's sub-tasks: the searches for its own query first, led by the provider that knows the language best."""
     home = f"search:{AT_HOME.get(case.language)}"
     return tuple(sorted(case.plans[-1].tasks, key=lambda t: (not is_main(case, t), t.tool != home)))
 
 
 def is_main(case: Inquiry, task: SubTask) -> bool:
-    """Return whether this is a provider's search for the plan's own query: the first one that the plan has of it."""
+    """Return whether this is the provider's search for the plan's own query, which is its first one in the plan."""
     return task.tool.startswith("search:") and task is next(t for t in case.plans[-1].tasks if t.tool == task.tool)
 
 
 def is_doubtful(case: Inquiry, found: Findings) -> bool:
-    """Return whether a claim of weight has no official page, and the others are too few or contradict one another."""
+    """Return whether a weighty claim has no official page, and the other pages are too few or contradict each other."""
     official = any(r.official for r in found.references)
     return case.about.event_type in WEIGHTY and not official and (not found.multi_source or found.conflict)
 
@@ -119,7 +125,7 @@ def _requests(case: Inquiry, replies: Replies) -> list[tuple[SubTask, Search]]:
                 left -= not cached
                 answers.append(in_time(results, case, task))
             case Failure():
-                down.add(search.provider)  # nothing was billed, and its next request would fail as well
+                down.add(search.provider)  # nothing was billed, and its next request would fail too
             case _:
                 break
     return due
@@ -143,16 +149,16 @@ SEARCH = "search"
 
 
 def failure_to_retry(case: Inquiry, outcomes: tuple[ProviderOutcome, ...], *, now: datetime) -> Failure | None:
-    """Return the failure for which the search step is tried again; None: it goes on with what it has. ``now`` is UTC.
+    """Return the failure for which the search step is retried; None if it continues with its results. ``now`` is UTC.
 
-    The step asks again only for what failed, and not before the first of the providers is back.
+    The retry repeats only the failed searches, and not before the first provider is available again.
     """
     passing, why = _passing(case, outcomes)
     if not passing:
         return None
     soonest = min(passing, key=lambda f: f.retry_after_s or 0.0)
     retry_at = failed(case, SEARCH, soonest, now=now).retry_at
-    # A search that took too long may do so again, and that has to end before the path does.
+    # A search that timed out may do so again, and must still end before the path does.
     took = now - case.head_at if soonest.kind == "timeout" and case.config.search_retries is not None else timedelta()
     if retry_at is None or retry_at + took >= case.deep_deadline:
         return None
@@ -168,7 +174,7 @@ def _passing(case: Inquiry, outcomes: tuple[ProviderOutcome, ...]) -> tuple[list
         return passing, "every search provider failed"
     if case.config.search_retries is None or not again:
         return [], ""
-    # Others answered. What took too long is asked again where they gave little, and on the parties' own domains.
+    # Other searches returned. A timeout is retried if they returned little, and for the parties' own domains.
     few = sum(o.hits for o in outcomes) < ENOUGH
     late = [o.failure for o in outcomes if o.failure is not None and (few or o.topic == "official")]
     return [f for f in late if f.kind == "timeout"], "a search took too long"

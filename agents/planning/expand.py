@@ -1,4 +1,4 @@
-"""The expand step: asks a model whether the evidence names something concrete that is worth one more search."""
+"""The expand step: a model finds new keywords in the evidence that are worth one more search."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX_KEYWORDS = 3
 
 
 class ExpandKeywords:
-    """Optional: if the model does not answer, the case continues to the critique with the evidence it has.
+    """An optional step. If the model fails, the case continues to the critique with its evidence.
 
-    ``prompt``: what is asked; ``parts``: those that say what about.
+    ``prompt``: name of the prompt; ``parts`` returns the parts that describe the subject.
     """
 
     name = "expand"

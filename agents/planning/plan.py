@@ -33,7 +33,7 @@ class PlanTools:
 
     @property
     def declares(self) -> tuple[FunctionDeclaration, ...]:
-        """The function with every tool, and with each alone: what a case is offered lies between."""
+        """The function with every tool, and with each tool alone. A case is offered a subset."""
         return decide_next_tools(tuple(TOOLS)), *(
             replace(one, name=f"{one.name}/{tool}") for tool in TOOLS for one in (decide_next_tools((tool,)),)
         )
@@ -78,7 +78,7 @@ def _keywords(decision: Decision, wanted: tuple[RequestedTask, ...]) -> str:
 
 
 def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: str) -> ToolPlanned:
-    # A forced search needs no model, which could only have improved the keywords.
+    # A forced search needs no model; it only improves the keywords.
     if failed(case, step, failure, now=replies.at or case.head_at).outcome == "retry":
         raise StepFailure(failure)
     keywords = build_query(
@@ -89,7 +89,7 @@ def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: s
 
 
 def _again(case: Case, keywords: str) -> ToolPlanned:
-    # The first plan's words, or built ones: what is new since then is found without asking a model again.
+    # The first plan's keywords, or built ones: no model is called again to find new pages.
     tasks = sub_tasks(case, ("search",), keywords) if "search" in offered_tools(case) else ()
     source: KeywordsFrom = "model" if keywords else "query_builder"
     return _event(case, "second_look", tasks, keywords, source, reason="the same search, once more")

@@ -1,4 +1,4 @@
-"""The planning rules, in the order in which they apply. Only when none applies does a model decide."""
+"""The planning rules, in the order in which they apply, and the count of claims in a news text. If no rule applies, a model decides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.config import Tables
 NEVER_SEARCH = frozenset({"macro", "governance", "airdrop", "celebrity"})
 FORCE_SEARCH = frozenset({"hack", "regulation", "partnership"})
 NUMERIC = frozenset({"depeg", "liquidation"})
-"""Events that figures show sooner than news: the first round reads price and on-chain data, where switched on."""
+"""Events that figures show sooner than news. The first round reads price and on-chain data, if switched on."""
 NUMERIC_TOOLS = ("price_check", "onchain_check")
 DecidedBy = Literal["never_search", "force_search", "evidence_there", "rounds_used", "disabled", "second_look", "model"]
 KeywordsFrom = Literal["model", "query_builder", "fallback", "none"]
@@ -44,7 +44,7 @@ def decided_by(case: Inquiry) -> DecidedBy:
 
 
 def needed_tools(case: Inquiry) -> tuple[str, ...]:
-    """Return the offered tools that this plan uses whatever a model chooses."""
+    """Return the offered tools that this plan always uses, whatever a model chooses."""
     first = not case.plans
     forced = ("search",) if first and _is_forced(case) else ()
     numbers = NUMERIC_TOOLS if first and case.about.event_type in NUMERIC else ()
@@ -52,27 +52,27 @@ def needed_tools(case: Inquiry) -> tuple[str, ...]:
 
 
 def _is_forced(case: Inquiry) -> bool:
-    # An unlisted source that asserts a hack is searched for where the model thinks so: its news is free to make up.
+    # A hack reported by an unlisted source is searched for only if the model decides so: anybody can invent such news.
     return (case.has_listed_source and case.about.event_type in FORCE_SEARCH) or _denies(case)
 
 
 def _denies(case: Inquiry) -> bool:
-    """Return whether the news denies or corrects, which is searched whatever its type: earlier signals may rest on what it denies."""
+    """Return whether the news denies or corrects. It is searched for whatever its type, since earlier signals may depend on it."""
     return claim_of(case).modality in {"denied", "corrected"}
 
 
 COMPLEX_FROM = 3
-"""Claims that make a case complex. Two are mostly a fact and its circumstance, which one query finds together."""
+"""Claims from which a case is complex. Two are mostly a fact and its circumstance, which one query covers."""
 MAX_CLAIMS = 5
 _READ = 3_000
-"""Characters of the news in which claims are counted: a story makes its claims within them."""
+"""Characters of the news in which claims are counted."""
 _LEAST_UNITS = 6
 """Minimum words, or Chinese characters, of a sentence that can be true or false on its own."""
 _END = re.compile(r"[。!?!?;;\n]+|(?<=[\w)%\"'”])\.\s+(?=[A-Z\"'“$])")
 
 
 def claims_in(text: str, tables: Tables) -> tuple[str, ...]:
-    """Return the checkable sentences: those with a figure, or with a name from the tables.
+    """Return the checkable sentences: those with a figure or a name from the tables.
 
     At most ``MAX_CLAIMS``, in the text's order, each once.
     """

@@ -29,9 +29,9 @@ from schemas.signals import Draft, StatedClaim
 ROUNDS_ENDED = tuple(
     On(event, route="critique") for event in (ToolPlanned, SearchCompleted, PagesScraped, KeywordsExpanded)
 )
-"""What a step takes that follows the last round, however that round ended."""
+"""The heads of a step that follows the last round, however that round ended."""
 MAX_PAGES = 3
-"""Pages opened in one round. The best pages carry nearly all the evidence, and each more costs seconds."""
+"""Maximum pages opened in one round. The best pages have nearly all the evidence, and each page costs seconds."""
 
 
 def findings_so_far(case: Inquiry) -> Findings:
@@ -43,7 +43,7 @@ def findings_so_far(case: Inquiry) -> Findings:
 
 
 def references_so_far(case: Inquiry) -> tuple[SearchReference, ...]:
-    """Return the references of :func:`findings_so_far`; before the first search none, without judging anything."""
+    """Return the references of :func:`findings_so_far`; none before the first search, without judging anything."""
     known = _known(case)
     return () if known is None else known.references
 
@@ -64,10 +64,9 @@ def rejudge_findings(
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
 ) -> Findings:
-    """Return the findings of all rounds with new search results, answer by answer, or new texts of opened pages.
+    """Return the findings of all rounds with new search results, reply by reply, or new texts of opened pages.
 
-    A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay
-    set: a spoof found once stays found.
+    A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay set.
     """
     earlier = _known(case)
     known = earlier.references if earlier else ()
@@ -91,7 +90,7 @@ def rejudge_findings(
 
 
 def has_enough_evidence(case: Inquiry, findings: Findings) -> bool:
-    """Return whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
+    """Return whether there are enough pages about the claim, none of which contradicts the others."""
     return not case.open_ended and findings.multi_source and not findings.conflict
 
 
@@ -107,7 +106,7 @@ def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
 
 
 def searches_left(case: Inquiry) -> int:
-    """Return how many more searches the limits of the case allow, of those that were not denied."""
+    """Return how many more searches the limits of the case allow. Denied searches do not count."""
     outcomes = (o for s in case.searches for o in s.outcomes)
     return case.limits.searches - sum(o.failure is None or o.failure.kind != "budget" for o in outcomes)
 
@@ -123,9 +122,9 @@ def may_expand(case: Inquiry, findings: Findings) -> bool:
 
 
 def pages_worth_opening(case: Inquiry, findings: Findings) -> tuple[str, ...]:
-    """Return the addresses of the best unopened references, official ones first, and of these the ones without a date.
+    """Return the addresses of the best unopened references: official ones first, undated ones before dated ones.
 
-    An undated page cannot confirm alone; the page itself mostly names its date.
+    An undated page cannot confirm alone, and the opened page mostly has a date.
     """
     opened = {p.url for p in case.opened_pages}
     best = sorted(
@@ -141,13 +140,13 @@ def pages_worth_opening(case: Inquiry, findings: Findings) -> tuple[str, ...]:
 
 
 def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, ...]:
-    """Return ``search_skipped:<kind>`` for each kind of failure that left a whole round without an answer."""
+    """Return ``search_skipped:<kind>`` for each kind of failure that left a whole round without results."""
     kinds = (_why_unanswered(outcomes) for outcomes in rounds)
     return tuple(dict.fromkeys(f"search_skipped:{k}" for k in kinds if k is not None))
 
 
 def case_with_draft(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
-    """Return the case as if triage had given this draft and claim. A degraded case may have none of its own."""
+    """Return the case as if triage had stated this draft and claim. A degraded case may have none of its own."""
     triaged = CaseTriaged(
         draft=draft,
         route="single_pass",

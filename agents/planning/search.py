@@ -1,4 +1,4 @@
-"""The search step: performs the round's sub-tasks and judges everything found so far by the rules of evidence."""
+"""The search step: performs the round's sub-tasks and judges all results so far by the rules of evidence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SearchEvidence:
         effects = within_limit(case, dict.fromkeys(asked), case.replies)
         if not effects:
             return self.tell(case, Replies())
-        # Where another search may follow, which depends on the answers, the step is asked again.
+        # If the replies may lead to another search, the step requests a tuple and is called again.
         alone = len(effects) == 1 and not case.config.search_by_topic and not asks_in_turn(case)
         return effects[0] if alone else effects
 
@@ -95,7 +95,7 @@ def outcome(search: Search, reply: object) -> ProviderOutcome:
     if isinstance(reply, SearchReply):
         hits, cached, cut = len(reply.results), reply.cached, reply.truncated
         return ProviderOutcome(provider=search.provider, query=search.query, hits=hits, cached=cached, truncated=cut)
-    # Whatever is asked for is answered, so that it was left out: beyond the limit of the case.
+    # Every requested search has a reply, so this one was left out: it is beyond the limit of the case.
     lost = Failure(kind="budget", message="the searches of this case are used up", retryable=False)
     failure = reply if isinstance(reply, Failure) else lost
     return ProviderOutcome(provider=search.provider, query=search.query, hits=0, failure=failure)

@@ -1,4 +1,4 @@
-"""The tool answers of a round: stored beside the evidence and given to the models that judge it."""
+"""The tool replies of a round, stored beside the evidence and shown to the models that judge it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_TEXTS = 3
 MAX_TEXT_CHARACTERS = 300
 MAX_ENTRIES = 10
 MOODS = ("panic", "neutral", "optimistic")
-"""Word lists of the lexicon. A text counts once in each list that has a word of it."""
+"""Word lists of the lexicon. A text counts once in each list with one of its words."""
 _EVEN = (0.33, 0.34, 0.33)
 _SENTENCE = re.compile(r"[。!?!?;;\n]+|\.\s+")
 
@@ -31,7 +31,7 @@ def in_time(hits: Iterable[SearchResult], case: Inquiry, task: SubTask) -> tuple
 
 
 def observation_of(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
-    """Return the answer of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
+    """Return the observation of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
     tool = task.tool.partition(":")[0]
     match reply:
         case RecallReply(entries=entries):
@@ -48,7 +48,7 @@ def observation_of(case: Inquiry, task: SubTask, reply: Reply | None) -> Observa
 
 
 def sentiment(case: Inquiry, task: SubTask, findings: Findings, pages: Iterable[Page]) -> Observation:
-    """Return the share of each mood over the texts that the sub-task names, with opinions if requested."""
+    """Return the share of each mood in the texts that the sub-task names, with opinions if requested."""
     read, texts = task.query.split(), list[str]()
     texts += [case.text] if "news" in read else []
     texts += [f"{r.title} {r.snippet}" for r in findings.references] if "references" in read else []

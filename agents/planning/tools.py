@@ -1,4 +1,9 @@
-"""Converters for the tool table in ``tools``: sanitised request → sub-tasks, and sub-task → effect."""
+"""The table of planning tools, and the conversion of a request into sub-tasks and effects.
+
+To add a tool, add one row; ``tool_answers`` reads the replies. A row states how the tool is described to a model, when it is
+offered, which sub-tasks a request for it becomes, and which effect performs a sub-task. Every argument of an effect comes
+from the case, from our tables, or through ``wanted``, the sanitised request.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +34,7 @@ _ABROAD = ("x", "reddit")
 
 
 def searched(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one search per provider of the event's role, in the provider's form; a built query without keywords."""
+    """Return one search per provider of the event's role, in the provider's form. Without keywords, the query is built."""
     claim, tables = claim_of(case), case.config.tables
     tasks = []
     for provider in providers_of(case.config, case.about.event_type):
@@ -108,7 +113,7 @@ def timeline(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
 
 
 def _asset(case: Inquiry, subject: str) -> str:
-    # A subject may be a ticker, or a party with its own token. Otherwise it is a name to find in summaries, or nothing.
+    # A subject may be a ticker, or a party with its own token. Otherwise it is a name to search for in summaries, or empty.
     known = compiled(case.config.tables).entities.named(subject) if subject else ()
     tokens = [asset for entity in known for asset in entity.assets]
     written = subject.removeprefix("$")
@@ -148,10 +153,10 @@ _FLAG: dict[str, Any] = {"type": "boolean"}
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``parameters`` are the properties of the tool's JSON Schema, and ``required`` those that must be given.
+    """One row. ``parameters`` are the properties of the tool's JSON Schema, ``required`` the mandatory ones.
 
-    ``setting`` switches the tool on (None: always on). ``makes_sense`` tells whether a case can use it. ``reads`` is
-    the kind of its answer: evidence, pages and figures justify a plan of their own; the others only accompany one.
+    ``setting`` switches the tool on (None: always on). ``makes_sense`` returns whether a case can use it. ``reads`` is the
+    kind of its reply: evidence, pages and figures justify a plan; the others only accompany one.
     """
 
     name: str
@@ -292,6 +297,6 @@ def tool_of(task: SubTask) -> Tool | None:
 
 
 def effect_of(case: Inquiry, task: SubTask) -> Effect | None:
-    """Return the effect of a sub-task, or None if the case itself holds the answer."""
+    """Return the effect of a sub-task, or None if the case itself contains the answer."""
     tool = tool_of(task)
     return tool.effect(case, task) if tool else None

@@ -1,4 +1,4 @@
-"""Retraction: the rules that match a denial or a correction to earlier claims, and the step ``retract``. Pure.
+"""Retraction: the rules that match a denial or a correction with earlier claims, and the step ``retract``. Pure.
 
 ``statement`` parses one news text: what it claims, what it denies, and which amounts it corrects. ``concerned``
 compares two statements. The step ``critique`` (:mod:`agents.verification.critique`) asks the journal for earlier claims and

@@ -1,8 +1,8 @@
-"""Finds the earlier claims that a news item denies or corrects.
+"""The earlier claims that a news item denies or corrects.
 
-A candidate is about the same asset and party, says the opposite, and does not concern another matter (another
-predicate, another amount, an account instead of a vault). ``same_claim`` also requires that the candidate claims what
-the news denies. A model may choose among the candidates; without a choice, those with ``same_claim`` are taken.
+A candidate is about the same asset and party, says the opposite, and does not concern another matter (another predicate,
+another amount, an account instead of a vault). ``same_claim`` also requires that the candidate states what the news denies.
+A model may choose among the candidates; without a choice, those with ``same_claim`` are taken.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _SPARED = re.compile(
     r"\b(?:users?|customers?|clients?)['’]?s? (?:funds|assets|data|information|details) (?:were|was|are|is|have been|has been)\b(?: not| never)? \w+"
     r"|(?:用户|客户)(?:资金|资产|数据|信息)(?:并未|未|没有|没)?(?:被盗|失窃|遭窃取|被窃取|泄露|外泄)"
 )
-"""What a page says of users' funds and data says nothing of the event itself."""
+"""Statements about users' funds and data, which do not deny the event itself."""
 Kind = Literal["retracted", "superseded"]
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier claim that may be meant. ``same_claim``: by the rules, this news denies or corrects it.
+    """An earlier claim that the news may deny or correct. ``same_claim``: by the rules, it does.
 
-    ``denied``: the predicates of it that the news denies; ``right``: the figures that the news puts in place of its own.
+    ``denied``: the claim's predicates that the news denies; ``right``: the figures that replace the claim's own.
     """
 
     claim: EarlierClaim
@@ -57,10 +57,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def earlier_claims_query(case: Case) -> FindConcerned | None:
-    """Return the journal query; None for news that denies and corrects nothing, or names nobody."""
+    """Return the journal query; None for news that denies and corrects nothing, or names no party."""
     told = parsed_text_of(case)
     if not (told.denial or told.correction or told.refutes_denial):
-        return None  # most news: whom it names does not matter
+        return None  # most news: no need to parse the parties
     news = _statement_of(case)
     names = _names(case, news)
     if not names:
@@ -93,9 +93,9 @@ def find_candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candida
 def choose_concerned(
     case: Case, given: Sequence[Candidate], numbers: Collection[int] | None, pages: Sequence[str]
 ) -> tuple[ConcernedSignal, ...]:
-    """Return the signals of the candidates chosen by number (from 1); without a choice, those of ``same_claim``.
+    """Return the signals of the candidates chosen by number (from 1); without a choice, those with ``same_claim``.
 
-    ``pages``: the texts of the pages that support the news. What none of them speaks of is not retracted.
+    ``pages``: the texts of the pages that support the news. A claim that none of them mentions is not retracted.
     """
     tables = compiled(case.config.tables)
     picked = [c for n, c in enumerate(given, start=1) if (c.same_claim if numbers is None else n in numbers)]
@@ -150,7 +150,7 @@ def _candidate(news: Statement, claim: EarlierClaim, tables: Compiled, as_of: da
     recent = as_of - claim.as_of <= STORY_TIME
     alike = _likeness(part, news, earlier) >= ENOUGH
     if not part.predicates and news.predicates & earlier.predicates and not alike:
-        return None  # The news tells the claim's verb, and denies something else.
+        return None  # The news uses the claim's verb and denies something else.
     same = party == "same" and recent and alike
     return Candidate(claim=claim, kind="retracted", same_claim=same, denied=part.predicates & earlier.predicates)
 
@@ -181,8 +181,9 @@ def _party(news: Statement, earlier: Statement) -> Literal["same", "unclear", "o
     return "same" if not mine and not theirs else "unclear"
 
 
-def _unlisted(one: Statement) -> frozenset[str]:
-    return frozenset({one.entity}) if one.entity and one.primary is None and len(one.entity) > 2 else frozenset()
+def _unlisted(statement: Statement) -> frozenset[str]:
+    entity = statement.entity
+    return frozenset({entity}) if entity and statement.primary is None and len(entity) > 2 else frozenset()
 
 
 def _same_matter(part: DeniedPart, earlier: Statement) -> bool:
@@ -197,7 +198,7 @@ def _same_matter(part: DeniedPart, earlier: Statement) -> bool:
 
 
 def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
-    """Return the share of what is denied that the earlier claim contains, 0–1; 0 where only a verb is left to compare."""
+    """Return the share of the denied statement that the earlier claim contains, 0–1; 0 if only a verb can be compared."""
     shared = part.predicates & earlier.predicates
     if part.predicates and not shared:
         return 0.0
@@ -213,15 +214,15 @@ def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
 
 
 def _share_object(news: Statement, earlier: Statement) -> bool:
-    """Return whether both name one more party than the one that acts, or a coin that is not its own: what was done to whom."""
+    """Return whether both name the same object: a further party, or a coin that is not the acting party's own."""
     both = frozenset(news.entities) & frozenset(earlier.entities) - {news.primary, earlier.primary}
     return bool(both) or (news.asset == earlier.asset != NO_ASSET and not news.own)
 
 
 def is_corroborated(candidate: Candidate, pages: Iterable[str], tables: Compiled) -> bool:
-    """Return whether the text of a page that supports the news denies what this candidate claimed: only that is retracted.
+    """Return whether a page that supports the news denies this candidate's claim. Only such claims are retracted.
 
-    Of a claim that is a denial, the page may tell the matter itself.
+    If the claim is a denial itself, the page may instead report the matter.
     """
     texts = [fold_han(line).lower() for text in pages for line in text.splitlines()]
     if candidate.kind == "superseded":

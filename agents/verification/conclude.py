@@ -1,4 +1,4 @@
-"""The conclude step: ends a case that the gate kept off the deep path with its preliminary signal."""
+"""The conclude step: ends a case that the gate kept off the deep path, with triage's draft as its signal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.events import CaseTriaged, Event, SignalSynthesized, StoryChecked
 
 
 class ConcludePreliminary:
-    """Publish triage's draft; needs no effect."""
+    """Publishes triage's draft. Needs no effect."""
 
     name = "conclude"
     takes = (On(CaseTriaged, route="preliminary"), On(StoryChecked, route="preliminary"))

@@ -1,4 +1,4 @@
-"""What the critic is asked about a case, and what its reply says of each page."""
+"""The calls of the critic for a case, and the reading of its replies."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def shown_references(case: Case) -> tuple[SearchReference, ...]:
 
 
 def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple[int, ...] = ()) -> CallModel:
-    """Return the call: the claim, what code knows of each page, no stance of ours, and the pages' passages.
+    """Return the call: the claim, the known facts of each page without a stance, and the passages.
 
-    ``unquoted``: references whose quote was not there the first time.
+    ``unquoted``: references whose quote was not on the page the first time.
     """
     pages = shown_references(case)
     same = {"earlier_claims": [{"number": n, "same": c.same_claim} for n, c in enumerate(earlier, start=1)]}
@@ -51,7 +51,7 @@ def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple
 
 
 def critique_in(case: Case, reply: Reply | None) -> tuple[CritiqueAnswer, tuple[PageStance, ...] | None]:
-    """Return the critic's reply, and what it read on each page that it was shown.
+    """Return the critic's reply, and its reading of each page that it was shown.
 
     Raises:
         StepFailure: the reply's own failure, or invalid_output.
@@ -63,14 +63,14 @@ def critique_in(case: Case, reply: Reply | None) -> tuple[CritiqueAnswer, tuple[
 def second_critique_call(
     case: Case, earlier: tuple[Candidate, ...], first: CallModel, replies: Replies
 ) -> CallModel | None:
-    """Return the second call, where more than a third of the quotes of the ``first`` are not on their pages."""
+    """Return the second call if more than a third of the ``first`` call's quotes are not on their pages; else None."""
     reply = replies.of(first)
     if not isinstance(reply, ModelReply):
         return None
     try:
         _, stances = critique_in(case, reply)
     except StepFailure:
-        return None  # tell says what is wrong with it.
+        return None  # ``tell`` raises the failure
     pages = check_case_pages(case, references_so_far(case), stances)
     if not too_many_unquoted(pages):
         return None
@@ -79,7 +79,7 @@ def second_critique_call(
 
 def candidates_of(case: Case, replies: Replies) -> tuple[Candidate, ...]:
     """Return the earlier claims that this news may deny or correct."""
-    # If the journal cannot be read in time, nothing is retracted: the case's own signal is still useful.
+    # If the journal cannot be read in time, nothing is retracted. The case's own signal is still useful.
     return tuple(c for reply in replies.all(ConcernedReply) for c in find_candidates(case, reply.claims))
 
 

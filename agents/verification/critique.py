@@ -1,4 +1,4 @@
-"""The critique step: what each page says of the claim, in words that it holds; and the earlier signals to retract."""
+"""The critique step: the stance of each page with a quote, and the earlier signals to retract."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ MAX_CONTRADICTIONS = 5
 
 
 class CritiqueEvidence:
-    """Ask the heavy model what each page says, with a quote; where a third of the quotes fail, ask it once more.
+    """Calls the heavy model for the stance of each page, with a quote. If over a third of the quotes fail, calls it again.
 
-    Without a reference there is nothing to judge, and no call: a search that nobody answered may go to the single pass.
-    News that denies or corrects is compared with the claims of earlier cases (a free journal read), which the critic is
-    shown as well. A second look that changes nothing ends here.
+    Without a reference there is no call; if every search failed, the case may go to the single pass. News that denies or
+    corrects is compared with the claims of earlier cases (a free journal read), which the critic is also shown. A second
+    look that changes nothing ends here.
     """
 
     name = "critique"
@@ -65,7 +65,7 @@ class CritiqueEvidence:
         first = critique_call(case, earlier)
         again = second_critique_call(case, earlier, first, replies)
         better = replies.of(again) if again is not None else None
-        # A second reading that was not answered leaves the first, whose failed quotes count against it.
+        # If the second call failed, the first reply counts, with its failed quotes.
         reply = better if isinstance(better, ModelReply) else replies.of(first)
         said, stances = critique_in(case, reply)
         numbers = {r.reference_number for r in references_so_far(case)}
@@ -94,7 +94,7 @@ def _supporting(judged: CaseJudgement) -> list[str]:
 
 
 def is_believed(judged: CaseJudgement) -> bool:
-    """Return whether a denial takes an earlier signal back: it is confirmed, or likely by an established page that is quoted."""
+    """Return whether a denial retracts an earlier signal: it is confirmed, or likely with a quoted established page."""
     if judged.judgement.verdict == "likely":
         return any(
             page.quoted and page.stance == "supports" and page.reference.source_credibility in {"high", "medium"}
@@ -104,9 +104,9 @@ def is_believed(judged: CaseJudgement) -> bool:
 
 
 def search_away(case: Case) -> Failure | None:
-    """Return why no search was answered, where the settings let the single pass judge such a case; else None.
+    """Return the failure of all searches if the settings send such a case to the single pass; else None.
 
-    A search that the budget denied, or that is switched off, is not away: the single pass would get none either.
+    A search that the budget denied or that is switched off does not count: the single pass could not search either.
     """
     config, why = case.config, judge_case(case).why or ""
     failed, _, kind = why.partition(":")

@@ -1,4 +1,4 @@
-"""The degrade step: hands a case whose deep path failed to the single-pass analysis. The signal states the reason."""
+"""The degrade step: passes a case whose deep path failed to the single pass. The signal states the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.events import CaseDegraded, CaseDropped, Event, StepFailed
 
 
 class DegradeCase:
-    """Record the kind of the failure as the reason, never its text: error text is not content. A second look ends."""
+    """Records the kind of the failure as the reason, never its text: error text is not content. A second look ends."""
 
     name = "degrade"
     takes = (On(StepFailed, outcome="degrade"),)

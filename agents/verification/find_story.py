@@ -1,7 +1,7 @@
-"""The story steps: a report that adds nothing to a confirmed or likely signal ends here; any other is analysed itself.
+"""The story steps: a report that adds nothing to a confirmed or likely signal ends; any other is analysed.
 
-A report that corroborates the earlier signal is not lost: it becomes the next revision of that signal. A party's own page,
-brought by the listener, never ends here.
+A report that corroborates the earlier signal becomes the next revision of that signal. A party's own page, read by the
+listener, never ends here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from schemas.signals import ACTED_ON, Story
 
 
 class FindTheStory:
-    """Free: answered from the log. A check that failed does not stop the case; its signal says so."""
+    """Searches the log for earlier reports, at no cost. A failed check does not stop the case; its signal says so."""
 
     name = "find_story"
     takes = (On(CaseTriaged, route="story"),)
@@ -53,7 +53,7 @@ class FindTheStory:
 
 
 class CloseReport:
-    """Ends a case whose report went into an earlier signal, or whose own analysis found no more than that one's did."""
+    """Ends a case whose report joined an earlier signal, or whose own analysis adds nothing to that signal."""
 
     name = "close_telling"
     takes = (On(StoryCorroborated), On(EvidenceCritiqued, route="same_story"))
@@ -76,7 +76,7 @@ def _own_page(case: Case, own: StoryReport | None) -> str | None:
 
 
 def to_join(story: Story | None, text: str, reports: tuple[StoryReport, ...], known: Compiled) -> StoryReport | None:
-    """Return the report whose confirmed or likely signal tells all that this one states; None where there is none."""
+    """Return the report whose confirmed or likely signal covers all that this one states; None without one."""
     acted_on = (r for r in reports if r.verdict in ACTED_ON and not r.joined)
     return next((r for r in acted_on if _same_slots(story, text, r, known)), None)
 
@@ -92,7 +92,7 @@ def _adds_words(story: Story, text: str, other: str, known: Compiled) -> bool:
 
 
 def _earlier(case: Case, reports: tuple[StoryReport, ...]) -> tuple[EarlierReport, ...]:
-    """Return the reports with a signal, now or soon, that this case's result may supersede."""
+    """Return the reports whose signal, present or pending, this case's result may supersede."""
     story, known = case.triaged.story if case.triaged else None, compiled(case.config.tables)
     return tuple(
         EarlierReport(
@@ -103,7 +103,7 @@ def _earlier(case: Case, reports: tuple[StoryReport, ...]) -> tuple[EarlierRepor
         )
         for r in reports
         if story is not None and r.story is not None and not r.joined and names_nothing_else(r.story, story)
-        # Of two that name somebody the other does not, neither takes back the other.
+        # If each names somebody whom the other does not, neither supersedes the other.
         if not _adds_words(story, case.news.text, r.text, known)
         and not _adds_words(r.story, r.text, case.news.text, known)
     )

@@ -1,7 +1,7 @@
 """The give-up step: ends a case whose last resort failed, or that a person cancelled.
 
-A triaged case that was not cancelled publishes triage's draft, judged by the evidence found so far and marked with the
-failure; a second look leaves the signal as it is. Any other case ends as ``CaseFailed`` and leaves a dead letter.
+A triaged case that was not cancelled publishes triage's draft, judged by the evidence so far and marked with the failure.
+A second look leaves the signal unchanged. Any other case ends as ``CaseFailed`` and leaves a dead letter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from schemas.events import CancelRequested, CaseDropped, CaseFailed, Event, Sign
 
 
 class GiveUp:
-    """Needs no effect; the runtime writes the dead letter."""
+    """Ends the case without an effect. The runtime writes the dead letter."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"), On(CancelRequested))
@@ -39,7 +39,7 @@ class GiveUp:
 
 
 def _ended(case: Case, failed: StepFailed) -> SignalSynthesized:
-    # What was searched before the failure still counts, most of all what denies the claim.
+    # Pages found before the failure still count, above all those that deny the claim.
     flags = (f"degraded:{failed.failure.kind}", *skipped_flags(s.outcomes for s in case.searches))
     judged = judge_case(case, unread=True) if case.searches else unchecked_case(f"degraded:{failed.failure.kind}")
     signal = judged_signal(case, case.replies, case.draft, judged, extra_flags=flags)

@@ -1,4 +1,4 @@
-"""The recall step: finds earlier cases like this one in memory."""
+"""The recall step: finds similar earlier cases in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recall_of(case: Case) -> Recall:
 
 
 class RecallMemory:
-    """Optional: without memory the case goes on, and records that memory was unavailable."""
+    """An optional step: without memory the case continues and records that memory was unavailable."""
 
     name = "recall"
     takes = (On(CaseTriaged, route="deep"), On(StoryChecked, route="deep"))

@@ -1,7 +1,8 @@
-"""The look-again step: begins a second look with the first case's judgement, and what ends one that changes nothing.
+"""The look-again step, which begins a second look with the first case's judgement, and the ends of one that changes nothing.
 
-A search made seconds after the event finds nothing, because nothing is indexed. A look makes it once more: no triage and no
-plan are paid for again, and no critic unless a page is new. Its signal is the next revision of the first case's.
+A search made seconds after the event finds nothing, because nothing is indexed. A second look repeats it later: without
+another triage and plan, and without a critic unless there is a new page. Its signal is the next revision of the first
+case's signal.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from schemas.events import CaseDropped, CaseTriaged, Event, SecondLookOpened
 
 
 class LookAgain:
-    """Needs no effect: the draft and the claim are the first case's."""
+    """Copies draft and claim from the first case. Needs no effect."""
 
     name = "look_again"
     takes = (On(SecondLookOpened),)
@@ -38,7 +39,7 @@ class LookAgain:
 
 
 def nothing_new(case: Case) -> CaseDropped | None:
-    """Return the end of a second look that found no page beside those of the first case; None if it goes on."""
+    """Return the end of a second look that found no new page; None if it continues."""
     if case.look is None or any(r.url not in case.look.known for r in references_so_far(case)):
         return None
     failed = [flag.partition(":")[2] for flag in skipped_flags(s.outcomes for s in case.searches)]
@@ -46,14 +47,14 @@ def nothing_new(case: Case) -> CaseDropped | None:
 
 
 def same_verdict(case: Case, judgement: Judgement) -> CaseDropped | None:
-    """Return the end of a second look whose pages leave the verdict as it is; None if it goes on."""
+    """Return the end of a second look whose pages do not change the verdict; None if it continues."""
     if case.look is None or judgement.verdict != case.look.verdict:
         return None
     return unchanged(f"the new pages leave it {judgement.verdict}")
 
 
 def unchanged(why: str) -> CaseDropped:
-    """Return the end of a second look that leaves the signal as it is."""
+    """Return the end of a second look that leaves the signal unchanged."""
     return CaseDropped(reason="unchanged", detail=why)
 
 

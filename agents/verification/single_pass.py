@@ -1,4 +1,4 @@
-"""The single-pass step: a model with two functions, then the signal. For cases outside the rollout, and as fallback."""
+"""The single-pass step: one model call with two functions, then the signal. For cases outside the rollout, and as fallback."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from schemas.signals import Draft, StatedClaim
 
 
 class SinglePass:
-    """Let the model choose functions, perform each at most once, then judge by the same rules of evidence.
+    """Lets the model choose functions, performs each at most once, then judges by the same rules of evidence.
 
-    No critic reads the pages here, so the verdict is at most likely and nothing is raised.
+    No critic reads the pages here, so the verdict is at most likely and the confidence is not raised.
     """
 
     name = "single_pass"
@@ -99,7 +99,7 @@ def _known(hit: SearchResult, case: Case) -> bool:
 
 
 def _draft(case: Case, said: Draft) -> Draft:
-    # Triage's judgement stands where there is one. The second reading may only soften the action to observe.
+    # Triage's draft is kept if there is one. The second reading may only soften the action to observe.
     if case.triaged is None:
         return said
     return replace(case.draft, action="observe" if said.action == "observe" else case.draft.action)

@@ -1,4 +1,4 @@
-"""The two functions of the single pass, and the effects for a model's calls of them."""
+"""The two functions of the single pass: their effects, the evidence that they bring, and the signal if the budget is used up."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
 
 
 def _search(case: Case, provider: str, query: str) -> Search:
-    # One search is all that the pass makes: that of news, whose results are dated.
+    # The pass makes one search per provider: the one for news, whose results are dated.
     found = search_of(case, provider, query)
     return replace(found, topic="news") if provider in case.config.search_by_topic else found
 
@@ -74,9 +74,9 @@ def _fallback(case: Case) -> str:
 
 
 def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutcome, ...] = ()) -> CaseJudgement:
-    """Judge the results of this step's searches together with what the deep path found before it failed.
+    """Return the judgement of this step's searches together with the evidence of the failed deep path.
 
-    What a critic read by then stands alone: nobody has read the later pages.
+    If a critic has already read pages, only its reading counts: no critic has read the later pages.
     """
     if case.critique is not None and case.critique.stances is not None:
         return judge_case(case)
@@ -87,7 +87,7 @@ def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutco
 
 
 def signal_without_budget(case: Case, replies: Replies, stop: StepFailure) -> Event:
-    """Return a signal that needs no further call: triage's draft, judged by the evidence that was already paid for.
+    """Return a signal without a further call: triage's draft, judged by the evidence that was already paid for.
 
     Raises:
         StepFailure: ``stop``, if it is not a denial by the budget, or if there is no draft.

@@ -1,4 +1,8 @@
-"""What the reports of one story amount to: each is a page of its owner, judged as pages are, by the word rules alone."""
+"""Reports of one event: what other owners' reports corroborate, and which of several analysed signals remains.
+
+Each report is a page of its owner, judged like any page, by the word rules alone. After a critique, the better founded
+signal remains and supersedes the others.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,18 @@ from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import ACTED_ON, Draft, Verdict
 
 TITLE_WIDTH = 20
-"""Least width of a report's text in columns, as for the search ``feeds``: many reports are a title alone."""
+"""Minimum width of a report's text in columns, as for the search ``feeds``: many reports are a title alone."""
 
 
 def corroborate(
     case: Case, first: StoryReport, reports: Sequence[StoryReport], mine: StoryReport
 ) -> StoryCorroborated | None:
-    """Return what this report makes of the signal that it joins; None where it is no new witness, or they prove nothing.
+    """Return the corroboration of the signal that this report joins; None if it adds no witness or changes no verdict.
 
-    ``first``: the report with that signal; ``reports``: the others of the story; ``mine``: this case's. What is judged is the
-    first one's own claim, so only those count that state all its slots; the order must be one as well. One without an
-    address is no page. Neither the first one's owner nor whoever cites it corroborates it, and who cites somebody else is
-    one voice with them. Without a critic nothing is confirmed but by a party's own page.
+    ``first``: the report with that signal; ``reports``: the other reports of the story; ``mine``: this case's report. The
+    first report's own claim is judged, so only reports that state all its slots count, and their order must be the same. A
+    report without an address is no page. Neither the first report's owner nor a report that cites it corroborates it. A
+    report that cites another medium counts as that medium. Without a critic, only a party's own page can confirm.
     """
     claimed, tables = _first_case(first, case), compiled(case.config.tables)
     if claimed is None or _order(claimed.draft) != _order(case.draft):
@@ -85,20 +89,20 @@ def _order(draft: Draft) -> tuple[str, str, str]:
 
 
 def _states_all(first: StoryReport, report: StoryReport) -> bool:
-    """Return whether two reports state the same slots: neither adds anything to the other."""
-    one, other = first.story, report.story
-    return one is not None and other is not None and adds_nothing(one, other) and adds_nothing(other, one)
+    """Return whether two reports state the same slots, so neither adds anything to the other."""
+    earlier, later = first.story, report.story
+    return earlier is not None and later is not None and adds_nothing(earlier, later) and adds_nothing(later, earlier)
 
 
 def _voice(report: StoryReport, tables: Compiled) -> str:
-    """Return whose word a report is: the medium that it names as its source, else its page's owner."""
+    """Return the source of a report: the medium that it cites, else the owner of its page."""
     own = report.group or (owner_of(report.url, tables.directory) if report.url else f"source:{report.source}")
     cited = tables.directory.outlet_of(report.text)
     return cited.domain if cited is not None else own
 
 
 def _first_case(first: StoryReport, case: Case) -> Case | None:
-    """Return the case as if its news were the first report, with what triage stated of that one."""
+    """Return the case as if its news were the first report, with that report's draft and claim."""
     if case.triaged is None or first.draft is None:
         return None
     origins = (first.url,) if first.url else ()
@@ -133,7 +137,7 @@ def _reason(case: Case, first: StoryReport, owners: int) -> str:
 
 
 def earlier_reports_query(case: Case) -> FindStory | None:
-    """Return the question what became of the earlier reports; None where there were none."""
+    """Return the query for the present state of the earlier reports; None without any."""
     if case.story is None or not case.story.earlier:
         return None
     return FindStory(case_id=case.case_id, hours=case.config.story_window_hours, again=True)
@@ -142,26 +146,26 @@ def earlier_reports_query(case: Case) -> FindStory | None:
 def settle_rivals(
     case: Case, critique: EvidenceCritiqued, judged: CaseJudgement, replies: Replies
 ) -> EvidenceCritiqued:
-    """Return the critique with the earlier signals that this case supersedes, or with the one that makes its own superfluous.
+    """Return the critique with the earlier signals that this case supersedes, or with the one that makes its own redundant.
 
-    The signal of a case that is still running is compared by publish, once both have ended.
+    Publish compares the signal of a case that is still running, once both have ended.
     """
     own_page = any(page.own_word for page in judged.pages)
     verdict, known = judged.judgement.verdict, _verdicts(case, replies)
     superseded = []
-    for one in case.story.earlier if case.story is not None else ():
-        theirs = known.get(one.case_id, one.verdict)
+    for report in case.story.earlier if case.story is not None else ():
+        theirs = known.get(report.case_id, report.verdict)
         stays = better_founded(verdict, theirs, own_page=own_page) if theirs is not None else "later"
-        if stays == "earlier" and one.same_slots and not critique.concerned:
-            return replace(critique, route="same_story", same_story_as=one.case_id)
+        if stays == "earlier" and report.same_slots and not critique.concerned:
+            return replace(critique, route="same_story", same_story_as=report.case_id)
         if stays == "later":
             superseded.append(
                 ConcernedSignal(
-                    signal_id=signal_id(case.run_id, one.case_id),
-                    of_case=one.case_id,
+                    signal_id=signal_id(case.run_id, report.case_id),
+                    of_case=report.case_id,
                     kind="superseded",
-                    language=one.language,
-                    rival=Rival(verdict=verdict, own_page=own_page, same_slots=one.same_slots),
+                    language=report.language,
+                    rival=Rival(verdict=verdict, own_page=own_page, same_slots=report.same_slots),
                 )
             )
     denied = {c.of_case for c in critique.concerned}

@@ -1,4 +1,4 @@
-"""What the synthesis is asked: the settled verdict with its range, and the quotes behind it, not the pages."""
+"""The call of the synthesis: the settled verdict with its range, and the quotes behind it, without the pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def synthesis_call(case: Case, judged: CaseJudgement) -> CallModel:
 
 
 def _quotes(pages: tuple[CheckedPage, ...]) -> tuple[Part, ...]:
-    """Return what each page says, in its own words: the checked quote, or its title where nobody quoted it."""
+    """Return the words of each page: the checked quote, or the title if there is none."""
     told = [page for page in pages if page.stance != "unrelated"]
     return tuple(
         Untrusted(

@@ -1,4 +1,4 @@
-"""The synthesize step: the final signal. The verdict sets the bounds; a model chooses inside them and writes the words."""
+"""The synthesize step: the final signal. The verdict sets the bounds; a model chooses within them and writes the words."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _OPPOSITE = {("long", "short"), ("short", "long")}
 
 
 class SynthesizeSignal:
-    """The model may soften an action to observe, and turn the direction where the evidence turned the claim round.
+    """Lets the model soften the action to observe, and reverse the direction if the evidence reversed the claim.
 
-    A case that nothing was found out about ends without a call: there is no evidence to write about.
+    An unchecked case ends without a call: there is no evidence to write about.
     """
 
     name = "synthesize"

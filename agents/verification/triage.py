@@ -21,9 +21,9 @@ from schemas.signals import Draft, StatedClaim
 
 
 class Triage:
-    """Check first, at no cost, whether another case has this text; only then pay for a model call.
+    """Checks first, at no cost, whether another case has this text. Only then pays for a model call.
 
-    Where stories are looked for, only a case of the same owner counts (:mod:`streams.intake.text_index`).
+    If stories are searched for, only a case of the same owner counts (:mod:`streams.intake.text_index`).
     """
 
     name = "triage"
@@ -54,7 +54,7 @@ class Triage:
             reason += f"; duplicates were not checked ({earlier.kind})"
         looked_for = bool(case.config.story_window_hours)
         story = story_of(draft, told, case.config.tables, case.news.text) if looked_for else None
-        # What a listener read may be a party's own page, whatever it tells: only the log knows its address.
+        # A listener's item may be a party's own page, whatever its text: only the log knows its address.
         via_story = story is not None or (looked_for and case.received.authenticated)
         triaged = CaseTriaged(
             draft=draft,
