@@ -1,4 +1,4 @@
-"""The data blocks that a plan may request, which agent reads which, and the names of each agent's indicators.
+"""The data blocks that a plan may request, the blocks that each agent reads, and the names of its indicators.
 
 No figure is invented: figures that a source gave are looked up by name, all others are reported as missing.
 """
@@ -23,7 +23,7 @@ OWN: dict[AgentName, tuple[str, ...]] = {
     "TAAgent": ("candles",),
     "OnChainAgent": ("onchain",),
 }
-"""The blocks that each agent judges. An agent with no figure in them is not asked."""
+"""The blocks that each agent judges. An agent without a figure in them is not called."""
 EXPECTED: dict[AgentName, tuple[str, ...]] = {
     "MacroAgent": ("fed_funds_rate", "m2_growth", "dxy", "fear_greed", "treasury_yield"),
     "TAAgent": INDICATORS,

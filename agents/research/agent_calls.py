@@ -1,7 +1,9 @@
-"""Builders of the chat's model calls: our own words are trusted parts, the question and all other text untrusted.
+"""The chat's model calls. Our own words are trusted parts; the question and all other text are untrusted.
 
 The amount of history is part of an agent's contract. The two agents that decide what to do see the last five messages
-whole; the three that read data see none; the one that writes the answer sees the beginnings of the last three.
+whole. The three that read data see none, but the figures of their blocks. The one that writes the answer sees the
+beginnings of the last three messages. Pure in the turn: the same turn gives the same request, so the request of a recorded
+reply can be rebuilt.
 """
 
 from __future__ import annotations
@@ -106,7 +108,7 @@ def task_of(plan: AnalysisPlanned, agent: AgentName) -> AgentTask:
 
 
 def agents_to_ask(turn: Turn) -> tuple[tuple[AgentName, ...], tuple[AgentName, ...]]:
-    """Return the agents to ask concurrently, and those to ask after them: planned agents with data to judge."""
+    """Return the agents to call concurrently, and those to call after them: planned agents with data to judge."""
     if turn.plan is None or turn.data is None:
         return (), ()
     data, strategy = turn.data, turn.plan.execution_strategy

@@ -1,7 +1,7 @@
 """The analyze step: the agents judge the collected data concurrently; agents planned after them see their results.
 
-Each reply is logged as it arrives. An agent with a transient failure is asked again on its own. One with a permanent
-failure is reported as failed, and the other results are kept.
+Each reply is logged as it arrives. A call with a transient failure is retried on its own. An agent with a permanent failure
+is reported as failed, and the other results are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schemas.research_events import AgentName, AgentsReported, DataCollected
 
 
 class Analyze:
-    """Ask only agents that have figures to judge. A reply that does not match its schema is requested once more."""
+    """Calls only agents that have figures to judge. A reply that does not match its schema is requested once more."""
 
     name = ANALYZE
     takes = (On(DataCollected),)
@@ -32,7 +32,7 @@ class Analyze:
             return _reported(turn, turn.replies)
         asked = [call for agent in first for call in _calls(turn, agent, turn.replies)]
         if all(turn.replies.of(call) is not None for call in asked):
-            # Later agents see these results, so retry the agents that may still answer before asking the later ones.
+            # Later agents see these results, so retry transient failures before calling the later ones.
             _retry_while_it_may_help(turn, first, turn.replies)
             asked += [call for agent in later for call in _calls(turn, agent, turn.replies)]
         return tuple(asked)

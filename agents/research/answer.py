@@ -1,4 +1,4 @@
-"""The answer step: GeneralAnalysisAgent writes the final answer from whatever results there are, possibly none."""
+"""The answer step: GeneralAnalysisAgent writes the final answer from the available results, possibly none."""
 
 from __future__ import annotations
 

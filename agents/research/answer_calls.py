@@ -1,4 +1,18 @@
-"""The call of GeneralAnalysisAgent: the question, the figures, the agents' conclusions, and the citable sources."""
+"""The call of GeneralAnalysisAgent, and the upper bound of an answer's confidence.
+
+The call has the question, the figures, the agents' conclusions, and the citable sources. The writer states its confidence;
+missing inputs limit it:
+
+    complete                                    at most 0.90
+    each planned agent without a result         0.15 less
+    each block that they read without a figure  0.05 less   (price, macro, fear_greed, candles, onchain)
+    a number in the answer that nothing supports 0.10 less
+    no agent has a result                       at most 0.30
+    there is neither a figure nor a signal      at most 0.20
+    code alone composed the answer              at most 0.25
+
+The bound is never below 0.05, since an answer that is given has some content.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +46,7 @@ def results_of(turn: Turn) -> tuple[AgentResult, ...]:
 
 
 def answer_call(turn: Turn) -> CallModel:
-    """Return the call that writes the answer. It works with any amount of data, including none."""
+    """Return the call that writes the answer, with any amount of data, including none."""
     results, data, zh = results_of(turn), turn.data, turn.language == "zh"
     figures, absent, lacking = (
         figures_in(data, BLOCKS) if data else {},
@@ -101,7 +115,7 @@ def bounded_confidence(
 
 
 def without_data(turn: Turn) -> tuple[str, ...]:
-    """Return the blocks without a figure that the planned agents read; without a plan, of all that count."""
+    """Return the blocks without a figure among those that the planned agents read; without a plan, among all counted blocks."""
     read = {b for task in turn.plan.task_breakdown for b in blocks_of(task)} if turn.plan else set(COUNTED)
     return tuple(b for b in COUNTED if b in read and (turn.data is None or not has_data(turn.data, b)))
 

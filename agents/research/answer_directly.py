@@ -12,7 +12,7 @@ from schemas.research_events import AnswerGiven, AnswerMetadata, QuestionRouted
 
 
 class AnswerDirectly:
-    """Needs no effect. Numbers that are neither in the question nor in the chat are listed as unsupported."""
+    """Answers without an effect. Numbers that are neither in the question nor in the chat are listed as unsupported."""
 
     name = "answer_directly"
     takes = (On(QuestionRouted, route="answer"),)

@@ -1,4 +1,9 @@
-"""The reply types of the chat's agents. Each reply is checked and bounded before it enters an event."""
+"""The replies of the chat's agents, and their sanitised form: the plan, and the query for cases.
+
+Each reply is checked and bounded before it enters an event. A plan keeps only known agents, known data blocks, and a
+plausible asset. Whatever it says, at least one agent is called, each at most once. A query keeps known verdicts, short plain
+names and a bounded time. Free text never becomes a tool argument unchecked.
+"""
 
 from __future__ import annotations
 
@@ -104,11 +109,11 @@ def plausible_asset(text: str, *, otherwise: str = DEFAULT_ASSET) -> str:
 
 def _tasks(said: list[Any]) -> tuple[AgentTask, ...]:
     found: dict[AgentName, AgentTask] = {}
-    for one in said[:12]:
-        agent = _agent(one.get("agent")) if isinstance(one, dict) else None
+    for task in said[:12]:
+        agent = _agent(task.get("agent")) if isinstance(task, dict) else None
         if agent is not None and agent not in found:
-            found[agent] = _task(agent, one)
-    # If the plan names no known agent, ask all of them rather than none.
+            found[agent] = _task(agent, task)
+    # If the plan names no known agent, call all of them.
     return tuple(found.values()) or tuple(_task(agent, {"reason": "the plan named no known agent"}) for agent in AGENTS)
 
 
@@ -148,11 +153,11 @@ MAX_SPELLINGS = 8
 MAX_NAME_CHARACTERS = 60
 NEWEST_HOURS = 14 * 24
 NAMED_HOURS = 90 * 24
-"""How far back is looked where the question names no time: for what is newest, and for something that it names."""
+"""Hours searched if the question names no time: for the newest signals, and for something that it names."""
 
 
 def case_query(said: Any) -> CaseQuery:
-    """Return the query in a model's words, whatever they are; one of nothing asks for the newest signals."""
+    """Return the query from a model's reply, whatever it is. An empty query is for the newest signals."""
     fields = said if isinstance(said, dict) else {}
     asset, hours = fields.get("asset"), fields.get("hours")
     names = tuple(filter(None, map(_spellings, _list(fields.get("names"))[:MAX_NAMES])))
@@ -186,5 +191,5 @@ def _list(said: Any) -> list[Any]:
 def _spellings(said: Any) -> tuple[str, ...]:
     texts = [said] if isinstance(said, str) else [one for one in _list(said) if isinstance(one, str)]
     plain = (one_line(text, MAX_NAME_CHARACTERS) for text in texts[:MAX_SPELLINGS])
-    # One sign alone would be in nearly every text.
+    # A single character would match nearly every text.
     return tuple(dict.fromkeys(text for text in plain if len(text) > 1))

@@ -1,8 +1,9 @@
-"""The answer from the pipeline's cases: a model says what they mean for the question, code tells them.
+"""The answer from the pipeline's cases: a model says what they mean for the question, code lists them.
 
-The model chooses the cases that are about the question and writes a sentence or three. Verdict, confidence, time and quotes
-stand below as they were recorded, in the reader's language, so no model can change them. Without a model, or without a case,
-code writes all of it.
+The model chooses the relevant cases and writes one to three sentences. Below them, code writes verdict, confidence, time and
+quotes as recorded, in the reader's language, so no model can change them. Without a model, or without a case, code writes
+the whole answer. Texts from outside (summaries, quotes) are one line without links and without brackets that would read
+as citations.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MAX_CASE_CHARACTERS = 2_500
 
 
 def answer_from_cases(turn: Turn) -> StepRequest:
-    """Return the writer's call, or the answer itself where there is no case to write of."""
+    """Return the writer's call, or the answer itself if there is no case."""
     found = _found(turn)
     if not found:
         return cases_by_code(turn, None)
@@ -60,7 +61,7 @@ def answer_from_cases(turn: Turn) -> StepRequest:
 
 
 def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
-    """Return the answer of a model's words and the cases that it chose. Unknown numbers and citations are left out."""
+    """Return the answer from a model's words and the cases that it chose. Unknown numbers and citations are left out."""
     found, zh = _found(turn), turn.language == "zh"
     about = [s for s in found if s.number in {n for n in said.relevant if isinstance(n, int)}]
     if not about:
@@ -74,7 +75,7 @@ def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
 
 
 def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
-    """Return the answer without a model. ``failure``: why none wrote it; None: there was nothing to write of."""
+    """Return the answer without a model. ``failure``: why no model wrote it; None: there was no case."""
     found, zh = _found(turn), turn.language == "zh"
     if turn.data is None or turn.data.unavailable:
         why = turn.data.unavailable[0] if turn.data else failure.kind if failure else ""
@@ -129,13 +130,13 @@ MAX_NEAR = 3
 
 
 def summary_in(signal: FoundSignal, *, zh: bool) -> str:
-    """Return the summary in the reader's language where somebody wrote it, else in that of the news."""
+    """Return the summary in the reader's language if there is one, else in the language of the news."""
     text = (signal.summary_zh if zh else signal.summary_en) or signal.summary
     return cited_only(one_line(text, 300), ())[0]
 
 
 def searched_text(signal: FoundSignal) -> str:
-    """Return a case as a model reads it: the summary in each language, and what its pages say."""
+    """Return a case as text for a model: the summary in each language, and its pages with stances and quotes."""
     summaries = dict.fromkeys(filter(None, (signal.summary, signal.summary_en, signal.summary_zh)))
     return "\n".join((*summaries, *(f"{_host(p.url)} ({p.stance}): {p.quote or '(no quote)'}" for p in signal.pages)))
 
@@ -151,7 +152,7 @@ def case_item(signal: FoundSignal, *, zh: bool) -> str:
 
 
 def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
-    """Return the sentence before the cases where no model wrote one: how many match what was looked for, with which verdicts."""
+    """Return the sentence before the cases if no model wrote one: the number of matches and their verdicts."""
     count = len(cases)
     told = [(n, field_word(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
     sought = _sought(turn, zh)
@@ -162,7 +163,7 @@ def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
 
 
 def no_case_text(turn: Turn, *, zh: bool) -> str:
-    """Return that no case says anything on the question, with what was looked for; cases near to it are cited."""
+    """Return the text for no relevant case, with the search terms; partial matches are cited."""
     near = "".join(f"[{s.number}]" for s in turn.data.signals[:MAX_NEAR]) if turn.data else ""
     if zh:
         return f"本系统没有案例说到这一点（{_sought(turn, zh)}）。" + (
@@ -173,7 +174,7 @@ def no_case_text(turn: Turn, *, zh: bool) -> str:
 
 
 def lookup_failed_text(why: str, *, zh: bool) -> str:
-    """Return that the cases could not be looked up, and why."""
+    """Return the text for a failed look-up, with the reason."""
     reason = one_line(why, 200)
     if zh:
         return f"未能查到本系统的案例，因此无法据此作答{f'（{reason}）' if reason else ''}。请稍后再问。"
@@ -202,5 +203,5 @@ def _said_by(page: FoundPage, zh: bool) -> str:
 
 
 def _host(url: str) -> str:
-    # An address that may be no link may not be written either: its host could hold marks that make one.
+    # An unsafe address is not written at all: its host could contain marks that make a link.
     return (urlsplit(url).hostname or "?").removeprefix("www.") if linkable(url) else "?"

@@ -1,4 +1,4 @@
-"""The sources that an answer may cite, and the check of its citations. Code, never a model, makes the list."""
+"""The sources that an answer may cite, and the check of its citations. Code makes the list, never a model."""
 
 from __future__ import annotations
 

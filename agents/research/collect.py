@@ -14,7 +14,7 @@ from schemas.research_events import AnalysisPlanned, DataCollected
 
 
 class Collect:
-    """Succeeds if any source gave data. If none did, retries while retries are left, then continues with no data."""
+    """Succeeds if any source returned data. Otherwise retries while retries are left, then continues without data."""
 
     name = COLLECT
     takes = (On(AnalysisPlanned),)

@@ -1,4 +1,4 @@
-"""The answer written by code when the writing model fails: only the data and the results that are there."""
+"""The answer written by code if the writing model fails: the available data and results, and no more."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def answer_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
 def metadata_of(
     turn: Turn, results: tuple[AgentResult, ...], unsupported: tuple[str, ...], removed: int, *, writer: bool = True
 ) -> AnswerMetadata:
-    """Return how the answer was made.
+    """Return the metadata of an answer.
 
-    ``removed`` counts citations of unknown sources; ``writer`` tells whether a model wrote the answer.
+    ``removed``: number of removed citations of unknown sources. ``writer``: a model wrote the answer.
     """
     lacking = (*agents_missing(turn, results), *(() if writer else (WRITER,)))
     unavailable = turn.data.unavailable if turn.data else ("data: none was collected",)

@@ -1,4 +1,4 @@
-"""The find-cases step: looks the question up among the signals of the news pipeline, with their verdicts and quotes."""
+"""The find-cases step: searches the signals of the news pipeline, with their verdicts and quotes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.research_events import CasesFound, QuestionRouted
 
 
 class FindCases:
-    """Retries a look-up that may still work; then the answer says that it did not."""
+    """Retries a failed look-up while retries are left. Then the answer says that it failed."""
 
     name = "find_cases"
     takes = (On(QuestionRouted, route="cases"),)

@@ -1,4 +1,4 @@
-"""The give-up step: no model wrote the answer before the deadline.
+"""The give-up step: ends a turn whose answer no model wrote before the deadline.
 
 Code answers from the available data; without any, the turn fails with the reason.
 """
@@ -15,7 +15,7 @@ from schemas.research_events import AnswerGiven
 
 
 class GiveUp:
-    """Needs no effect. The user gets the results that were paid for, although no model wrote the answer."""
+    """Ends the turn without an effect. The user gets the results that were paid for, although no model wrote the answer."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"),)

@@ -13,7 +13,7 @@ from schemas.research_events import AnalysisPlanned, QuestionRouted
 
 
 class Plan:
-    """PlanningAgent sees the last five messages whole. Code sanitises its plan."""
+    """Calls PlanningAgent with the last five messages. Code sanitises its plan."""
 
     name = "plan"
     takes = (On(QuestionRouted, route="plan"),)

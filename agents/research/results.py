@@ -1,4 +1,4 @@
-"""Builds an agent's result from its logged reply: checked, bounded, with every value filled in by code.
+"""The result of an agent, built from its logged reply: checked, bounded, with every value filled in by code.
 
 An agent weighs figures but does not state them. Its confidence is limited by the share of its indicators that have
 data: at most 0.3 with none of them, 0.9 with all.
@@ -150,8 +150,8 @@ def _unsupported(turn: Turn, data: DataCollected, agent: AgentName, words: str) 
 def _asked(turn: Turn, agent: AgentName, call: Call) -> CallModel:
     before = seen_by(turn, agent)
     asked = [agent_call(turn, agent, before, again=again) for again in (False, True)]
-    forms = ((one, form) for one in asked for form in (one, widened(one)) if form is not None)
-    return next((one for one, form in forms if request_hash(form) == call.request_hash), asked[0])
+    forms = ((request, form) for request in asked for form in (request, widened(request)) if form is not None)
+    return next((request for request, form in forms if request_hash(form) == call.request_hash), asked[0])
 
 
 def _response(call: Call) -> str:

@@ -1,4 +1,4 @@
-"""The route step: SuperAgent answers a question that needs no data, has the pipeline's cases looked up, or an analysis made."""
+"""The route step: SuperAgent answers a question that needs no data, or requests a look-up of cases or an analysis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_DIRECT_ANSWER = "(no direct answer was given, so the question is analysed)"
 
 
 class Route:
-    """SuperAgent sees the last five messages whole."""
+    """Calls SuperAgent with the last five messages."""
 
     name = "route"
     takes = (On(QuestionAsked),)

@@ -1,4 +1,4 @@
-"""The queries to a turn's data sources, and their answers block by block, including the sources that failed."""
+"""The queries to a turn's data sources, and their replies block by block, including the sources that failed."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def source_replies(turn: Turn, replies: Replies) -> dict[str, Reply | None]:
 
 
 def with_data_so_far(turn: Turn) -> Turn:
-    """Return the turn with the replies so far as its data, if it ended before all sources had answered."""
+    """Return the turn with the replies so far as its data, if it ended before all sources had replied."""
     if turn.data is not None or turn.plan is None or not turn.source_calls:
         return turn
     return replace(turn, data=collect_data(turn, source_replies(turn, Replies(turn.source_calls))))
 
 
 def collect_data(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
-    """Return the replies as one event. A source that failed or has not answered is listed with the reason."""
+    """Return the replies as one event. A source that failed or has not replied is listed with the reason."""
     assert turn.plan is not None
     found: dict[str, Any] = {}
     unavailable: list[str] = []
@@ -103,6 +103,6 @@ def _too_few(found: Any) -> list[str]:
     names = {v.name for v in found}
     levels = {"support": "below", "resistance": "above"}
     absent = [name for name in INDICATORS if name not in names and name not in levels]
-    # The price may lie beyond every turning point: that is no lack of bars.
+    # A price beyond every turning point has no level on that side, however many bars there are.
     said = [f"candles: no {name} {side} the price" for name, side in levels.items() if name not in names]
     return [f"candles: too few bars for {', '.join(absent)}", *said] if absent else said

@@ -1,4 +1,4 @@
-"""Detects prompt injection: text that tries to steer the model, and invisible characters that hide it.
+"""Detection of prompt injection: text that tries to steer the model, and invisible characters that hide it.
 
 A match does not prove an attack. It drops a page from the evidence and flags the signal, which costs one source; a
 missed attack would let a page write its own verdict.
@@ -24,7 +24,7 @@ _INVISIBLE = re.compile(
 def strip_invisible(text: str) -> str:
     """Return the text without invisible characters: zero width, bidi, tags, most controls."""
     if text.isascii() and text.replace("\n", " ").isprintable():
-        return text  # looked at in C: most texts are so
+        return text  # fast path for most texts
     return _INVISIBLE.sub("", text)
 
 
