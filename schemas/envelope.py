@@ -1,7 +1,16 @@
-"""Upcasters: the way up from every older version of an event, one step at a time, applied on read.
+"""Records of the journal and of the ``signals`` topic: envelope, headers, and the upcast of older versions.
 
-Adding a defaulted field needs none. Anything else raises the version in ``schemas.events.SCHEMA_VERSIONS`` and adds one
-function here; a golden record of every version stays in the tests and must decode for ever.
+A journal record is a CloudEvent 1.0 in Kafka's binary content mode: attributes are headers, the value is the event's JSON. The
+value is readable without the headers (its ``type`` field), and a consumer of one type skips the rest by the ``ce_type``
+header without decoding it. Source: CloudEvents 1.0.2, "Kafka Protocol Binding", 3.2.
+
+A record of ``signals`` counts as published if its headers are complete and agree with each other, its key and its value.
+Every reader ignores any other record. This keeps out stray and malformed records, but not a forger who may write to the
+topic: that is the task of the broker's access control.
+
+Upcasters lift older versions of an event, one step at a time, on read. A new field with a default needs none. Any other
+change raises the version in ``schemas.events.SCHEMA_VERSIONS`` and adds one function here; a golden record of every version
+stays in the tests and must decode for ever.
 """
 
 from __future__ import annotations
@@ -22,11 +31,11 @@ from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 UPCAST_FAILURES = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What decoding an old value may raise: an upcaster meets any JSON."""
+"""Exceptions of decoding an old value: an upcaster may get any JSON."""
 
 
 def _step_failed_v1_to_v2(old: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 kept the failure as two strings; version 2 as a value that says itself whether to retry."""
+    """Lift version 1, which kept the failure as two strings; version 2 has a value with its own ``retryable``."""
     new = {k: v for k, v in old.items() if k not in ("error", "error_class")}
     retry_at = old.get("retry_at")
     new["failure"] = {
@@ -57,7 +66,7 @@ _VERDICT_OF_RULE = {
 
 
 def _signal_v1_to_v2(old: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 had one word, ``status``, for how far a signal got and for what was found: version 2 has two.
+    """Lift version 1, which had one word, ``status``, for stage and verdict.
 
     The first adjustment of version 1 was its base rule. Its rules knew neither ``confirmed`` nor ``likely``, so no old
     signal gets such a verdict; and they did not say why nothing was searched, so ``unchecked_reason`` stays None where
@@ -72,7 +81,7 @@ def _signal_v1_to_v2(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _staged(old: dict[str, Any]) -> dict[str, Any]:
-    """Return a signal, or what the research chat found of one, with ``stage`` and ``verdict`` for its ``status``."""
+    """Return a signal (or the chat's excerpt of one) with ``stage`` and ``verdict`` instead of ``status``."""
     new = dict(old)
     status, adjustments = new.pop("status"), old.get("adjustments")
     new["stage"] = _STAGE_OF_STATUS[status]
@@ -86,22 +95,22 @@ def _staged(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data_collected_v1_to_v2(old: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 kept the status of the signals that were found."""
-    return old | {"signals": [_staged(one) for one in old.get("signals", ())]}
+    """Lift version 1, which kept the status of the found signals."""
+    return old | {"signals": [_staged(signal) for signal in old.get("signals", ())]}
 
 
 def _signal_within(field: str) -> Upcast:
-    """Return the way up of an event that holds a signal in this field, or null, or nothing."""
+    """Return the upcaster of an event with a signal in this field, or null, or no such field."""
     return lambda old: old if old.get(field) is None else old | {field: _signal_v1_to_v2(old[field])}
 
 
 def _as_it_is(old: dict[str, Any]) -> dict[str, Any]:
-    """A version that only adds a value that older code would take for broken."""
+    """Return the value unchanged: the version only added a value that older code would refuse."""
     return old
 
 
 SIGNAL = "newsproof.signal"
-"""What a record of the ``signals`` topic is called, which is no event of the journal."""
+"""Type of a record on the ``signals`` topic, which is no event of the journal."""
 UPCASTS: dict[tuple[str, int], Upcast] = {
     ("newsproof.step_failed", 1): _step_failed_v1_to_v2,
     (SIGNAL, 1): _signal_v1_to_v2,
@@ -140,11 +149,11 @@ _KNOWN_TYPES = {name.encode(): name for name in BY_WIRE_NAME}
 _NAME = re.compile(rb"newsproof\.[a-z0-9_]{1,80}").fullmatch
 _CASE_ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 _ID = re.compile(rb"[!-~]{1,200}").fullmatch
-"""Printable, and short: every reader keeps ids in memory."""
+"""Printable and short: every reader keeps ids in memory."""
 _VERSIONS = {b"%d" % number: number for number in range(1, 10)}
 _VERSION = re.compile(rb"[0-9]{1,4}").fullmatch
 EARLIEST, LATEST = datetime(2008, 10, 31, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-"""Between these a time can be added to, and fits ClickHouse's ``DateTime64``."""
+"""Bounds of a valid time: room for additions, and within ClickHouse's ``DateTime64``."""
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(event) for name, event in BY_WIRE_NAME.items()
@@ -177,7 +186,7 @@ def encode(
     time: datetime,
     source: str = "newsproof",
 ) -> tuple[bytes, bytes, list[tuple[str, bytes]]]:
-    """Return (key, value, headers) of the record for this event. Equal arguments give equal bytes."""
+    """Return (key, value, headers) of the record of this event. Equal arguments give equal bytes."""
     subject = case_id.encode()
     headers = [
         _SPEC,
@@ -244,7 +253,7 @@ def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
         raise ContractError(f"{wire} v{version} does not decode: {exc!s:.300}", reason="bad_event") from exc
 
 
-# The records of a case lie near each other, and those of a journal are of one run: most ask for an id that was just read.
+# Records of a case are close together, and a journal has one run: most ids were just read.
 @lru_cache(maxsize=4096)
 def _case_id(value: bytes) -> str:
     return value.decode() if _CASE_ID(value) else _refused(value)
@@ -293,7 +302,7 @@ class NewerSignalError(ContractError):
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """The headers of one published revision: which event of which journal it stands for."""
+    """The headers of one published revision: its signal, and the journal event that caused it."""
 
     signal_id: str
     revision: int
@@ -306,14 +315,14 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_publication(record: Any) -> Publication:
-    """Return what the headers of a record on ``signals`` say.
+    """Return the publication of a record on ``signals``, from its headers.
 
     Raises:
         ContractError: publish has not written it (reason ``foreign_signal``).
     """
     h = dict(record.headers or ())
     try:
-        found = Publication(
+        publication = Publication(
             signal_id=_text(h["ce_subject"]),
             revision=_number(h[REVISION], MAX_REVISION),
             cause_id=_text(h[CAUSE]),
@@ -323,15 +332,15 @@ def read_publication(record: Any) -> Publication:
             journal_offset=_number(h[OFFSET], _MAX_OFFSET),
             schema_version=_number(h["ce_schemaversion"], 9999),
         )
-        whole = h["ce_type"] == SIGNAL_TYPE and _text(record.key) == found.signal_id and found.revision > 0
-        if not whole or _text(h["ce_id"]) != uuid5("signal-revision", found.signal_id, str(found.revision)):
+        whole = h["ce_type"] == SIGNAL_TYPE and _text(record.key) == publication.signal_id and publication.revision > 0
+        if not whole or _text(h["ce_id"]) != uuid5("signal-revision", publication.signal_id, str(publication.revision)):
             raise ValueError("its headers do not agree")
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise ContractError(
             f"a record that publish has not written (partition {record.partition}, offset {record.offset}): {exc!r:.200}",
             reason="foreign_signal",
         ) from exc
-    return found
+    return publication
 
 
 def read_signal(record: Any) -> tuple[Signal, Publication]:

@@ -1,4 +1,4 @@
-"""Topic names, and which partition a record belongs to."""
+"""Topic names, the partition of a record, and the codec of topics that are read as a whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BODY_BYTES = 64 * 1024
 
 
 RESEARCH_TOPIC = "research"
-"""How the name of the chats' journal ends."""
+"""Last part of the name of the chats' journal."""
 
 
 class Topics(msgspec.Struct, frozen=True):
@@ -61,27 +61,27 @@ class Topics(msgspec.Struct, frozen=True):
 
     @property
     def publisher_lease(self) -> str:
-        """One empty partition: whoever its group assigns it to, publishes."""
+        """One empty partition. The group member that it is assigned to publishes."""
         return self.prefix + "publisher-lease"
 
     @property
     def listener_items(self) -> str:
-        """What listeners have seen: a record for each source and external id."""
+        """Items that listeners have seen: a record for each source and external id."""
         return self.prefix + "listener-items"
 
     @property
     def listener_cursors(self) -> str:
-        """How far listeners are: a record for each source, and one for the news that they wrote."""
+        """Positions of listeners: a record for each source, and one for the news that they wrote."""
         return self.prefix + "listener-cursors"
 
     @property
     def listener_lease(self) -> str:
-        """One empty partition: whoever its group assigns it to, listens."""
+        """One empty partition. The group member that it is assigned to listens."""
         return self.prefix + "listener-lease"
 
     @property
     def reputation(self) -> str:
-        """The figures of each source and language, written once a day."""
+        """The metrics of each source and language, written once a day."""
         return self.prefix + "reputation"
 
     def group(self, reader: str) -> str:
@@ -89,7 +89,7 @@ class Topics(msgspec.Struct, frozen=True):
         return self.prefix + reader
 
     def transactional_id(self, writer: str) -> str:
-        """Fixed transactional id, so that a second writer fences the first."""
+        """Return a fixed transactional id, so that a second writer fences the first."""
         return self.prefix + writer
 
 
@@ -104,14 +104,14 @@ R = TypeVar("R")
 
 
 class NewerRecordError(ContractError):
-    """The record was written by newer code. The reader stops: it could decide otherwise than the others."""
+    """The record was written by newer code. The reader stops, since it could decide differently from the others."""
 
 
 class RecordCodec(Generic[R]):
     """Encodes and decodes the records of one topic. Each of them has a ``version``, up to this code's."""
 
     def __init__(self, records: Any, topic: str, *, tags: str, version: int) -> None:
-        """``records``: the union of their structs. ``tags``: every type tag begins so, also one of newer code."""
+        """``records``: the union of their structs. ``tags``: prefix of every type tag, including those of newer code."""
         self._topic, self._tags, self._version = topic, tags, version
         self._encoder = msgspec.json.Encoder()
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(records)
