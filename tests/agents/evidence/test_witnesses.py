@@ -496,15 +496,6 @@ def test_no_page_without_a_checked_quote_changes_anything(found: list[tuple[dict
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(marks, min_size=1, max_size=5))
-def test_words_alone_raise_nothing_without_an_official_page(found: list[dict[str, Any]]) -> None:
-    references = [reference(n, **m | {"official": False}) for n, m in enumerate(found, start=1)]
-    judgement = read(references, None)
-    assert judgement.high <= 0
-    assert judgement.verdict != "confirmed"
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(marks, st.booleans()), max_size=4), marks)
 def test_one_more_page_that_denies_never_raises(
     found: list[tuple[dict[str, Any], bool]], denial: dict[str, Any]
