@@ -134,7 +134,7 @@ def _is_partly_refuted(critique: EvidenceCritiqued, pages: tuple[CheckedPage, ..
 
 
 def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findings) -> str | None:
-    """Return why nothing was checked; None if at least one search returned or a page was read.
+    """Return the reason that nothing was checked; None if at least one search returned or a page was read.
 
     An empty search of the parties' own domains does not count while the search for news failed.
     """

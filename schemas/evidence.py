@@ -12,9 +12,9 @@ Stance = Literal["supports", "denies", "hedges", "unrelated"]
 ReadStance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
 """A stance that a critic may read on a page. ``earlier``: the page reports an event of more than 30 days before."""
 Slot = Literal["agrees", "differs", "silent"]
-"""How a page treats one part of the claim. ``silent``: it does not mention the part."""
+"""Treatment of one part of the claim on a page. ``silent``: it does not mention the part."""
 PageSays = Literal["affirms", "denies", "hedges", "nothing"]
-"""How a page reports the claim's event. ``hedges``: as a rumour, or by unnamed people."""
+"""Report of the claim's event on a page. ``hedges``: as a rumour, or by unnamed people."""
 Credibility = Literal["high", "medium", "low", "unknown"]
 ProviderMode = Literal["live", "offline", "simulated"]
 

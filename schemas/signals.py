@@ -48,7 +48,7 @@ SECOND_LOOK = "second_look"
 NO_ASSET = "UNKNOWN"
 """The ``asset`` of a signal without an asset."""
 Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
-"""How the news presents its claim."""
+"""Modality of the news' claim."""
 Attribution = Literal["named", "unnamed", "none"]
 """Source that the news names: a name, unnamed people such as “insiders”, or none."""
 

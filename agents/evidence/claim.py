@@ -46,7 +46,7 @@ PREDICATE_WORDS: Final = "; ".join(f"{kind}: {', '.join(words)}" for kind, words
 
 
 STORY_TIME = timedelta(hours=48)
-"""How long an event is reported. An older denial or correction is about another event."""
+"""Time during which an event is reported. An older denial or correction is about another event."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

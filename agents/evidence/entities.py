@@ -10,7 +10,7 @@ from schemas.config import Entity, Tables
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _STARTS = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")
-"""Where a name may begin: at a Latin word, and at any CJK character."""
+"""Possible start of a name: a Latin word, or any CJK character."""
 AUTHORITIES = frozenset({"regulator", "central_bank", "court", "government"})
 _AUTHORITY_EVENTS = frozenset(
     {"regulation", "hack", "liquidation", "depeg", "scam_alert", "other", "macro", "governance", "celebrity"}

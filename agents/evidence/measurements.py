@@ -28,7 +28,7 @@ DEVIATION, STILL = 0.01, 0.005
 _FULL, _GAP = timedelta(hours=2), timedelta(hours=1)
 """A full window covers at least this time without a longer gap."""
 _ENOUGH_CANDLES = 20
-"""Of the 24 five-minute candles of two hours: a market with fewer was not traded throughout."""
+"""Minimum of the 24 five-minute candles of two hours. A market with fewer was not traded throughout."""
 _PRICE = re.compile(r"(?<![\d.])0?\.\d+(?![\d.]|\s?%)")
 _CENTS = re.compile(r"(?<![\d.])(\d{1,2}(?:\.\d+)?)\s?(?:cents|美分)")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s?%")
@@ -98,7 +98,7 @@ def measured(claim: Claim, figures: Sequence[Measurement]) -> Measured | None:
 
 
 def claimed_deviation(text: str) -> float:
-    """Return how far from 1 the text says that the price is (0.05 for “0.95 美元”, “95 cents”, “5 %”), 0 if it does not."""
+    """Return the deviation from 1 that the text states for the price (0.05 for “0.95 美元”, “95 cents”, “5 %”), 0 if it does not."""
     low = fold_han(text).lower()
     said = [abs(1.0 - float(p)) for p in _PRICE.findall(low)]
     said += [abs(1.0 - float(c) / 100) for c in _CENTS.findall(low)]

@@ -21,7 +21,7 @@ FRESH_BEFORE = timedelta(days=3)
 """Maximum age at which a page that says the opposite is a denial. An older one describes the earlier state."""
 _URL_DATE = re.compile(r"(?<![0-9])(20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
 POST_TIME = timedelta(hours=12)
-"""How long the news may repeat a disowned post. The SEC's own approval came 24 hours after the forged one."""
+"""Time during which the news may repeat a disowned post. The SEC's own approval came 24 hours after the forged one."""
 _TAKEN_OVER = re.compile(
     r"\baccounts?\b[^.!?]{0,40}\b(?:compromised|hacked|breached|hijacked|taken over)|(?:compromised|hacked|hijacked) account"
     r"|账[号户][^。!?]{0,12}(?:被盗|被黑|遭黑|入侵|盗用|劫持)"
@@ -343,7 +343,7 @@ def utc(moment: datetime) -> datetime:
 
 
 def published_at(result: SearchResult) -> datetime | None:
-    """Return when a page was published (UTC): the provider's date, or a date in its address, or None."""
+    """Return the publication time of a page (UTC): the provider's date, or a date in its address, or None."""
     if result.published_at is not None:
         return utc(result.published_at)
     found = _URL_DATE.search(result.url)

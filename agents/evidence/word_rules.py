@@ -70,7 +70,7 @@ class WordRules:
         )
 
     def _told(self, title: str, passage: str, speaker: str) -> list[Assertion]:
-        """Return how each sentence about the claim's subject and verb presents the event, in order."""
+        """Return the assertion of each sentence about the claim's subject and verb, in order."""
         found = list[Assertion]()
         before = ""
         for part in (title, *_SENTENCES.split(passage)):

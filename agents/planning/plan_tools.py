@@ -117,7 +117,7 @@ def unopened_parts(case: Inquiry, tools: tuple[str, ...]) -> tuple[Part, ...]:
 
 
 def queries_allowed(case: Inquiry) -> int:
-    """Return how many different queries the next plan may search for, at least 1.
+    """Return the maximum number of different queries in the next plan, at least 1.
 
     The simple path has one. A complex case searches claim by claim: up to ``DEEP_ANALYSIS_MAX_TOOL_CALLS`` (the number
     of rounds) in a round and ``MAX_TASKS`` in all rounds; after that each further round has one.

@@ -106,7 +106,7 @@ def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
 
 
 def searches_left(case: Inquiry) -> int:
-    """Return how many more searches the limits of the case allow. Denied searches do not count."""
+    """Return the number of searches left within the limits of the case. Denied searches do not count."""
     outcomes = (o for s in case.searches for o in s.outcomes)
     return case.limits.searches - sum(o.failure is None or o.failure.kind != "budget" for o in outcomes)
 

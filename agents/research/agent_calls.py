@@ -177,7 +177,7 @@ def report_parts(results: Iterable[AgentResult]) -> tuple[Part, ...]:
 
 
 def unavailable_parts(data: DataCollected) -> tuple[Part, ...]:
-    """Return what no source gave, with the reasons, as untrusted parts: reasons may quote sources."""
+    """Return the missing data with the reasons, as untrusted parts: reasons may quote sources."""
     if not data.unavailable:
         return ()
     return (Untrusted("unavailable data", bounded("\n".join(data.unavailable), 2_000)),)

@@ -12,7 +12,7 @@ from schemas.config import Asset, Entity, Outlet, Platform, Tables
 _TICKER = re.compile(r"(?<![A-Za-z0-9_$])(\$?)([A-Za-z0-9]{1,12})(?![A-Za-z0-9_])")
 _BEFORE = re.compile(r"(?:\(|代币 ?|(?i:token|coin) )$")
 _AFTER = re.compile(r"^(?:\)|[/-](?:USDT?|USDC|BTC|ETH|BNB|EUR|KRW)\b| ?(?:代币|币)| (?i:tokens?|coins?)\b)")
-"""What marks a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
+"""Marks after a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
 _CITING = re.compile(rf"(?:^|[^{CJK}]|[据引述自由被向对在是和与及])$")
 _EDGAR_CIK = re.compile(r"/edgar/data/0*(\d+)(?:/|$)|[?&]cik=0*(\d+)", re.IGNORECASE)
 

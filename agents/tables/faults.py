@@ -48,7 +48,7 @@ def faults_of(tables: Tables) -> tuple[Fault, ...]:
 
 
 def file_faults(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
-    """Return what is lost when files (name → content) are read: duplicate keys, unknown fields."""
+    """Return the faults that reading the files (name → content) would hide: duplicate keys, unknown fields."""
     found: list[Fault] = []
     for file, content in files.items():
         rows = json.loads(content, object_pairs_hook=lambda pairs: pairs)

@@ -98,7 +98,7 @@ _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly
 
 
 Assertion = Literal["stated", "hedged", "negated"]
-"""How a sentence presents an event."""
+"""The way a sentence presents an event."""
 
 
 class ClaimSense:
@@ -236,7 +236,7 @@ class Grammar:
         return any(self._says[g].search(said) for g in claim.says)
 
     def assertion(self, claim: ClaimSense, sentence: str, *, announced: bool = False) -> Assertion:
-        """Return how a sentence (folded, in lower case) with the claim's verb presents the event.
+        """Return the assertion of a sentence (folded, in lower case) with the claim's verb.
 
         ``announced``: the acting party itself speaks, so a future tense is not a hedge.
         """

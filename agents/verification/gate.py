@@ -57,7 +57,7 @@ def rollout_bucket(case_id: str) -> float:
 
 
 def _doubtful(draft: Draft, claim: StatedClaim) -> str:
-    """Return why a claim that matters if true is doubtful; "" if it is not."""
+    """Return the reasons to doubt a claim that matters if true; "" without any."""
     reasons = [
         f"action {draft.action}" if draft.action != "observe" else "",
         claim.modality if claim.modality in {"rumoured", "planned"} else "",
