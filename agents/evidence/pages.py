@@ -108,8 +108,13 @@ class Judge:
         self._speakers = frozenset(d.lower() for e in speaking for d in e.domains)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
-        told = (claim.text, claim.subject, claim.entity or "", *(n for e in parties for n in (e.name, *e.aliases)))
-        self._party_words = frozenset(_LATIN_WORDS.findall(" ".join(told).lower())) | _LEGAL_FORMS
+        party_texts = (
+            claim.text,
+            claim.subject,
+            claim.entity or "",
+            *(n for e in parties for n in (e.name, *e.aliases)),
+        )
+        self._party_words = frozenset(_LATIN_WORDS.findall(" ".join(party_texts).lower())) | _LEGAL_FORMS
         self._party_names = tuple(sorted({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)}))
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
@@ -124,9 +129,9 @@ class Judge:
         self._names_a_subject = any(_names(n, claimed, self._units) for n in self._subjects)
         # “Jump rejects talk of closure” names Jump Crypto: a distinctive first word is enough.
         first = fold_han(claim.entity or "").split(" ")[0]
-        telling = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
+        is_distinctive = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
         whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
-        self._entity_words = frozenset({first.lower()} if telling and whole else ())
+        self._entity_words = frozenset({first.lower()} if is_distinctive and whole else ())
         self._carry = WordRules(claim, tables, self._sense, self.names_subject)
 
     def is_established(self, url: str) -> bool:
@@ -237,10 +242,10 @@ class Judge:
         named = self._tables.entities.mentioned(page.heading)
         party = next((e for e in named if id(e) in self._party_ids), None)
         names = self._subjects if party is None else {fold_han(n).casefold() for n in (party.name, *party.aliases)}
-        told = [n for n in sorted(names) if len(n) > 3 and n in low]
-        if any(self._continues(n, page.heading) for n in told):
+        in_title = [n for n in sorted(names) if len(n) > 3 and n in low]
+        if any(self._continues(n, page.heading) for n in in_title):
             return None
-        return party.name if party is not None else next(iter(told), None)
+        return party.name if party is not None else next(iter(in_title), None)
 
     def _continues(self, name: str, heading: str) -> bool:
         """Return whether a name continues in the title: “Northwind Beverages, Inc.” is not the Northwind of the claim."""

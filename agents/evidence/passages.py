@@ -68,8 +68,8 @@ def _corrections(sentences: list[str]) -> list[str]:
         if correction is None or any(sentence.strip() in f for f in found):
             continue
         # The sentence after “Correction:” may say what was wrong.
-        told = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
-        found.append(told[: MOST_CORRECTIONS - sum(map(len, found))].strip())
+        text = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
+        found.append(text[: MOST_CORRECTIONS - sum(map(len, found))].strip())
     return [f for f in found if f]
 
 

@@ -71,12 +71,12 @@ def marked_in(text: str) -> set[str]:
 
 def turns_in(text: str, predicate: str, side: str, known: Compiled) -> tuple[str, ...]:
     """Return the reversals and next steps of the predicate that a text mentions."""
-    told = known.not_turns.sub(" ; ", fold_han(text))
+    words_read = known.not_turns.sub(" ; ", fold_han(text))
     counted = {name: words for name, words in known.turns.items() if predicate in TURNS_OF.get(name, {predicate})}
-    turns = [name for name, words in counted.items() if words.search(told)]
-    steps = {m["en"] or m["zh"] for m in _STEP.finditer(told)}
+    turns = [name for name, words in counted.items() if words.search(words_read)]
+    steps = {m["en"] or m["zh"] for m in _STEP.finditer(words_read)}
     turns += [f"step {_STEPS.get(step.lower(), step)}" for step in steps if predicate in _IN_STEPS]
-    denies = side == "claimed" and known.grammar.sense(told.lower()).denial
+    denies = side == "claimed" and known.grammar.sense(words_read.lower()).denial
     return tuple(sorted([*turns, *(["denied"] if denies else [])]))
 
 
@@ -86,8 +86,8 @@ def adds_words(text: str, named: Iterable[str], earlier: str, known: Compiled) -
     ``named``: the names in its claim, in lower case. They were already compared with the earlier claim.
     """
     head, before, stated = head_of(text), fold_han(earlier), " | ".join(named)
-    figures, told = Amounts(head.lower()).given, Amounts(before.lower()).given
-    if figures and told and not share(figures, told, within=SAME_FIGURE):
+    figures, known_figures = Amounts(head.lower()).given, Amounts(before.lower()).given
+    if figures and known_figures and not share(figures, known_figures, within=SAME_FIGURE):
         return True
     listed, held = _listed(head, known), _listed(before, known)
     words = {*_WORD.findall(before.lower()), *_WORD.findall(stated), *known.places}

@@ -154,8 +154,8 @@ def check_pages_with(
 
 def too_many_unquoted(pages: Sequence[CheckedPage]) -> bool:
     """Return whether more than a third of the critic's stances have a quote that is not on their page."""
-    told = [page for page in pages if _is_read(page)]
-    return sum(page.dropped_quote for page in told) > MAX_FAILED_SHARE * len(told)
+    read = [page for page in pages if _is_read(page)]
+    return sum(page.dropped_quote for page in read) > MAX_FAILED_SHARE * len(read)
 
 
 def _is_read(page: CheckedPage) -> bool:

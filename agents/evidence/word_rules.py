@@ -33,7 +33,7 @@ class WordRules:
         self._sense, self._names_subject = sense, names_subject
         self._tables, self._claim = tables, claim
         self._sentences: dict[str, tuple[str, str | None]] = {}
-        self._told_so: dict[tuple[str, str, str], Assertion | None] = {}
+        self._known: dict[tuple[str, str, str], Assertion | None] = {}
         self._claimed = Amounts(fold_han(claim.text).lower()).given
         self._names_somebody = names_subject(fold_han(claim.text))
         parties = tables.entities.parties(claim)
@@ -45,16 +45,16 @@ class WordRules:
         if self._sense.denial:
             # News that denies is supported by a page that denies the same.
             return "supports" if denies and self._names_subject(fold_han(f"{title} {passage}")) else "unrelated"
-        found = self._told(title, passage, speaker or "")
+        assertions = self._assertions(title, passage, speaker or "")
         # “Rumours that withdrawals have been halted are false” on a page that states the hack: only a reader can say which
         # of the two it denies.
         if denies and not self._speaks_of_claim(f"{title} {passage}"):
             return "unrelated"
         if denies:
-            return "hedges" if "stated" in found and "negated" not in found else "denies"
+            return "hedges" if "stated" in assertions and "negated" not in assertions else "denies"
         if self._is_of_other_ticker(tickers_in(f"{title} {passage}")):
             return "unrelated"
-        return "supports" if "stated" in found else "hedges" if "hedged" in found else "unrelated"
+        return "supports" if "stated" in assertions else "hedges" if "hedged" in assertions else "unrelated"
 
     def _speaks_of_claim(self, text: str) -> bool:
         """Return whether a text names the subject and mentions the act or the object. Otherwise words alone cannot deny the claim."""
@@ -69,20 +69,20 @@ class WordRules:
             or any(t.lower() in low for t in terms)
         )
 
-    def _told(self, title: str, passage: str, speaker: str) -> list[Assertion]:
+    def _assertions(self, title: str, passage: str, speaker: str) -> list[Assertion]:
         """Return the assertion of each sentence about the claim's subject and verb, in order."""
         found = list[Assertion]()
         before = ""
         for part in (title, *_SENTENCES.split(passage)):
             if not part or not part.strip():
                 continue
-            sentence, said = self._sentence(part)
-            if said is not None:
+            sentence, low = self._sentence(part)
+            if low is not None:
                 key = before, sentence, speaker
-                if key not in self._told_so:
-                    self._told_so[key] = self._put(before, sentence, said, speaker)
-                if (told := self._told_so[key]) is not None:
-                    found.append(told)
+                if key not in self._known:
+                    self._known[key] = self._assertion_of(before, sentence, low, speaker)
+                if (assertion := self._known[key]) is not None:
+                    found.append(assertion)
             before = sentence
         return found
 
@@ -94,28 +94,28 @@ class WordRules:
             known = self._sentences[part] = sentence, low if self._tables.grammar.says(self._sense, low) else None
         return known
 
-    def _put(self, before: str, sentence: str, low: str, speaker: str) -> Assertion | None:
-        told = sentence if self._names(sentence, speaker) else f"{before} {sentence}"
-        if (told is not sentence and not self._names(told, speaker)) or self._is_of_another(told):
+    def _assertion_of(self, before: str, sentence: str, low: str, speaker: str) -> Assertion | None:
+        text = sentence if self._names(sentence, speaker) else f"{before} {sentence}"
+        if (text is not sentence and not self._names(text, speaker)) or self._is_of_another(text):
             return None
-        figures = Amounts(told.lower()).given
+        figures = Amounts(text.lower()).given
         other = bool(self._claimed and figures) and not any(_agree(f, c) for f in figures for c in self._claimed)
         # A party that says on its own page that it will list something announces the listing.
         announced = bool(speaker) and self._claim.event_type == "listing"
         return "hedged" if other else self._tables.grammar.assertion(self._sense, low, announced=announced)
 
-    def _names(self, told: str, speaker: str) -> bool:
+    def _names(self, sentence: str, speaker: str) -> bool:
         # On its own page a party need not name itself, only the rest of the subject.
-        text = f"{told} | {speaker}"
+        text = f"{sentence} | {speaker}"
         if self._venues and self._venues.isdisjoint(e.name for e in self._tables.entities.mentioned(text)):
             return False
         return self._names_subject(text)
 
-    def _is_of_another(self, told: str) -> bool:
+    def _is_of_another(self, sentence: str) -> bool:
         asset = self._claim.asset.upper()
-        if any(t != asset and t not in self._claim.text for t in tickers_in(told)):
+        if any(t != asset and t not in self._claim.text for t in tickers_in(sentence)):
             return True
-        others = (e for e in self._tables.entities.mentioned(told) if e.name not in self._parties)
+        others = (e for e in self._tables.entities.mentioned(sentence) if e.name not in self._parties)
         return any(e.kind not in _SPEAKS_OF_OTHERS for e in others)
 
     def _is_of_other_ticker(self, marked: frozenset[str]) -> bool:

@@ -89,9 +89,9 @@ def _call(case: Investigation, draft: Draft) -> CallModel:
         ]
     )
     claims = [Untrusted(f"claim {n}", bounded(c.claim, 300)) for n, c in enumerate(draft.claims, start=1)]
-    told = {r.number: r for r in draft.references}
+    by_number = {r.number: r for r in draft.references}
     quotes = [
-        Untrusted(f"quote {e.number}, {e.stance}", bounded(e.quote or told[e.number].title, MAX_QUOTED))
+        Untrusted(f"quote {e.number}, {e.stance}", bounded(e.quote or by_number[e.number].title, MAX_QUOTED))
         for c in draft.claims
         for e in c.evidence
     ]

@@ -68,8 +68,8 @@ def check_claim_pages(
     claim = claim_as(case, found)
     if said is None:
         # Word rules do not know which of a subject's stories a denial is about, so they read only the pages that state this claim.
-        telling = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
-        pages = _read_by_words(claim, telling, case.config)
+        stating = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
+        pages = _read_by_words(claim, stating, case.config)
         return tuple(CheckedPage(reference=r, stance=r.stance) for r in pages)
     return tuple(case.memo.once(check_pages_with, compiled(case.config.tables), claim, shown(case, found), said))
 

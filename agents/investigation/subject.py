@@ -133,5 +133,5 @@ class SubjectMatcher:
         plain = {*self._known.common_words, *self._known.name_stopwords}
         latin = [w for w in units(text) if not has_cjk(w) and len(w) >= _LEAST_LETTERS]
         pairs = tuple(a + b for a, b in pairwise(text) if has_cjk(a) and has_cjk(b))
-        telling = [w for w in latin if w not in plain] or ([] if pairs else latin or [text])
-        return tuple(words_regex([word]) for word in telling), pairs
+        distinctive = [w for w in latin if w not in plain] or ([] if pairs else latin or [text])
+        return tuple(words_regex([word]) for word in distinctive), pairs

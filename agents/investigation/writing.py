@@ -214,8 +214,8 @@ def _readings(case: Investigation) -> tuple[ClaimReading, ...]:
 
 def _pages_of(judged: ClaimJudgement) -> list[CheckedPage]:
     """Return the pages with a stance on a claim; without any, those that it was taken from."""
-    told = [page for page in judged.pages if page.stance != "unrelated"]
-    return told or [page for page in judged.pages if page.reference.reference_number in judged.found.told_by]
+    related = [page for page in judged.pages if page.stance != "unrelated"]
+    return related or [page for page in judged.pages if page.reference.reference_number in judged.found.told_by]
 
 
 def _section(claim: BriefClaim) -> str:

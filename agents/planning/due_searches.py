@@ -69,8 +69,8 @@ def _is_answered(case: Inquiry, task: SubTask, replies: Replies) -> bool:
 
 
 def _is_enough(case: Inquiry, asked: list[SubTask], replies: Replies) -> bool:
-    told = [(task, replies.of(search)) for task in asked for search in searches_due(case, task, replies)]
-    answers = [in_time(reply.results, case, task) for task, reply in told if isinstance(reply, SearchReply)]
+    searched = [(task, replies.of(search)) for task in asked for search in searches_due(case, task, replies)]
+    answers = [in_time(reply.results, case, task) for task, reply in searched if isinstance(reply, SearchReply)]
     return has_enough_evidence(case, rejudge_findings(case, query=case.plans[-1].search_keywords, answers=answers))
 
 

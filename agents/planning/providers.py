@@ -102,10 +102,10 @@ def searches_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search,
     first = next(t for t in case.plans[-1].tasks if t.tool == task.tool)
     domains = official_domains(case) if task == first else ()
     asked = (news, *((replace(plain, include_domains=domains),) if domains else ()))
-    told = [replies.of(search) for search in asked]
-    answers = [reply for reply in told if isinstance(reply, SearchReply)]
+    received = [replies.of(search) for search in asked]
+    answers = [reply for reply in received if isinstance(reply, SearchReply)]
     few = sum(len(reply.results) for reply in answers) < ENOUGH
-    awaited = None in told or (may_ask_again(case) and any(_is_late(reply) for reply in told))
+    awaited = None in received or (may_ask_again(case) and any(_is_late(reply) for reply in received))
     return (*asked, plain) if answers and few and not awaited else asked
 
 

@@ -45,8 +45,8 @@ class SearchEvidence:
         )
         if (stop := failure_to_retry(case, outcomes, now=replies.at or case.head_at)) is not None:
             raise StepFailure(stop)
-        told = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
-        answers = tuple(in_time(reply.results, case, task) for task, reply in told)
+        found_by_task = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
+        answers = tuple(in_time(reply.results, case, task) for task, reply in found_by_task)
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
         findings = rejudge_findings(
             case, query=case.plans[-1].search_keywords, answers=answers, opened=pages, searched_at=replies.at

@@ -83,13 +83,13 @@ def tool_facts(case: Inquiry) -> dict[str, Any]:
 def tool_parts(case: Inquiry) -> tuple[Part, ...]:
     """Return the text of tool answers as untrusted parts: pages, and summaries by models that read outside text."""
     seen = [o for s in case.searches for o in s.observations]
-    texts = [(o.tool, text) for o in seen for text in (*o.texts, *map(_told, o.entries))]
+    texts = [(o.tool, text) for o in seen for text in (*o.texts, *map(_memory_text, o.entries))]
     return tuple(
         Untrusted(f"answer {n} of {tool}", bounded(text, 400)) for n, (tool, text) in enumerate(texts, start=1)
     )
 
 
-def _told(entry: MemoryEntry) -> str:
+def _memory_text(entry: MemoryEntry) -> str:
     when = f"{entry.decided_at:%Y-%m-%d}"
     return f"{when} {entry.asset} {entry.event_type} {entry.confidence:.2f} {entry.outcome or ''}: {entry.summary}"
 

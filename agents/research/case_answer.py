@@ -56,8 +56,8 @@ def answer_from_cases(turn: Turn) -> StepRequest:
         ],
         names_asked_for=len(turn.routed.cases.names) if turn.routed and turn.routed.cases else 0,
     )
-    told = (Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
-    return ask_agent(turn, "research_cases", (*clipped_history(turn), *question_parts(turn), known, *told))
+    case_parts = (Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
+    return ask_agent(turn, "research_cases", (*clipped_history(turn), *question_parts(turn), known, *case_parts))
 
 
 def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
@@ -154,12 +154,18 @@ def case_item(signal: FoundSignal, *, zh: bool) -> str:
 def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
     """Return the sentence before the cases if no model wrote one: the number of matches and their verdicts."""
     count = len(cases)
-    told = [(n, field_word(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()]
+    verdict_counts = [
+        (n, field_word(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()
+    ]
     sought = _sought(turn, zh)
     if zh:
-        return f"本系统有 {count} 个案例符合（{sought}）：" + "、".join(f"{n} 个{word}" for n, word in told) + "。"
+        return (
+            f"本系统有 {count} 个案例符合（{sought}）："
+            + "、".join(f"{n} 个{word}" for n, word in verdict_counts)
+            + "。"
+        )
     match = "1 case of this pipeline matches" if count == 1 else f"{count} cases of this pipeline match"
-    return f"{match} ({sought}): " + ", ".join(f"{n} {word}" if count > 1 else word for n, word in told) + "."
+    return f"{match} ({sought}): " + ", ".join(f"{n} {word}" if count > 1 else word for n, word in verdict_counts) + "."
 
 
 def no_case_text(turn: Turn, *, zh: bool) -> str:

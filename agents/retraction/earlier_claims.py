@@ -58,8 +58,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 def earlier_claims_query(case: Case) -> FindConcerned | None:
     """Return the journal query; None for news that denies and corrects nothing, or names no party."""
-    told = parsed_text_of(case)
-    if not (told.denial or told.correction or told.refutes_denial):
+    parsed = parsed_text_of(case)
+    if not (parsed.denial or parsed.correction or parsed.refutes_denial):
         return None  # most news: no need to parse the parties
     news = _statement_of(case)
     names = _names(case, news)
@@ -156,15 +156,15 @@ def _candidate(news: Statement, claim: EarlierClaim, tables: Compiled, as_of: da
 
 
 def _corrected(news: Statement, earlier: Statement, claim: EarlierClaim, as_of: datetime) -> Candidate | None:
-    told, wrong, right = earlier.amounts.all, news.corrected.wrong, news.corrected.given
-    if not told or (news.predicates and earlier.predicates and not news.predicates & earlier.predicates):
+    claimed, wrong, right = earlier.amounts.all, news.corrected.wrong, news.corrected.given
+    if not claimed or (news.predicates and earlier.predicates and not news.predicates & earlier.predicates):
         return None
     if wrong:
-        same = share(told, wrong)
+        same = share(claimed, wrong)
     else:  # No wrong figure is named: only the same object, reported within the story's time, can be meant.
         about = news.parts[0]
         recent = as_of - claim.as_of <= STORY_TIME
-        same = recent and not share(told, right) and _likeness(about, news, earlier) >= ENOUGH
+        same = recent and not share(claimed, right) and _likeness(about, news, earlier) >= ENOUGH
     return Candidate(claim=claim, kind="superseded", same_claim=True, right=right) if same else None
 
 
@@ -193,8 +193,8 @@ def _same_matter(part: DeniedPart, earlier: Statement) -> bool:
         return False
     if part.predicates & earlier.predicates == {"hack"} and earlier.account != part.account:
         return False
-    told = earlier.amounts.all
-    return not part.amounts or not told or share(part.amounts, told)
+    claimed = earlier.amounts.all
+    return not part.amounts or not claimed or share(part.amounts, claimed)
 
 
 def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
@@ -209,8 +209,8 @@ def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
             return len(part.words & earlier.told) / len(part.words)
         return 1.0 if _share_object(news, earlier) else 0.0
     # Across languages the verb counts as well: terms that the tables know in one language may be missing in the other.
-    said, told = len(part.concepts) + len(part.predicates), len(part.concepts & earlier.concepts) + len(shared)
-    return told / said if _share_object(news, earlier) else 0.0
+    said, terms_shared = len(part.concepts) + len(part.predicates), len(part.concepts & earlier.concepts) + len(shared)
+    return terms_shared / said if _share_object(news, earlier) else 0.0
 
 
 def _share_object(news: Statement, earlier: Statement) -> bool:

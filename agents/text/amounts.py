@@ -212,14 +212,16 @@ class Figure(msgspec.Struct, frozen=True):
     unit: str
     is_bound: bool = False
 
-    def agrees(self, told: Figure) -> bool:
+    def agrees(self, reported: Figure) -> bool:
         """Return whether a reported figure can be this claimed one: within a tenth, or a little more for a round figure.
 
         A bound has its own allowance. A claimed “more than” is the exception: a larger figure corroborates it.
         The caller compares the units.
         """
         claims_more = self.is_bound and self.high > self.value
-        return _reaches(self, told) and (told.low * (1 - TENTH) <= self.high if claims_more else _reaches(told, self))
+        return _reaches(self, reported) and (
+            reported.low * (1 - TENTH) <= self.high if claims_more else _reaches(reported, self)
+        )
 
 
 def _reaches(low: Figure, high: Figure) -> bool:
@@ -266,9 +268,9 @@ def _is_round(value: float) -> bool:
     return value >= _PLAIN_FROM and float(f"{value:.0e}") == value
 
 
-def differing(claimed: Sequence[Figure], told: Sequence[Figure]) -> tuple[Figure, Figure] | None:
+def differing(claimed: Sequence[Figure], reported: Sequence[Figure]) -> tuple[Figure, Figure] | None:
     """Return the claimed figure and the nearest reported one if no two figures of one unit agree; else None."""
-    pairs = [(c, t) for c in claimed for t in told if c.unit == t.unit]
+    pairs = [(c, t) for c in claimed for t in reported if c.unit == t.unit]
     if not pairs or any(c.agrees(t) for c, t in pairs):
         return None
     return min(pairs, key=lambda p: max(p[0].value, p[1].value) / min(p[0].value, p[1].value))
@@ -355,8 +357,8 @@ def _digits(text: str) -> str:
     return _SOME_MORE.sub(r"超\1\2", plain)
 
 
-def _points(told: str) -> int:
-    return 50 if told in {"half", "半"} else 75 if told.startswith(("three", "四分之三")) else 25
+def _points(word: str) -> int:
+    return 50 if word in {"half", "半"} else 75 if word.startswith(("three", "四分之三")) else 25
 
 
 def _about(least: float, times: float) -> str:

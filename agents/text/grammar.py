@@ -216,7 +216,7 @@ class Grammar:
         false = self._says_false(cleaned, claim.suit)
         about = self._on_claim(claim, cleaned) if false else cleaned
         denies = (false and self._says_false(about, claim.suit)) or self._negates(claim, cleaned)
-        if denies and self._earlier.search(cleaned) and (self._confirms(cleaned) or self._tells(claim, cleaned)):
+        if denies and self._earlier.search(cleaned) and (self._confirms(cleaned) or self._states(claim, cleaned)):
             denies = False
         return denies or (fresh and not claim.denial and self._opposite(claim, cleaned))
 
@@ -288,7 +288,7 @@ class Grammar:
         ):
             return True
         return any(
-            self._names_claim(claim, _around(text, m.start(), m.end())) and not self._tells(claim, text)
+            self._names_claim(claim, _around(text, m.start(), m.end())) and not self._states(claim, text)
             for m in self._no_plans.finditer(text)
         )
 
@@ -302,7 +302,7 @@ class Grammar:
             claim=claim.target,
             postpones=claim.postpones,
             beside=claim.beside,
-            told=self._tells(claim, text) or self._confirms(text),
+            stated=self._states(claim, text) or self._confirms(text),
         )
 
     def _is_negated(self, claim: ClaimSense, negation: Words, text: str) -> bool:
@@ -312,7 +312,7 @@ class Grammar:
             clause = _around(text, match.start(), match.end())
             if not claim.limited and self._limits.search(clause):
                 continue  # “No user funds were stolen” says what was spared, not whether it happened.
-            if self._names_claim(claim, clause) or not self._tells(claim, text[: match.start()]):
+            if self._names_claim(claim, clause) or not self._states(claim, text[: match.start()]):
                 return True
         return False
 
@@ -324,7 +324,7 @@ class Grammar:
     def _names_claim(self, claim: ClaimSense, clause: str) -> bool:
         return self._self_names.search(clause) is not None or not claim.names.isdisjoint(_WORDS.findall(clause))
 
-    def _tells(self, claim: ClaimSense, text: str) -> bool:
+    def _states(self, claim: ClaimSense, text: str) -> bool:
         """Return whether some sentence states the claim as a fact."""
         return any(
             self._says_verb(claim, part)
@@ -349,7 +349,9 @@ class Grammar:
     def _stated_beside(self, claim: ClaimSense, opposite: Words, text: str) -> bool:
         """Return whether a sentence without the opposite states the claim, or the opposite appears only in forecasts."""
         parts = [(opposite.search(s) is not None, self.assertion(claim, s), s) for s in _SENTENCES.split(text)]
-        stated = any(not opposed and told == "stated" and self._says_verb(claim, s) for opposed, told, s in parts)
+        stated = any(
+            not opposed and presented == "stated" and self._says_verb(claim, s) for opposed, presented, s in parts
+        )
         return stated or all(self._is_forecast(s) for opposed, _, s in parts if opposed)
 
     def _says_verb(self, claim: ClaimSense, sentence: str) -> bool:

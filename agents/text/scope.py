@@ -77,25 +77,32 @@ class Scope:
         claim: Target,
         postpones: bool,
         beside: bool,
-        told: bool,
+        stated: bool,
     ) -> str:
         """Return the text (lower case) without the clauses that deny something other than the claim.
 
         ``denial`` decides whether a clause denies, and ``on_claim`` whether words are about the claim. ``beside``: the
-        claim itself is about a circumstance of an event. ``told``: the page states the claim elsewhere; without that, a
+        claim itself is about a circumstance of an event. ``stated``: the page states the claim elsewhere; without that, a
         denial in other words still counts.
         """
         kept = []
         for clause in _clauses(text):
             if denial(clause) and self._is_of_another_matter(
-                clause, on_claim, claim, postpones=postpones, beside=beside, told=told
+                clause, on_claim, claim, postpones=postpones, beside=beside, stated=stated
             ):
                 continue
             kept.append(clause)
         return "".join(kept)
 
     def _is_of_another_matter(
-        self, clause: str, on_claim: Callable[[str], bool], claim: Target, *, postpones: bool, beside: bool, told: bool
+        self,
+        clause: str,
+        on_claim: Callable[[str], bool],
+        claim: Target,
+        *,
+        postpones: bool,
+        beside: bool,
+        stated: bool,
     ) -> bool:
         object_ = self._object(clause)
         if object_ is None:
@@ -106,7 +113,7 @@ class Scope:
             return True  # Denying only the cause admits that it happened.
         if not beside and self.is_beside(object_):
             return True  # “Denies that the hack was an inside job” admits the hack.
-        if not told or on_claim(object_):
+        if not stated or on_claim(object_):
             return False
         target = self.target(object_)
         # Words in another script cannot be compared, so a denial of reports there counts as a denial of the claim.

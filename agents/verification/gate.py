@@ -63,5 +63,5 @@ def _doubtful(draft: Draft, claim: StatedClaim) -> str:
         claim.modality if claim.modality in {"rumoured", "planned"} else "",
         "an unnamed source" if claim.attribution == "unnamed" else "",
     ]
-    told = " and ".join(filter(None, reasons))
-    return f"strength {draft.strength} with {told}" if told and draft.strength != "low" else ""
+    why = " and ".join(filter(None, reasons))
+    return f"strength {draft.strength} with {why}" if why and draft.strength != "low" else ""

@@ -41,13 +41,13 @@ def synthesis_call(case: Case, judged: CaseJudgement) -> CallModel:
 
 def _quotes(pages: tuple[CheckedPage, ...]) -> tuple[Part, ...]:
     """Return the words of each page: the checked quote, or the title if there is none."""
-    told = [page for page in pages if page.stance != "unrelated"]
+    related = [page for page in pages if page.stance != "unrelated"]
     return tuple(
         Untrusted(
             f"quote {page.reference.reference_number}, {page.stance}",
             bounded((page.said.quote if page.quoted and page.said else None) or page.reference.title, MAX_QUOTED),
         )
-        for page in told
+        for page in related
     )
 
 

@@ -52,9 +52,9 @@ def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None)
     turned = (said.direction, draft.direction) in _OPPOSITE
     return replace(
         draft,
-        summary=_told(said.summary, findings) or draft.summary,
-        summary_zh=_told(said.summary_zh, findings) or draft.summary_zh,
-        summary_en=_told(said.summary_en, findings) or draft.summary_en,
+        summary=_cited_line(said.summary, findings) or draft.summary,
+        summary_zh=_cited_line(said.summary_zh, findings) or draft.summary_zh,
+        summary_en=_cited_line(said.summary_en, findings) or draft.summary_en,
         action="observe" if said.action == "observe" or turned else draft.action,
         direction=said.direction if turned else draft.direction,
         strength=said.strength,
@@ -62,7 +62,7 @@ def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None)
     )
 
 
-def _told(text: str | None, findings: Findings | None) -> str:
+def _cited_line(text: str | None, findings: Findings | None) -> str:
     return cite_only(one_line(text or "", 300), findings)
 
 

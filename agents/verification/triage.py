@@ -47,13 +47,13 @@ class Triage:
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
         draft, stated = _claimed(judged, case)
-        told = stated or StatedClaim(modality=parsed_text_of(case).modality)
+        claim_read = stated or StatedClaim(modality=parsed_text_of(case).modality)
         bucket = rollout_bucket(case.case_id)
-        route, reason = gate(draft, told, bucket, case.config, listed=case.has_listed_source)
+        route, reason = gate(draft, claim_read, bucket, case.config, listed=case.has_listed_source)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
         looked_for = bool(case.config.story_window_hours)
-        story = story_of(draft, told, case.config.tables, case.news.text) if looked_for else None
+        story = story_of(draft, claim_read, case.config.tables, case.news.text) if looked_for else None
         # A listener's item may be a party's own page, whatever its text: only the log knows its address.
         via_story = story is not None or (looked_for and case.received.authenticated)
         triaged = CaseTriaged(
