@@ -39,7 +39,7 @@ class Memo:
         return hash(Memo)
 
     def __repr__(self) -> str:
-        return "WorkedOut()"
+        return "Memo()"
 
     def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
         return Memo, ()  # a pickled case takes no cached values along
