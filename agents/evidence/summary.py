@@ -179,7 +179,7 @@ def _name(word: str, tables: Compiled, *, closed: bool) -> Text:
         return Text(ticker, ticker)
     if closed or not plain or plain.lower() in tables.name_stopwords | tables.common_words or steers_model(plain):
         return Text()
-    # A phrase in Latin letters is not a name and does not belong into a Chinese sentence.
+    # A phrase in Latin letters is not a name and does not belong in a Chinese sentence.
     return Text("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
 
 
