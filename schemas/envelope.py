@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn
 
 import msgspec
@@ -155,9 +155,12 @@ _VERSION = re.compile(rb"[0-9]{1,4}").fullmatch
 EARLIEST, LATEST = datetime(2008, 10, 31, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 """Bounds of a valid time: room for additions, and within ClickHouse's ``DateTime64``."""
 _encoder = msgspec.json.Encoder()
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {
-    name: msgspec.json.Decoder(event) for name, event in BY_WIRE_NAME.items()
-}
+
+
+@cache
+def _decoder(wire: str) -> msgspec.json.Decoder[Any]:
+    # Made on first use: a client of signals imports this module and decodes no event.
+    return msgspec.json.Decoder(BY_WIRE_NAME[wire])
 
 
 class NewerSchemaError(ContractError):
@@ -246,7 +249,7 @@ def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
         )
     try:
         if version == current:
-            return _decoders[wire].decode(value or b"")  # type: ignore[no-any-return]
+            return _decoder(wire).decode(value or b"")  # type: ignore[no-any-return]
         lifted = upcast(wire, version, current, orjson.loads(value or b""))
         return msgspec.convert(lifted, BY_WIRE_NAME[wire], strict=False)  # type: ignore[return-value]
     except UPCAST_FAILURES as exc:
