@@ -1,6 +1,6 @@
 """The graphs: the pipeline from news to signals, the research chat, and investigations.
 
-A step is found by its file: every module with a ``STEP`` in the packages named here.
+Every module with a ``STEP`` or ``STEPS`` in the packages named here is part of a graph.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from agents.core.stop import STEP as STOP
 from agents.investigation.investigation import Investigation, fold_investigation, open_investigation
 from agents.research.turn import Turn, fold_turn, open_turn
 from schemas import events as ev
-from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
-from schemas.research_events import FinishRequested, QuestionAsked
+from schemas.research_events import FinishRequested, InvestigationAsked, QuestionAsked
 
 
 def _unreadable_news(at: datetime) -> ev.Event:
@@ -66,7 +65,7 @@ NEWS = Flow(
             also_opened_by=(ev.SecondLookOpened,),
         ),
     ),
-    # Sent again, the letter of a second look would open a case of its own for news that has one.
+    # No letter for a second look: requeued, it would open another case for news that already has one.
     letter=lambda case: (case.news.key, msgspec.json.encode(case.news)) if case.look is None else None,
 )
 _BY_A_PERSON = (("any_step", ev.StepFailed), ("person", ev.CancelRequested), ("person", FinishRequested))
@@ -114,7 +113,7 @@ def research() -> Registry:
 
 
 def _steps_in(*packages: ModuleType) -> Iterable[Step]:
-    # By the name of the file, whatever its folder: pictures and listings show the steps in this order.
+    # Sorted by file name, whatever the folder: pictures and listings show the steps in this order.
     found = sorted((m.name, f"{p.__name__}.{m.name}") for p in packages for m in pkgutil.iter_modules(p.__path__))
     modules = [importlib.import_module(path) for _, path in found]
     return (step for m in modules for step in (*getattr(m, "STEPS", ()), *((m.STEP,) if hasattr(m, "STEP") else ())))

@@ -1,6 +1,6 @@
-"""The judgement of a news case: which evidence there is, who read it, and what it amounts to; or why nothing was checked.
+"""The judgement of a news case: its evidence, who read it, and the verdict, or why nothing was checked.
 
-Every step that ends a case takes its judgement from here, so that none publishes what another would not.
+Every step that ends a case uses this module, so all paths judge alike.
 """
 
 from __future__ import annotations
@@ -10,55 +10,55 @@ import msgspec
 from agents.core.case import Case
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
-from agents.evidence.hosts import host_of, registrable_domain
 from agents.evidence.measurements import measured, measurements_of
+from agents.evidence.news_claim import claim_of
 from agents.evidence.owners import owner_of, speaker_of
 from agents.evidence.pages import SNIPPET
-from agents.evidence.stated import claim_of
 from agents.evidence.verdict import Judgement, Measured, unchecked
-from agents.evidence.witnesses import Heard, Reader, heard_by, judgement_by
+from agents.evidence.witnesses import CheckedPage, Reader, check_pages_with, judge_evidence_with
 from agents.planning.providers import AT_HOME
 from agents.planning.rounds import findings_so_far
+from agents.text.hosts import host_of, registrable_domain
 from schemas.events import EvidenceCritiqued, ProviderOutcome
 from schemas.evidence import Findings, PageStance, SearchReference
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """A judgement with what it rests on. ``why``: the reason of the verdict ``unchecked``, else None. ``measured``: what
-    market figures say of the claim."""
+class CaseJudgement(msgspec.Struct, frozen=True, kw_only=True):
+    """A judgement with its evidence. ``why``: reason for the verdict ``unchecked``, else None. ``measured``: whether market
+    figures confirm or contradict the claim."""
 
     judgement: Judgement
     findings: Findings | None = None
-    heard: tuple[Heard, ...] = ()
+    pages: tuple[CheckedPage, ...] = ()
     why: str | None = None
     measured: Measured | None = None
 
 
-def not_judged(why: str) -> Judged:
-    """Return the judgement of a case that was not searched for, and why."""
-    return Judged(judgement=unchecked(), why=why)
+def unchecked_case(why: str) -> CaseJudgement:
+    """Return the judgement ``unchecked`` with its reason."""
+    return CaseJudgement(judgement=unchecked(), why=why)
 
 
-def heard_in(
+def check_case_pages(
     case: Case, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
-) -> tuple[Heard, ...]:
-    """Return each reference with the stance that stands; ``said`` as in :func:`agents.evidence.witnesses.hear`."""
-    once, tables = case.worked_out.once, compiled(case.config.tables)
-    return tuple(once(heard_by, tables, claim_of(case), references, said))
+) -> tuple[CheckedPage, ...]:
+    """Return each reference with its checked stance; ``said`` as in :func:`agents.evidence.witnesses.check_pages`."""
+    once, tables = case.memo.once, compiled(case.config.tables)
+    return tuple(once(check_pages_with, tables, claim_of(case), references, said))
 
 
-def judged_case(
+def judge_case(
     case: Case,
     *,
     findings: Findings | None = None,
     outcomes: tuple[ProviderOutcome, ...] = (),
     critique: EvidenceCritiqued | None = None,
     unread: bool = False,
-) -> Judged:
-    """Judge a triaged case by all its evidence, or by ``findings`` where they are given.
+) -> CaseJudgement:
+    """Return the judgement of a triaged case by all its evidence, or by ``findings`` if given.
 
-    ``outcomes``: searches that the case does not hold yet. ``critique``: one that the case does not hold yet. ``unread``:
-    the path has no critic, so that nothing is raised.
+    ``outcomes`` and ``critique``: searches and a critique that the case does not contain yet. ``unread``: the path has no
+    critic, so the confidence is not raised.
     """
     found = findings if findings is not None else findings_so_far(case)
     critique = critique or case.critique
@@ -66,19 +66,19 @@ def judged_case(
     figures = _measured(case, claim)
     said = critique.stances if critique is not None else None
     own = _own_word(case, claim, found)
-    heard = (*heard_in(case, found.references, said), *own)
+    pages = (*check_case_pages(case, found.references, said), *own)
     asked = (*(o for s in case.searches for o in s.outcomes), *outcomes)
     why = None if figures or own else _why_unchecked(case, asked, found)
-    judgement = case.worked_out.once(
-        judgement_by,
+    judgement = case.memo.once(
+        judge_evidence_with,
         compiled(case.config.tables),
         claim,
-        heard,
+        pages,
         Reader(
             by_words=said is None,
             critic=critique.verdict if critique is not None and said is not None else None,
             measured=figures,
-            partly_refuted=critique is not None and _is_partly_refuted(critique, heard),
+            partly_refuted=critique is not None and _is_partly_refuted(critique, pages),
             unread=unread and said is None,
             threshold=case.config.search_multi_source_threshold,
         ),
@@ -87,13 +87,13 @@ def judged_case(
         why = "language"
     if why is not None:
         judgement = unchecked(judgement.independent_sources)
-    return Judged(judgement=judgement, findings=found, heard=heard, why=why, measured=figures)
+    return CaseJudgement(judgement=judgement, findings=found, pages=pages, why=why, measured=figures)
 
 
-def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[Heard, ...]:
-    """Return the news as a page of the party or authority that published it; nothing where that is not certain.
+def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[CheckedPage, ...]:
+    """Return the news as a page of the party or authority that published it; empty if that is not certain.
 
-    It needs no reader: what it claims is what triage stated. What it calls a rumour, it does not claim.
+    It needs no critic: its claim is what triage stated. A rumour that it mentions is not its claim.
     """
     url, tables = case.story.own_page if case.story else None, compiled(case.config.tables)
     speaker = speaker_of(url, claim, tables) if url else None
@@ -120,7 +120,7 @@ def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[Heard, ...]:
         owner=owner_of(url, tables.directory),
         speaker=speaker,
     )
-    return (Heard(reference=reference, stance=reference.stance, own_word=True),)
+    return (CheckedPage(reference=reference, stance=reference.stance, own_word=True),)
 
 
 def _measured(case: Case, claim: Claim) -> Measured | None:
@@ -128,15 +128,15 @@ def _measured(case: Case, claim: Claim) -> Measured | None:
     return measured(claim, measurements_of(values, claim)) if values else None
 
 
-def _is_partly_refuted(critique: EvidenceCritiqued, heard: tuple[Heard, ...]) -> bool:
-    quoted = {h.reference.reference_number for h in heard if h.quoted}
+def _is_partly_refuted(critique: EvidenceCritiqued, pages: tuple[CheckedPage, ...]) -> bool:
+    quoted = {page.reference.reference_number for page in pages if page.quoted}
     return any(c.verdict == "refuted" and not quoted.isdisjoint(c.reference_numbers) for c in critique.claims[1:])
 
 
 def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findings) -> str | None:
-    """Return why nothing was found out, None where at least one search was answered or a page was read.
+    """Return the reason that nothing was checked; None if at least one search returned or a page was read.
 
-    That the parties' own domains were searched, and say nothing, is no answer while the search for news failed.
+    An empty search of the parties' own domains does not count while the search for news failed.
     """
     if any(o.failure is None and o.topic != "official" for o in asked) or found.references:
         return None
@@ -151,6 +151,6 @@ def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findin
 
 
 def _is_half_searched(case: Case, asked: tuple[ProviderOutcome, ...]) -> bool:
-    """Whether the provider of the news' language was asked and never answered: others may not know of it."""
+    """Return whether the provider of the news' language was called and always failed: others may not know the news."""
     at_home = [o for o in asked if o.provider == AT_HOME.get(case.language) and o.topic != "official"]
     return bool(at_home) and all(o.failure is not None for o in at_home)

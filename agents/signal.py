@@ -1,4 +1,4 @@
-"""The construction of signals: no other module turns a case into a signal."""
+"""The construction of signals. No other module turns a case into a signal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, denied_kinds
-from agents.evidence.claim_words import claim_told
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import DROP_FLAGS, dated_later
+from agents.evidence.news_claim import claim_of
 from agents.evidence.policy import Conclusion, conclude, is_thin, is_title_only, notes
-from agents.evidence.stated import claim_of
-from agents.evidence.summary import NOTHING, Beside, summarised
-from agents.evidence.witnesses import Heard, speakers_of
-from agents.judging import Judged, not_judged
-from agents.text.wording import Told
+from agents.evidence.summary import NO_CONTEXT, SummaryContext, claim_text, with_summary
+from agents.evidence.witnesses import CheckedPage, speakers_of
+from agents.judging import CaseJudgement, unchecked_case
+from agents.text.wording import Text
 from schemas.effects import Failure
 from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
@@ -40,19 +39,19 @@ HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, 
 
 
 def preliminary_signal(case: Case) -> Signal:
-    """Return the signal of a case that the gate kept off the deep path: triage's draft, which nothing was checked of."""
+    """Return the signal of a case that the gate kept off the deep path: triage's unchecked draft."""
     return _drafted(case, case.replies, stage="final", why="gate", at=case.head_at)
 
 
 def first_signal(case: Case, replies: Replies) -> Signal:
-    """Return the first signal of a case that goes on: triage's unverified draft. ``replies`` are triage's."""
+    """Return the preliminary signal of a case that continues: triage's unverified draft. ``replies`` are triage's."""
     return _drafted(case, replies, stage="preliminary", why="preliminary", at=replies.at or case.head_at)
 
 
 def _drafted(case: Case, replies: Replies, *, stage: Stage, why: str, at: datetime) -> Signal:
     flags = ("not_deep_analysed", *case_flags(case), *budget_flags(case, replies))
-    judged = not_judged(why)
-    # Nothing was looked for, so that nothing is missing.
+    judged = unchecked_case(why)
+    # Nothing was searched for, so no data is missing.
     end = conclude(case.draft, judged.judgement, extra_flags=flags)
     return _signal(case, case.draft, judged, end, stage=stage, text=case.draft.notes, at=at, replies=replies)
 
@@ -61,35 +60,35 @@ def judged_signal(
     case: Case,
     replies: Replies,
     draft: Draft,
-    judged: Judged,
+    judged: CaseJudgement,
     *,
     chosen: float | None = None,
     memory: tuple[MemoryEntry, ...] = (),
     extra_flags: tuple[str, ...] = (),
     reason: str = "",
 ) -> Signal:
-    """Return the final signal of a triaged case whose evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
+    """Return the final signal of a judged case, bounded by the rules of :mod:`agents.evidence.policy`.
 
-    ``draft`` is the starting point of the rules, in whose words a confirmed claim is told; any other stays as triage stated
-    it. ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
+    ``draft`` is the starting point of the rules. A confirmed claim uses its words; any other stays as triage stated it.
+    ``chosen``: the change of confidence that the model chose; ``reason``: the model's own words.
     """
-    draft, beside_order = _without_second_order(case, draft)
-    # What was found out about a dropped page says nothing of the news.
+    draft, order_note = _without_second_order(case, draft)
+    # Flags of dropped pages say nothing about the news.
     of_evidence = judged.findings.risk_flags if judged.findings else ()
     flags = (
         *extra_flags,
         *case_flags(case),
         *budget_flags(case, replies),
         *(f for f in of_evidence if f not in DROP_FLAGS),
-        *(("titles_only",) if _rests_on_titles(judged.heard) else ()),
+        *(("titles_only",) if _rests_on_titles(judged.pages) else ()),
     )
-    thin = is_thin(judged.judgement, judged.heard)
+    thin = is_thin(judged.judgement, judged.pages)
     later = dated_later(judged.findings)
     end = conclude(draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, thin=thin)
-    text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why, dated_later=later)
+    text = notes(case.language, draft.confidence, end, judged.judgement, judged.pages, judged.why, dated_later=later)
     if judged.why == "budget" and (denial := _denial(case, replies)):
         text = f"{text}: {denial}"
-    text += beside_order
+    text += order_note
     return _signal(
         case,
         draft,
@@ -99,18 +98,18 @@ def judged_signal(
         text=f"{text}. {reason}" if reason else text,
         at=replies.at or case.head_at,
         replies=replies,
-        beside=Beside(
+        context=SummaryContext(
             measured=judged.measured,
             dated_later=later,
-            worded=_claim_told(case, draft, end) if judged.judgement.verdict == "confirmed" else Told(),
+            worded=_claim_text(case, draft, end) if judged.judgement.verdict == "confirmed" else Text(),
         ),
     )
 
 
 def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
-    """Return the draft, and words for the notes, where an earlier signal of the same event already gives the order.
+    """Return the draft without its order, and a note, if an earlier signal of the same event already has the order.
 
-    A case that a critic has read supersedes that signal or joins it; the other paths only leave the order to it.
+    After a critique, the case supersedes that signal or joins it. The other paths only leave the order to it.
     """
     earlier = case.story.earlier if case.story is not None and case.critique is None else ()
     acting = next((e.case_id for e in earlier if e.same_slots and e.verdict in ACTED_ON), None)
@@ -123,14 +122,14 @@ def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
     return replace(draft, action="observe"), zh if case.language == "zh" else en
 
 
-def _rests_on_titles(heard: Sequence[Heard]) -> bool:
-    """Whether of every page that supports the claim nothing but the title is known: it was not opened."""
-    supporting = [h.reference for h in heard if h.stance == "supports" and h.quoted]
+def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:
+    """Return whether only the titles of all supporting pages are known, because none was opened."""
+    supporting = [page.reference for page in pages if page.stance == "supports" and page.quoted]
     return bool(supporting) and all(map(is_title_only, supporting))
 
 
 def case_flags(case: Case) -> tuple[str, ...]:
-    """Return the flags that follow from the course of the case, not from its evidence."""
+    """Return the flags that follow from the events of the case, not from its evidence."""
     flags = []
     if case.triaged is not None and case.triaged.injection_suspected:
         flags.append("injection_suspected")
@@ -147,23 +146,23 @@ def case_flags(case: Case) -> tuple[str, ...]:
 
 
 def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
-    """Return one flag for each kind of call that the budget denied. ``replies`` are the ones not folded yet."""
+    """Return one flag for each kind of call that the budget denied. ``replies`` are not folded yet."""
     denied = dict.fromkeys((*case.denied, *denied_kinds(replies.calls)))
     return tuple(dict.fromkeys("model_skipped:budget" if k == "model" else "search_skipped:budget" for k in denied))
 
 
 def _denial(case: Case, replies: Replies) -> str:
-    """Return the budget's own words on the first call that it denied: which limit was reached, and when that ends."""
+    """Return the budget's message on the first denied call: the limit that was reached, and when it ends."""
     searched = (o.failure for s in case.searches for o in s.outcomes)
     said = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
     return next((r.message for r in said if isinstance(r, Failure) and r.kind == "budget"), "")
 
 
 def _signal(
-    case: Case, draft: Draft, judged: Judged, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
-    beside: Beside = NOTHING,
+    case: Case, draft: Draft, judged: CaseJudgement, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
+    context: SummaryContext = NO_CONTEXT,
 ) -> Signal:  # fmt: skip
-    evidence, horizon = evidence_of(case, judged.heard), HORIZON_S[draft.timeframe]
+    evidence, horizon = evidence_of(case, judged.pages), HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
     made = Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
@@ -200,18 +199,18 @@ def _signal(
         **_claimed(case, end),
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
-    return summarised(made, beside)
+    return with_summary(made, context)
 
 
 def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
-    """Return the claim as triage stated it; the summaries that are made of it come last."""
-    claim = _claim_told(case, case.draft, end)
+    """Return the claim as triage stated it, and empty summaries, which :func:`with_summary` fills."""
+    claim = _claim_text(case, case.draft, end)
     return {"claim_zh": claim.zh, "claim_en": claim.en, "summary": "", "summary_zh": None, "summary_en": None}
 
 
-def _claim_told(case: Case, draft: Draft, end: Conclusion) -> Told:
+def _claim_text(case: Case, draft: Draft, end: Conclusion) -> Text:
     steers = "injection_suspected" in end.risk_flags
-    return claim_told(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
+    return claim_text(draft, case.stated, case.language, compiled(case.config.tables), steers=steers)
 
 
 def _of_look(case: Case) -> tuple[Adjustment, ...]:
@@ -222,36 +221,36 @@ def _of_look(case: Case) -> tuple[Adjustment, ...]:
 
 
 _OF_DRAFT = ("event_type", "asset", "asset_name", "direction", "strength", "timeframe")
-"""Fields that a signal takes over from its draft as they are."""
+"""Fields that a signal copies from its draft."""
 
 
-def evidence_of(case: Case, heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
-    """Return the pages that a signal rests on, with the stance that stands, the words that bear it, and who speaks there."""
-    speakers = speakers_of(claim_of(case), heard, compiled(case.config.tables))
+def evidence_of(case: Case, pages: Sequence[CheckedPage]) -> tuple[SignalEvidence, ...]:
+    """Return the evidence of a signal: its pages with checked stances, quotes and speakers."""
+    speakers = speakers_of(claim_of(case), pages, compiled(case.config.tables))
     return tuple(
         SignalEvidence(
-            url=h.reference.url,
-            hash=content_hash((h.reference.title, h.reference.snippet)),
-            stance=h.stance,
-            reference_number=h.reference.reference_number,
-            official=h.reference.official,
-            independent=h.reference.independent,
-            published_at=h.reference.published_at,
-            quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
+            url=page.reference.url,
+            hash=content_hash((page.reference.title, page.reference.snippet)),
+            stance=page.stance,
+            reference_number=page.reference.reference_number,
+            official=page.reference.official,
+            independent=page.reference.independent,
+            published_at=page.reference.published_at,
+            quote=page.said.quote if page.quoted and page.said is not None and page.stance != "unrelated" else None,
             figure=figure,
             claimed=claimed,
             speaker=speaker,
             speaker_zh=speaker_zh,
         )
-        for h, (speaker, speaker_zh) in zip(heard, speakers, strict=True)
-        for figure, claimed in [_figures(h)]
+        for page, (speaker, speaker_zh) in zip(pages, speakers, strict=True)
+        for figure, claimed in [_figures(page)]
     )
 
 
-def _figures(heard: Heard) -> tuple[float, float] | tuple[None, None]:
-    # Signals of cases that critique version 3 read have no figures, and are decided again as they were.
-    by_slots = heard.said is not None and heard.said.says is not None
-    return heard.figures if by_slots and heard.figures else (None, None)
+def _figures(page: CheckedPage) -> tuple[float, float] | tuple[None, None]:
+    # Cases read by critique version 3 have no figures, so that their replay gives the same signal.
+    by_slots = page.said is not None and page.said.says is not None
+    return page.figures if by_slots and page.figures else (None, None)
 
 
 def _made_with(case: Case, replies: Replies) -> tuple[tuple[PromptUse, ...], str | None]:

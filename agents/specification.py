@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from agents.core.failures import failed
 from agents.core.registry import Registry
-from agents.core.step import Asked, Step, StepFailure
+from agents.core.step import Step, StepFailure, StepRequest
 from agents.core.step_turn import ask, successor_id, tell, with_calls
 from agents.graphs import research, verification
 from schemas import ids
@@ -30,9 +30,8 @@ from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
 from schemas.events import EffectCompleted, Event, EventReceived, SecondLookOpened, StepFailed
-from schemas.investigation_events import InvestigationAsked
 from schemas.news import News
-from schemas.research_events import ChatMessage, QuestionAsked
+from schemas.research_events import ChatMessage, InvestigationAsked, QuestionAsked
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """Opening time of a specified case. Each further event is one second later."""
@@ -88,21 +87,21 @@ class Given:
         return Given(self.case, self._registry, self._registry.steps[name])
 
     @property
-    def asked(self) -> Asked:
-        """What the step asks for. The call is made twice, to check that the step is pure."""
+    def asked(self) -> StepRequest:
+        """The step's request. The step is called twice, to check that it is pure."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
-        asked: Asked = _twice(lambda: step.ask(self.case))
+        asked: StepRequest = _twice(lambda: step.ask(self.case))
         return asked
 
     def ask_gives(self, *expected: Effect | Event) -> Given:
-        """Assert what the step asks for: effects in order, or one event."""
+        """Assert the step's request: effects in order, or one event."""
         asked = self.asked
         assert (asked if isinstance(asked, tuple) else (asked,)) == expected
         return self
 
-    def told(self, *replies: Reply) -> Told:
-        """Answer the step's effects with these replies in order, then tell it."""
+    def told(self, *replies: Reply) -> StepOutcome:
+        """Reply to the step's effects in this order, then call ``tell``."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         waiting = list(replies)
@@ -115,14 +114,14 @@ class Given:
         while isinstance(event := _next_event(case, step, perform, lambda: START + TICK * 60), EffectCompleted):
             case = self._registry.flow.fold(case, event, event_id="", at=case.head_at)
         assert not waiting, f"the step did not ask for what {waiting!r} answers"
-        return Told(event.failure if isinstance(event, StepFailed) else event)
+        return StepOutcome(event.failure if isinstance(event, StepFailed) else event)
 
     def emits(self, event: Event) -> None:
         """Assert the event of a step that needs no effect."""
         self.told().emits(event)
 
 
-class Told:
+class StepOutcome:
     """The outcome of a step after its replies."""
 
     def __init__(self, outcome: Event | Failure) -> None:
@@ -138,7 +137,7 @@ class Told:
         """Assert the whole event, without its calls."""
         assert self.event == event
 
-    def emits_like(self, kind: type[Event], **fields: Any) -> Told:
+    def emits_like(self, kind: type[Event], **fields: Any) -> StepOutcome:
         assert isinstance(self.event, kind)
         assert {name: getattr(self.event, name) for name in fields} == fields
         return self

@@ -24,7 +24,7 @@ from agents.graphs import research, verification  # noqa: E402 - found by the li
 from infra.listeners.source import sources_of  # noqa: E402
 from newsproof.app.version import VERSION  # noqa: E402
 from newsproof.cli.exports import json_schemas  # noqa: E402
-from schemas.investigation_events import InvestigationAsked  # noqa: E402
+from schemas.research_events import InvestigationAsked  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
 from schemas.topics import Topics  # noqa: E402
 from tests.conformance.situations import page as conformance  # noqa: E402

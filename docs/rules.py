@@ -18,7 +18,7 @@ sys.path.insert(0, str(PROJECT))
 from evaluation.replay.log_file import LogFile, read_log_file  # noqa: E402
 from infra.offline.sample_news import sample_labels, sample_news  # noqa: E402 - found by the line above
 from newsproof.report.signals import action_in_words, verdict_in_words  # noqa: E402
-from schemas.published import read_signal  # noqa: E402
+from schemas.envelope import read_signal  # noqa: E402
 from schemas.signals import Signal  # noqa: E402
 
 BEFORE = PROJECT / "tests" / "data" / "sample-log-rules1.jsonl.gz"

@@ -1,1 +1,1 @@
-"""What is on the wire, ids, errors, and the rule of acceptance. Frozen structs."""
+"""The records on the wire, ids, errors, and the rule of acceptance. Frozen structs."""

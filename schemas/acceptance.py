@@ -1,14 +1,14 @@
 """The one rule of acceptance, applied by every reader of a journal: runtime, publish, sink, web, audit, backtest.
 
 A path event is accepted when its cause is its case's head; an ``EffectCompleted`` when its cause is the head and its id is
-new; a command once, at any head. Everything else (a zombie's late answer, a record sent twice, an event of a case that
-this reader does not know) is passed by and counted. First in log order wins, so all readers agree.
+new; a command once, at any head. Everything else (a zombie's late reply, a record sent twice, an event of a case that this
+reader does not know) is ignored and counted. The first in log order wins, so all readers agree.
 
-A case that was opened or closed is remembered by a tombstone for :data:`TOMBSTONE_OFFSETS` offsets: nothing opens it again.
-The distance is in offsets, never in time, and every opening and every terminal record places it anew, accepted or not. So
-the tombstones at an offset are a function of the log before it, and a reader that starts at its watermark D (having read
-those records of the stretch before it) holds the same ones as a reader that never stopped. The openings count too: a case
-that was opened before D and closed after it, by the time that D was committed, may have a second opening record in between.
+A case that was opened or closed has a tombstone for :data:`TOMBSTONE_OFFSETS` offsets, so that nothing opens it again. The
+distance is in offsets, never in time, and every opening and every terminal record renews it, accepted or not. So the
+tombstones at an offset are a function of the log before it. A reader that starts at its watermark D, after reading those
+records before D, has the same ones as a reader that never stopped. The openings count too: a case that was opened before D
+and closed after it, by the time that D was committed, may have a second opening record in between.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OpenCase:
         self.commands: set[str] | None = None
 
     def effect_is_new(self, event_id: str) -> bool:
-        """Remember an effect of this head; False when it was there already."""
+        """Record an effect of this head; return False if it was already recorded."""
         if self._effects is None:
             self._effects = {event_id}
             return True
@@ -73,12 +73,12 @@ class AcceptedEvents:
         self._closings.append((offset, case_id))
 
     def is_remembered(self, case_id: str, at: int) -> bool:
-        """Whether a tombstone of this case holds at this offset."""
+        """Return whether this case has a tombstone at this offset."""
         closed_at = self._closed.get(case_id)
         return closed_at is not None and at - closed_at <= TOMBSTONE_OFFSETS
 
     def offer(self, offset: int, wire: str, case_id: str, event_id: str, causation_id: str | None) -> bool:
-        """Apply the rule to the next record; return whether it is accepted. Offsets below the position are passed by."""
+        """Apply the rule to the next record and return whether it is accepted. Offsets below the position are ignored."""
         if offset < self.position:
             self.ignored["redelivered"] += 1
             return False

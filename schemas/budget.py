@@ -1,6 +1,6 @@
-"""The records of the ``budget`` topic: limits set, reservations, settlements. One partition, so one order for everyone.
+"""The records of the ``budget`` topic: limits, reservations, settlements. One partition, so one order for everyone.
 
-What is granted stands in no record: every reader folds them by one rule (``streams.budget.rule``) and comes to the same.
+Grants are in no record: every reader folds the records by one rule (``streams.budget.rule``) to the same grants.
 Amounts are decimal strings in USD. The day and the month of a record are those of its append time at the broker (UTC).
 """
 
@@ -11,32 +11,33 @@ from typing import Any, Literal
 
 import msgspec
 
-from schemas.record_codec import RecordCodec
+from schemas.topics import RecordCodec
 
 VERSION = 4
 """Version 2 added the shares of the day's units, version 3 that of investigations, version 4 those of source groups and the
-day's money: code that knows of none would grant what this denies."""
+day's money. Older code, which does not know them, would grant what this code denies."""
 TAGS = "newsproof.budget_"
 """Every type tag begins so; a tag that does, and is unknown, was written by newer code."""
 MAX_USD = Decimal(1_000_000)
 MAX_UNITS = 1_000_000
 _NANO = Decimal(1_000_000_000)
 ClaimKind = Literal["doubtful", "forced", "investigation"]
-"""What a share of the day's units depends on.
+"""Kind of claim, which decides the share of the day's units.
 
-``doubtful``: the news puts its claim as rumoured or planned. ``forced``: its event type always takes the deep path.
+``doubtful``: the news reports its claim as rumoured or planned. ``forced``: its event type always takes the deep path.
 A rumoured hack is both.
 """
 UNLISTED = "unlisted"
-"""The one group of all sources that nobody listed: their ids cost nothing, so a share for each id would bound nothing."""
+"""The one group of all unlisted sources. Their ids cost nothing, so a share per id would bound nothing."""
 
 
 class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_limits_set"):
-    """The limits from here on, until the next such record.
+    """The limits from this record until the next one.
 
     ``monthly_usd`` bounds what all calls of a UTC month may cost, ``triage_reserve_usd`` what triage may spend beyond it,
     ``daily_units`` the tool calls of a UTC day. Of these, ``doubtful_percent`` bounds what goes to doubtful claims, ``forced_percent`` is
-    kept for forced ones, and ``investigation_percent`` bounds what investigations take; the defaults share nothing out. ``by`` is the worker slot whose settings they are.
+    reserved for forced ones, and ``investigation_percent`` bounds what investigations take. The defaults reserve and bound nothing.
+    ``by`` is the worker slot whose settings these are.
 
     ``daily_percent`` of the month's money bounds what a day may cost, triage aside. ``group_percent`` bounds what one group
     of listed sources takes of a day's units and money; ``unlisted_percent`` bounds it for all unlisted sources together, and
@@ -93,10 +94,10 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
 
 
 class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_reserved"):
-    """Leave is asked for one call, at its worst case. The fold says whether it was given.
+    """A request to pay for one call, at its worst case. The fold decides whether it is granted.
 
-    ``id`` is unique for ever: it holds the incarnation of the worker that asks. ``effect`` is the tag of what is asked
-    for. ``usd`` None = the price is unknown.
+    ``id`` is unique for ever: it contains the incarnation of the worker. ``effect`` is the tag of the effect. ``usd`` None: the
+    price is unknown.
     ``for_triage``: may be paid from triage's own reserve. ``claim_kinds``: the kinds of the claim that it is for, if any.
     ``group``: the group of the news' source, :data:`UNLISTED` where nobody listed it; "" where no news is behind it.
     """
@@ -120,10 +121,10 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_settled"):
-    """What the call of a reservation cost. The first settlement of an id counts.
+    """The cost of a reserved call. The first settlement of an id counts.
 
-    ``usd`` None: unknown, the whole reservation is kept. ``unused``: the call was certainly not made, all is given back.
-    ``by`` is the slot that says so: the one that asked, or its successor.
+    ``usd`` None: unknown, so the whole reservation is kept. ``unused``: the call was certainly not made, so all is returned.
+    ``by`` is the slot that settles: the one that reserved, or its successor.
     """
 
     id: str
@@ -138,7 +139,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_s
 
 
 class PassedBy(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_passed_by"):
-    """These offsets of the topic hold no readable record; a dead letter was written for each."""
+    """Offsets of the topic without a readable record. A dead letter was written for each."""
 
     offsets: tuple[int, ...]
     version: int = VERSION

@@ -1,4 +1,9 @@
-"""One record per model or tool call, logged in the same write as the result that it bought."""
+"""Calls, and the events that the runtime writes into every journal.
+
+A call is the record of one model or tool call, logged in the same write as the event that it paid for. Path events move the
+case's head (``EffectCompleted`` is the one that does not). A field that routes is a ``Literal``; the registry reads its
+values and refuses a graph in which one of them leads nowhere, or to two steps.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import msgspec
 
 from schemas.effects import (
     CallModel,
+    Failure,
     FetchCandles,
     FetchMarket,
     FindBrief,
@@ -26,7 +32,20 @@ from schemas.effects import (
 from schemas.errors import FailureKind
 from schemas.evidence import ProviderMode
 
-__all__ = ["KIND_OF", "Call", "CallKind", "ProviderMode", "Refusal"]
+__all__ = [
+    "KIND_OF",
+    "PREFIX",
+    "Call",
+    "CallKind",
+    "CancelRequested",
+    "CaseFailed",
+    "EffectCompleted",
+    "Event",
+    "ProviderMode",
+    "Refusal",
+    "StepFailed",
+    "StepStarted",
+]
 
 CallKind = Literal[
     "model",
@@ -55,13 +74,13 @@ KIND_OF: dict[type, CallKind] = {
     FindConcerned: "earlier_claims",
     FindStory: "story",
 }
-"""Type of an effect → the kind of call that answers it."""
+"""Type of an effect → the kind of its call."""
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A site refused to show a page. ``kind``: it asked for a human, or answered with a refusing status.
+    """A site refused to show a page. ``kind``: it showed a captcha, or returned a refusing status.
 
-    ``strategy``: who asked, the main reader or the plain one. ``route``: direct, or the name of a proxy.
+    ``strategy``: the main reader or the plain one. ``route``: direct, or the name of a proxy.
     """
 
     kind: Literal["captcha", "refused"]
@@ -71,14 +90,14 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one call asked, answered, took and cost.
+    """One call: its request, reply, duration and cost.
 
     ``cost_usd`` is None when the price is unknown, never 0 then; 0 means free. ``latency_ms`` is wall time at the adapter.
     ``usage_input_tokens`` includes the cached ones. ``attempt`` counts from 1 within the step. ``replied_at`` is UTC.
-    ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply. ``grant`` is the
-    reservation on the ``budget`` topic that it was paid from. ``search_key`` is what equal searches have in common,
-    whichever case asked: the search cache finds a reply by it. ``refusals`` came before the reply, in order. ``units``: how
-    many requests the provider bills for it, 0 where it is free, cached or denied.
+    ``cached`` marks a reply of the search cache, ``repair`` a second call that repairs an invalid reply. ``grant`` is the
+    reservation on the ``budget`` topic that paid for it. ``search_key`` is the key of equal searches of any case, by which the
+    search cache finds a reply. ``refusals`` preceded the reply, in order. ``units``: number of requests that the provider
+    bills, 0 if the call is free, cached or denied.
     """
 
     kind: CallKind
@@ -109,5 +128,62 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def paid(self) -> bool:
-        """Whether money or quota may have been spent: unknown prices count as spent."""
+        """Return whether money or quota may have been spent. Unknown prices count as spent."""
         return self.cost_usd is None or self.cost_usd > 0
+
+
+PREFIX = "newsproof."
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=False):
+    """Base of all events. ``calls`` are the calls whose replies led to this event, in the order of the replies."""
+
+    calls: tuple[Call, ...] = ()
+
+
+class CaseFailed(Event, tag="newsproof.case_failed", kw_only=True, frozen=True):
+    """The end of a case that failed, with the last step and its attempts. A dead letter informs the operator."""
+
+    reason: str
+    failed_step: str
+    attempts: int
+
+
+class EffectCompleted(Event, tag="newsproof.effect_completed", kw_only=True, frozen=True):
+    """One reply of a step that needs several. Its cause is the head, which it does not move."""
+
+    step: str
+    request_hash: str
+    occurrence: int = 0
+
+
+class StepFailed(Event, tag="newsproof.step_failed", kw_only=True, frozen=True):
+    """A step failed. ``outcome`` is decided once and logged here, so readers never decide it.
+
+    ``attempt`` counts the failures of this step in a row, from 1; ``retry_at`` is set when ``outcome`` is retry.
+    """
+
+    step: str
+    failure: Failure
+    attempt: int
+    outcome: Literal["retry", "degrade", "give_up"]
+    retry_at: datetime | None = None
+
+
+class StepStarted(Event, tag="newsproof.step_started", kw_only=True, frozen=True):
+    """Written before a suspect step runs alone, so that a step that kills its process is found.
+
+    ``handed_back``: the worker released the case, at a rebalance or its own end, while the step was running or due. Then the
+    step killed no process, and the next owner of the case runs it alone again.
+    """
+
+    step: str
+    crashes: int
+    handed_back: bool = False
+
+
+class CancelRequested(Event, tag="newsproof.cancel_requested", kw_only=True, frozen=True):
+    """A command from outside the case: end it. Accepted once, at any head."""
+
+    requested_by: str
+    reason: str

@@ -1,6 +1,6 @@
 """The configuration snapshot that a case pins: everything that its steps decide by, content-addressed.
 
-A case that was decided under one snapshot can be decided again under the same one, years later. Secrets, addresses and
+A case that was decided under one snapshot can be replayed under the same one, years later. Secrets, addresses and
 anything that changes only *how* an effect is performed stay in the settings and never come here.
 """
 
@@ -17,7 +17,7 @@ from schemas.errors import ContractError
 from schemas.ids import content_hash
 
 RULES = 3
-"""The rules of judgement that this code decides by. Their number goes up with every change of what a verdict means."""
+"""Version of the rules of judgement in this code. It increases with every change of what a verdict means."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Asset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One coin or token. ``issuer`` names the entity behind it where that entity's own ``assets`` do not list it.
+    """One coin or token. ``issuer`` names the entity behind it if that entity's own ``assets`` do not list it.
 
     ``chains`` are ids of the source that the row was taken from; ``rank`` is by market value on its day, 0 = not ranked.
     """
@@ -87,12 +87,12 @@ class Outlet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A host where everybody publishes, so that the account speaks and not the host.
+    """A host where everybody can publish, so the account is the speaker and not the host.
 
     The account is the label left of the domain (``x.substack.com``) where ``by_host``; else the first segment of the
     path, after the words of ``skip``, unless it is one of ``never``; or the value of the query parameter ``query``.
-    ``hosts`` are other names of the same platform. Below one of the path's words in ``open`` anybody may write, whoever's
-    account it is: GitHub's issues.
+    ``hosts`` are other names of the same platform. Below a path word in ``open``, such as GitHub's issues, anybody can write,
+    whoever owns the account.
     """
 
     domain: str
@@ -105,7 +105,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
-    """Tables that a person edits and steps decide by."""
+    """The tables that people edit and steps decide by."""
 
     entities: tuple[Entity, ...] = ()
     assets: tuple[Asset, ...] = ()
@@ -118,17 +118,18 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The pinned configuration. Names equal the settings in lower case; docs/verification.md says what its numbers decide.
+    """The pinned configuration. Names equal the settings in lower case; docs/verification.md explains the numbers.
 
-    ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
-    ``search_by_topic``: the providers that are asked for news, for official pages and for the rest apart.
-    ``search_retries``: how often a search that took too long is made again; None: as ``step_max_attempts`` says.
-    ``trusted_sources``: those whose news is forced without the listener's mark; None, in snapshots from before this was kept:
-    everybody's. ``search_requests_per_message``: billed requests of a case, 0: as many as its rounds make; ``search_billed``:
-    the providers that bill them.
-    ``quality_floors``: provider → the share of the best score of its answer that a page needs; ``quality_min_relevance`` is a
-    score, and holds for the other providers. ``quality_widths``: provider → the least width of a content in columns, 50 else.
-    ``second_looks_after_seconds``: when an unconfirmed case is looked at again, in seconds after its first decision; none: never.
+    ``rules``: version of the rules that first decided its cases (:data:`RULES`); 1 in snapshots from before this field.
+    ``search_by_topic``: providers that are called separately for news, for official pages and for the rest.
+    ``search_retries``: number of retries of a search that timed out; None: by ``step_max_attempts``.
+    ``trusted_sources``: sources whose news is forced without the listener's mark; None (in snapshots from before this field):
+    all. ``search_requests_per_message``: maximum billed requests of a case, 0: no maximum; ``search_billed``: the providers
+    that bill them.
+    ``quality_floors``: provider → the minimum score of a page, as a share of the best score in its reply;
+    ``quality_min_relevance`` is the minimum score for the other providers. ``quality_widths``: provider → minimum width of a
+    content in columns, else 50. ``second_looks_after_seconds``: seconds after the first decision at which an unconfirmed case
+    gets a second look; empty: never.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -186,16 +187,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 _decode_snapshot = msgspec.json.Decoder(Snapshot).decode
 LONGEST_DEADLINE_S = 30 * 24 * 3600.0
-"""No case may stay open, and hold its partition's watermark, for longer than this."""
+"""Longest time that a case may stay open and hold its partition's watermark."""
 
 
 def decode_snapshot(key: bytes | None, value: bytes | None) -> tuple[str, Snapshot]:
-    """Return (hash, snapshot) of a record of ``configs``. The key must be the hash of what the value says.
+    """Return (hash, snapshot) of a record of ``configs``. The key must be the hash of the value.
 
-    The hash is taken of the JSON as it was written: older and newer code, with fewer and more fields, wrote others.
+    The hash is taken of the JSON as written, since older and newer code has fewer or more fields.
 
     Raises:
-        ContractError: the value is no snapshot, or another one than its key says (reason ``bad_snapshot``).
+        ContractError: the value is no snapshot, or does not match its key (reason ``bad_snapshot``).
     """
     try:
         said = (key or b"").decode("ascii")

@@ -1,7 +1,7 @@
-"""Effects: what a step may ask of the world, as frozen values, and the replies that come back.
+"""Effects: the requests of a step to the outside world, as frozen values, and their replies.
 
-``request_hash`` is the hash of an effect's canonical JSON. It is what a recorded reply is found by, in recovery and in
-backtests, so nothing in an effect may depend on the worker, the attempt or the clock. Text from outside travels as
+``request_hash`` is the hash of an effect's canonical JSON. Recovery and backtests find a recorded reply by it, so nothing in
+an effect may depend on the worker, the attempt or the clock. Text from outside travels as
 :class:`Untrusted` parts; the adapter puts its random delimiters around them after the hash is taken.
 """
 
@@ -20,11 +20,11 @@ from schemas.signals import Draft, StatedClaim, Story, Verdict
 
 Tier = Literal["light", "heavy"]
 Thinking = Literal["off", "low", "medium", "high"]
-"""How much a model thinks before it answers; ``off``: as little as the model can. Adapters add its allowance of tokens."""
+"""Thinking level of a model before it replies; ``off``: the minimum. Adapters add the tokens for it."""
 
 
 MOST_OUTPUT_TOKENS = 65_536
-"""No call asks for more: the limit of the largest models, far above what any of our prompts needs."""
+"""Maximum output tokens of a call: the limit of the largest models, far above the needs of our prompts."""
 
 
 class Trusted(msgspec.Struct, frozen=True, tag="trusted"):
@@ -52,10 +52,10 @@ class FunctionDeclaration(msgspec.Struct, frozen=True):
 
 
 class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omit_defaults=True):
-    """Ask a model once. With ``forced_function`` the reply is that function's call; with ``response_schema`` it is JSON.
+    """One call of a model. With ``forced_function`` the reply is that function's call; with ``response_schema`` it is JSON.
 
     ``task`` names the routing entry (model, provider, fallback) of the settings; ``prompt_*`` name the versioned prompt.
-    ``max_output_tokens`` bounds the answer alone: what ``thinking`` may take is added where a model counts both together.
+    ``max_output_tokens`` bounds the reply alone. Tokens for ``thinking`` are added if a model counts both together.
     """
 
     task: str
@@ -74,18 +74,18 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omi
 
 
 def widened(call: CallModel) -> CallModel | None:
-    """Return the same call with twice the limit, for the second ask of a reply that was cut; None at the largest limit."""
+    """Return the same call with twice the token limit, to repeat one whose reply was cut; None at the largest limit."""
     limit = min(2 * call.max_output_tokens, MOST_OUTPUT_TOKENS)
     return msgspec.structs.replace(call, max_output_tokens=limit) if limit > call.max_output_tokens else None
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):
-    """Ask one search provider. ``as_of`` bounds what an offline or archived search may know.
+    """One search at one provider. ``as_of`` limits an offline or archived search to what was known then.
 
-    ``since``: only pages from then on are wanted. A provider may not know how to; results are looked through again.
-    ``topic``: a provider that has a search of news apart is asked for that; its results are dated.
-    ``source``: who the news is from, told to a search among our own listeners' items, of which its own are left out.
-    ``look``: of which second look it is, 0: of none. What an earlier search found does not answer it.
+    ``since``: only pages from then on are wanted. Results are filtered again, for providers without such a filter.
+    ``topic``: ``news`` uses a provider's separate search of news, whose results are dated.
+    ``source``: source of the news, whose own items a search among our listeners' items leaves out.
+    ``look``: number of the second look, 0 for none. Cached results of an earlier look are not used.
     """
 
     provider: str
@@ -124,7 +124,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall", omit_defau
 
 
 class FindEarlier(msgspec.Struct, frozen=True, kw_only=True, tag="find_earlier"):
-    """Find the first case in the log with the same normalised text. Free, exact across workers."""
+    """Find the first case in the log with the same normalised text. Free, and exact across workers."""
 
     text_hash: str
     case_id: str
@@ -133,7 +133,7 @@ class FindEarlier(msgspec.Struct, frozen=True, kw_only=True, tag="find_earlier")
 class FindConcerned(msgspec.Struct, frozen=True, kw_only=True, tag="find_concerned"):
     """Find the earlier claims that this case may deny or correct: triaged cases, knowable from ``since`` to ``as_of``.
 
-    About one of ``assets``, and naming one of ``names`` (in simplified characters and lower case). Free, from the journal.
+    They are about one of ``assets`` and name one of ``names`` (in simplified characters and lower case). Free, from the journal.
     """
 
     case_id: str
@@ -144,10 +144,10 @@ class FindConcerned(msgspec.Struct, frozen=True, kw_only=True, tag="find_concern
 
 
 class FindStory(msgspec.Struct, frozen=True, kw_only=True, tag="find_story", omit_defaults=True):
-    """Find the earlier reports of this triaged case's story in the log. Free, exact across workers.
+    """Find the earlier reports of this triaged case's story in the log. Free, and exact across workers.
 
-    ``hours``: how far apart the own times of two cases of one story may be. ``again``: the case has its own evidence by now,
-    and asks what became of those reports, without waiting for any of them.
+    ``hours``: maximum time between two cases of one story. ``again``: a repeated query for the present state of those
+    reports, after the case has its own evidence; it waits for none of them.
     """
 
     case_id: str
@@ -158,8 +158,8 @@ class FindStory(msgspec.Struct, frozen=True, kw_only=True, tag="find_story", omi
 class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market"):
     """Read values of a market as of a time.
 
-    ``economy``: policy rate, money, dollar index, ten-year yield; ``sentiment``: fear and greed; ``network``: what
-    happens on the asset's own chain. ``macro`` and ``onchain`` are the checks of the news pipeline.
+    ``economy``: policy rate, money, dollar index, ten-year yield; ``sentiment``: fear and greed; ``network``: activity on
+    the asset's own chain. ``macro`` and ``onchain`` are the checks of the news pipeline.
     """
 
     kind: Literal["price", "macro", "onchain", "economy", "sentiment", "network"]
@@ -179,8 +179,8 @@ class FetchCandles(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_candles
 class FindSignals(msgspec.Struct, frozen=True, kw_only=True, tag="find_signals", omit_defaults=True):
     """Find signals of the news pipeline about an asset ("" = any), decided from ``since`` to ``as_of``, the newest first.
 
-    ``names``: things that the news or the summary names, each by its spellings (``("Binance", "币安")``). With them, signals
-    that name any are found, those that name most of them first, whatever their asset. ``verdicts``: only these, all if empty.
+    ``names``: names in the news or the summary, each with its spellings (``("Binance", "币安")``). With them, signals that
+    contain any name are found, those with most names first, whatever their asset. ``verdicts``: only these; all if empty.
     """
 
     asset: str
@@ -193,9 +193,9 @@ class FindSignals(msgspec.Struct, frozen=True, kw_only=True, tag="find_signals",
 
 
 class FindBrief(msgspec.Struct, frozen=True, kw_only=True, tag="find_brief", omit_defaults=True):
-    """Find the newest brief of a subject (by its key, in one language) that looked no later than ``as_of``.
+    """Find the newest brief of a subject (by its key, in one language) as of ``as_of`` or earlier.
 
-    ``investigation``: that one's brief instead, whatever its subject.
+    ``investigation``: find the brief of this investigation instead, whatever its subject.
     """
 
     subject: str
@@ -206,7 +206,7 @@ class FindBrief(msgspec.Struct, frozen=True, kw_only=True, tag="find_brief", omi
 
 
 class PublishNews(msgspec.Struct, frozen=True, kw_only=True, tag="publish_news"):
-    """Put a news item in, as a listener does. Twice is harmless: the item's ids are made of what it says."""
+    """Publish a news item, as a listener does. Repeating it is harmless: the item's ids follow from its content."""
 
     news: News
 
@@ -233,7 +233,7 @@ def request_hash(effect: Effect) -> str:
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure", omit_defaults=True):
-    """An effect that did not work, as a value. ``retryable`` and ``retry_after_s`` are the provider's word, not a guess."""
+    """A failed effect, as a value. ``retryable`` and ``retry_after_s`` are the provider's statement, not a guess."""
 
     kind: FailureKind
     message: str
@@ -243,14 +243,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure", omit_def
 
 
 class FunctionCall(msgspec.Struct, frozen=True):
-    """One call that a model asks for. ``args`` is what it wrote, unchecked."""
+    """One function call requested by a model. ``args`` are unchecked."""
 
     name: str
     args: dict[str, Any]
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True, tag="model", omit_defaults=True):
-    """What a model answered. ``data`` is the parsed JSON of a structured reply, unchecked against its schema."""
+    """The reply of a model. ``data`` is the parsed JSON of a structured reply, unchecked against its schema."""
 
     text: str = ""
     data: Any = None
@@ -260,7 +260,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True, tag="model", omit_de
 
 
 class SearchReply(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):
-    """Results of one provider, best first. Empty means that it looked and found nothing. ``truncated`` names cut texts."""
+    """Results of one provider, best first. Empty: it searched and found nothing. ``truncated``: texts were cut."""
 
     provider: str
     query: str
@@ -289,7 +289,7 @@ class TextEmbedding(msgspec.Struct, frozen=True, kw_only=True):
 class RecallReply(msgspec.Struct, frozen=True, kw_only=True, tag="recall", omit_defaults=True):
     """Similar past cases, most similar first; empty means no match.
 
-    ``embedding`` is the vector that a provider was paid for: what the case itself will be remembered by (ADR 17).
+    ``embedding`` is the paid vector of the case's text, under which memory will store the case (ADR 17).
     """
 
     entries: tuple[MemoryEntry, ...]
@@ -303,7 +303,7 @@ class EarlierReply(msgspec.Struct, frozen=True, kw_only=True, tag="earlier"):
 
 
 class EarlierClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an earlier case claims. ``text`` is the head of its news; ``as_of`` (UTC) is the case's own time."""
+    """The claim of an earlier case. ``text`` is the head of its news; ``as_of`` (UTC) is the case's own time."""
 
     case_id: str
     asset: str
@@ -322,13 +322,12 @@ class ConcernedReply(msgspec.Struct, frozen=True, kw_only=True, tag="concerned",
     left_off: int = 0
 
 
-class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoryReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One news item of a story, with the head of its text.
 
-    ``url``: its address, if a source of the list brought it that is read at an address of the same owner; else None, for
-    whoever may write news must not lend it another's name. ``group``: who owns the source.
-    ``draft``, ``claim`` and ``story``: what triage made of it. ``verdict``: that of its own signal as the log shows it; None
-    while it has none. ``joined``: it ended in another report's signal.
+    ``url``: its address, if it came from a listed source that is read at an address of the same owner. Else None: a writer of
+    news must not borrow another's name. ``group``: owner of the source. ``draft``, ``claim`` and ``story``: triage's reading.
+    ``verdict``: that of its own signal in the log; None without one. ``joined``: it joined another report's signal.
     """
 
     case_id: str
@@ -346,24 +345,24 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StoryReply(msgspec.Struct, frozen=True, kw_only=True, tag="story", omit_defaults=True):
-    """The story's earlier reports; empty when this case is the first. ``own``: its own.
+    """The story's earlier reports; empty if this case is the first. ``own``: this case's own report.
 
-    First those that were analysed themselves, confirmed and likely ones before the others, and then the newest ones.
+    Reports with their own analysis come first (confirmed and likely ones before the others), then the newest.
     """
 
-    tellings: tuple[Telling, ...] = ()
-    own: Telling | None = None
+    tellings: tuple[StoryReport, ...] = ()
+    own: StoryReport | None = None
 
 
 class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_defaults=True):
-    """Market values by name. ``unknown`` says what the sources do not know, or which of them did not answer."""
+    """Market values by name. ``unknown``: what the sources do not know, and sources that failed."""
 
     values: tuple[MarketValue, ...]
     unknown: tuple[str, ...] = ()
 
 
 class CandlesReply(msgspec.Struct, frozen=True, kw_only=True, tag="candles"):
-    """Complete bars, oldest first. ``unit`` is what prices are in, ``interval`` as asked for."""
+    """Complete bars, oldest first. ``unit`` is the unit of prices, ``interval`` as requested."""
 
     candles: tuple[Candle, ...]
     source: str
@@ -372,13 +371,13 @@ class CandlesReply(msgspec.Struct, frozen=True, kw_only=True, tag="candles"):
 
 
 class SignalsReply(msgspec.Struct, frozen=True, kw_only=True, tag="signals"):
-    """Signals of the news pipeline, numbered from 1; none means that there were none."""
+    """Signals of the news pipeline, numbered from 1; empty if there are none."""
 
     signals: tuple[FoundSignal, ...]
 
 
 class BriefReply(msgspec.Struct, frozen=True, kw_only=True, tag="brief"):
-    """An earlier brief; None means that there is none."""
+    """An earlier brief, or None."""
 
     brief: PreviousBrief | None
 

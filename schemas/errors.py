@@ -3,8 +3,8 @@
     NewsproofError
     ├── ConfigError       refuse to start: says which setting, and what to write there
     ├── ContractError     input breaks a contract: the record goes to ``dead-letters``
-    ├── TransientError    worth another try after ``retry_after_s`` seconds
-    ├── PermanentError    another try would fail alike: the case degrades
+    ├── TransientError    worth a retry after ``retry_after_s`` seconds
+    ├── PermanentError    a retry would fail too: the case degrades
     └── BudgetExceeded    a grant was denied: visible in the case, never silent
 
 The text of an error tells its reader what to do next. It is never content: no reply, signal or
@@ -37,9 +37,9 @@ FailureKind = Literal[
     "cancelled",
     "internal",
 ]
-"""Why an effect or a step did not work. Whether to retry is a field of the failure, not a guess by its reader.
+"""Kind of a failed effect or step. Whether to retry is a field of the failure, not a guess by its reader.
 
-``cut``: a model's reply ended at its limit of tokens; it is asked once more with a larger one.
+``cut``: a model's reply ended at its token limit; it is requested once more with a larger one.
 """
 
 
@@ -60,7 +60,7 @@ class ContractError(NewsproofError):
 
 
 class _EffectError(NewsproofError):
-    """An effect failed at a provider; carries what the log keeps of it."""
+    """An effect failed at a provider. The error has the fields that the log keeps."""
 
     def __init__(self, message: str, *, kind: FailureKind, status: int | None = None) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class _EffectError(NewsproofError):
 
 
 class TransientError(_EffectError):
-    """Worth another try. ``retry_after_s`` (seconds, >= 0) is the provider's own wish, None where it named none."""
+    """A failure worth a retry. ``retry_after_s`` (seconds, >= 0) is the provider's own statement, None without one."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class TransientError(_EffectError):
 
 
 class PermanentError(_EffectError):
-    """Another try would fail alike (wrong key, plan used up, request refused)."""
+    """A failure that a retry would repeat (wrong key, plan used up, request refused)."""
 
     def __init__(self, message: str, *, kind: FailureKind = "invalid_request", status: int | None = None) -> None:
         super().__init__(message, kind=kind, status=status)
 
 
 class BudgetExceeded(NewsproofError):  # noqa: N818 - a limit that held, not a fault
-    """A grant was denied by the budget; the case says so and goes on without the effect."""
+    """The budget denied a grant. The case records it and continues without the effect."""
 
 
 __all__ = [

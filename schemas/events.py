@@ -1,7 +1,7 @@
-"""Every event of a case. Names are past tense; the wire name is an explicit tag, so a renamed class never orphans history.
+"""Events of the news pipeline, and the tables of all events.
 
-Here are those of the news pipeline; what the runtime writes is in :mod:`schemas.runtime_events`, research chats in
-:mod:`schemas.research_events`. The tables at the end hold all of them.
+Names are in the past tense. The wire name is an explicit tag, so renaming a class never orphans history. The runtime's own
+events are in :mod:`schemas.calls`, those of chats and investigations in :mod:`schemas.research_events`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from typing import Literal
 
 import msgspec
 
+from schemas.calls import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.effects import Failure
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, PageStance
-from schemas.investigation_events import BriefWritten, InvestigationAsked, InvestigationEvent
 from schemas.news import News
 from schemas.research_events import (
     AnswerGiven,
     AnswerStopped,
+    BriefWritten,
     DataCollected,
     FinishRequested,
+    InvestigationAsked,
+    InvestigationEvent,
     QuestionAsked,
     ResearchEvent,
 )
-from schemas.runtime_events import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.signals import (
     Action,
     Adjustment,
@@ -91,15 +93,15 @@ __all__ = [
 
 
 Gated = Literal["deep", "single_pass", "preliminary"]
-"""The path that the gate sends a case down."""
+"""The path that the gate chooses for a case."""
 
 
 class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=True):
     """A case was opened. It pins the configuration that every later step of the case decides by.
 
-    ``edits`` is the first case of the same source and external id with another text; ``news_*`` say where it came from.
+    ``edits`` is the first case of the same source and external id with another text; ``news_*`` are its place on ``news``.
     ``retries`` is the failed case that this one is another attempt at.
-    ``authenticated``: the listener's mark on the news was valid, so the listed source it names did publish it.
+    ``authenticated``: the listener's mark on the news was valid, so its listed source did publish it.
     """
 
     news: News
@@ -114,11 +116,11 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
 
 
 class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, frozen=True):
-    """A case was opened that looks again at ``of_case``, whose signal was unconfirmed. No news item opens it.
+    """A second look at ``of_case``, whose signal was unconfirmed, was opened. No news item opens it.
 
     It judges the same news with the same draft and claim, as of ``due_at``: ``after_s`` seconds after the first decision.
-    ``number`` counts from 1. ``verdict`` is that of the signal, ``known`` the addresses of the pages that it rests on,
-    ``keywords`` those of the first plan; empty: the query builder's. ``authenticated`` as in the first case's opening.
+    ``number`` counts from 1. ``verdict`` is that of the signal, ``known`` the addresses of its evidence, ``keywords`` those of
+    the first plan; empty: those of the query builder. ``authenticated`` as in the first case's opening.
     """
 
     of_case: str
@@ -140,11 +142,11 @@ class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):
     """The preliminary judgement and the gate's decision. ``rollout_bucket`` is 0 ≤ b < 1, stable per case.
 
-    ``claim``: what the news claims, part by part; None in records of schema 1.
-    ``story``: what other tellings of the same event are found by; None where the claim is too vague for that, or stories
-    are not looked for. With ``route`` story that is looked up next, and ``then`` is the gate's decision.
+    ``claim``: the parts of the news' claim; None in records of schema 1.
+    ``story``: the parts by which other reports of the same event are found; None if the claim is too vague, or if stories are
+    not searched for. With ``route`` story, the story is searched for next, and ``then`` is the gate's decision.
 
-    ``preliminary_signal``: what is published at once, where the case's configuration asks for two stages and more is to come.
+    ``preliminary_signal``: published at once, if the configuration has two stages and the case continues.
     """
 
     draft: Draft
@@ -159,9 +161,9 @@ class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True
 
 
 class EarlierReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An earlier case that reports the same event and was analysed itself. ``language``: that of its news.
+    """An earlier case with its own analysis that reports the same event. ``language``: that of its news.
 
-    ``verdict``: that of its signal; None if it had none yet. ``same_slots``: this case states nothing beyond it.
+    ``verdict``: that of its signal; None without one yet. ``same_slots``: this case states nothing beyond it.
     """
 
     case_id: str
@@ -171,10 +173,10 @@ class EarlierReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class StoryChecked(Event, tag="newsproof.story_checked", kw_only=True, frozen=True):
-    """The case gets its own analysis: no confirmed or likely earlier signal tells all of what it reports.
+    """The case gets its own analysis: no confirmed or likely earlier signal covers its whole report.
 
-    ``checked`` False: the log could not be read for it. ``earlier``: the signals of the same event that this case's result
-    may supersede. ``own_page``: the address of the news, if the listener read it on the site of a listed party or authority.
+    ``checked`` False: the log could not be read. ``earlier``: signals of the same event that this case's result may supersede.
+    ``own_page``: the address of the news, if the listener read it on the site of a listed party or authority.
     """
 
     route: Gated
@@ -184,12 +186,12 @@ class StoryChecked(Event, tag="newsproof.story_checked", kw_only=True, frozen=Tr
 
 
 class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True, frozen=True):
-    """This case reports the event of an earlier one, and the reports support its claim; publish revises that one's signal.
+    """Reports of other owners, including this case's, corroborate the claim of an earlier case. Publish revises its signal.
 
-    ``verdict``: what the tellings of other owners amount to, judged as pages by the word rules; ``amount`` the change of
-    the first judgement's confidence. ``asset``, ``action`` and ``direction`` are those of both cases' drafts; ``asset`` is
+    ``verdict``: the judgement of these reports, read as pages by the word rules; ``amount``: the change of the first
+    judgement's confidence. ``asset``, ``action`` and ``direction`` are those of both cases' drafts; ``asset`` is
     None in records from before it was kept. ``live``: this case's news is live.
-    ``evidence`` are those tellings. ``supporting_sources`` and ``independent_sources`` count their owners.
+    ``evidence`` are these reports. ``supporting_sources`` and ``independent_sources`` count their owners.
     """
 
     signal_id: str
@@ -207,17 +209,17 @@ class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True,
 
 
 class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, frozen=True):
-    """Similar past cases as of the case's time. ``memory`` says plainly when there was nothing, or nobody to ask."""
+    """Similar past cases as of the case's time. ``memory``: whether any were found, or memory was unavailable."""
 
     entries: tuple[MemoryEntry, ...]
     memory: Literal["found", "no_match", "unavailable"]
 
 
 class SubTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One sub-task of a plan: which tool, with which query, for which claim. Every argument was checked by code.
+    """One sub-task of a plan: its tool, query and claim. Code has checked every argument.
 
-    ``domains``: the only sites to be searched. ``subject``: the asset that memory is asked about. ``days``: how far back
-    from the case's time, 0 = no bound. ``detail``: also changes between past cases, or opinions beside a sentiment.
+    ``domains``: the only sites to search. ``subject``: asset of a memory query. ``days``: maximum age in days at the case's
+    time, 0 = no bound. ``detail``: also return changes between past cases, or opinions beside a sentiment.
     """
 
     tool: str
@@ -230,7 +232,7 @@ class SubTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolPlanned(Event, tag="newsproof.tool_planned", kw_only=True, frozen=True):
-    """What to look up next, and why. ``round`` counts from 1."""
+    """The plan of a round, and its reason. ``round`` counts from 1."""
 
     round: int
     tools: tuple[str, ...]
@@ -245,9 +247,9 @@ class ToolPlanned(Event, tag="newsproof.tool_planned", kw_only=True, frozen=True
 
 
 class ProviderOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one provider did in a round: hits, or the failure that is never "no results".
+    """The outcome of one provider in a round: hits, or a failure, which never counts as "no results".
 
-    ``topic``: what it was asked for, where it is asked for news and for the parties' own domains apart.
+    ``topic``: topic of the search, if the provider is called separately for news and for the parties' own domains.
     """
 
     provider: str
@@ -260,10 +262,10 @@ class ProviderOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class SearchCompleted(Event, tag="newsproof.search_completed", kw_only=True, frozen=True):
-    """What the round's searches found, judged together with the rounds before it.
+    """The findings of the round's searches, judged together with the earlier rounds.
 
-    ``outcomes``: of the searches for evidence. ``observations``: what the other tools answered. ``pages``: those that the
-    plan asked to open.
+    ``outcomes``: those of the evidence searches. ``observations``: results of the other tools. ``pages``: pages that the plan
+    requested.
     """
 
     round: int
@@ -276,9 +278,9 @@ class SearchCompleted(Event, tag="newsproof.search_completed", kw_only=True, fro
 
 
 class PagesScraped(Event, tag="newsproof.pages_scraped", kw_only=True, frozen=True):
-    """Main texts of the best pages, and those that stayed shut.
+    """Main texts of the best pages, and the failures to open pages.
 
-    ``findings``: the findings so far, judged again with these texts; None where no page opened.
+    ``findings``: the findings so far, judged again with these texts; None if no page opened.
     """
 
     round: int
@@ -298,7 +300,7 @@ class KeywordsExpanded(Event, tag="newsproof.keywords_expanded", kw_only=True, f
 
 
 class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The critique of one claim, with the reference numbers that say so. ``reliability`` is 0–1."""
+    """The critic's verdict on one claim, with its reference numbers. ``reliability`` is 0–1."""
 
     claim: str
     verdict: Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
@@ -308,7 +310,7 @@ class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rival(msgspec.Struct, frozen=True, kw_only=True):
-    """A later report of one event that was analysed itself: its verdict, and whether it is the party's own page.
+    """A later report of the same event with its own analysis: its verdict, and whether it is the party's own page.
 
     ``same_slots``: it states nothing beyond the earlier report.
     """
@@ -319,9 +321,9 @@ class Rival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConcernedSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier signal that this case denies (retracted), or corrects (superseded). ``language``: that of its news.
+    """An earlier signal that this case denies (retracted), corrects or replaces (superseded). ``language``: that of its news.
 
-    ``rival``: what this case is, where it reports the same event; None for a denial or a correction.
+    ``rival``: this case, if it is a report of the same event; None for a denial or a correction.
     """
 
     signal_id: str
@@ -332,13 +334,13 @@ class ConcernedSignal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True, frozen=True):
-    """What the evidence says of each claim, who contradicts whom, and whether this is old news.
+    """The critique: verdicts on the claims, stances of the pages, contradictions, and earlier signals concerned.
 
-    ``verdict``: the critic's own, of the main claim; the signal's follows from the pages (``agents.evidence.verdict``).
-    ``stances``: what the critic read on each reference that it was shown; None where no critic read the pages.
-    ``unquoted``: references whose stance counts as unrelated, because the page does not hold the quote.
-    ``concerned``: earlier signals that this case denies, corrects or supersedes; with some, the next step is to say so of each.
-    ``same_story_as``: an earlier case whose signal tells all of this case's result, which ends without a signal of its own.
+    ``verdict``: the critic's verdict on the main claim; the signal's follows from the pages (``agents.evidence.verdict``).
+    ``stances``: the critic's reading of each reference that it was shown; None if no critic read the pages.
+    ``unquoted``: references whose stance counts as unrelated, because the quote is not on the page.
+    ``concerned``: earlier signals that this case denies, corrects or supersedes; the next step emits one event for each.
+    ``same_story_as``: an earlier case whose signal covers this case's result, so this case ends without a signal.
     """
 
     claims: tuple[ClaimVerdict, ...]
@@ -353,7 +355,7 @@ class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True,
 
 
 class SignalSynthesized(Event, tag="newsproof.signal_synthesized", kw_only=True, frozen=True):
-    """The end of a case with a signal. ``path`` tells how the signal came to be."""
+    """The end of a case with a signal. ``path``: the path that led to it."""
 
     signal: Signal
     path: Literal["deep", "single_pass", "preliminary", "degraded"]
@@ -361,9 +363,9 @@ class SignalSynthesized(Event, tag="newsproof.signal_synthesized", kw_only=True,
 
 
 class CaseDropped(Event, tag="newsproof.case_dropped", kw_only=True, frozen=True):
-    """The end of a case that is not worth a signal. ``same_story``: an earlier case, ``duplicate_of``, tells the event.
+    """The end of a case without a signal. ``same_story``: an earlier case, ``duplicate_of``, reports the event.
 
-    ``unchanged``: a second look left the signal of its first case as it is.
+    ``unchanged``: a second look did not change the signal of its first case.
     """
 
     reason: Literal["duplicate", "spam", "empty", "same_story", "unchanged"]
@@ -372,17 +374,17 @@ class CaseDropped(Event, tag="newsproof.case_dropped", kw_only=True, frozen=True
 
 
 class CaseDegraded(Event, tag="newsproof.case_degraded", kw_only=True, frozen=True):
-    """The graph gave up on the deep path; the single-pass analysis takes over, and the signal says why."""
+    """The deep path failed. The single pass takes over, and the signal states the reason."""
 
     reason: str
     failed_step: str
 
 
 class RetractionFound(Event, tag="newsproof.retraction_found", kw_only=True, frozen=True):
-    """This case denies, corrects or supersedes an earlier signal; publish turns it into that signal's next revision.
+    """This case denies, corrects or supersedes an earlier signal. Publish makes it that signal's next revision.
 
-    ``reason`` is in the language of the signal; ``evidence`` are the pages that this case believes the denial by.
-    ``rival`` as in :class:`ConcernedSignal`: of the two signals the better founded one stays (``agents.evidence.verdict``).
+    ``reason`` is in the language of the signal; ``evidence``: the pages that support the denial.
+    ``rival`` as in :class:`ConcernedSignal`: the better founded of the two signals remains (``agents.evidence.verdict``).
     """
 
     signal_id: str
@@ -421,7 +423,7 @@ RESEARCH_EVENTS: tuple[type[Event], ...] = (
     *(ToolPlanned, SearchCompleted, PagesScraped, KeywordsExpanded),
     *RuntimeEvent.__args__,
 )
-"""What the journals ``cases`` and ``research`` may hold."""
+"""The events that the journals ``cases`` and ``research`` may contain."""
 EVENT_TYPES: tuple[type[Event], ...] = (*NEWS_EVENTS, *ResearchEvent.__args__, *InvestigationEvent.__args__)
 WIRE_NAMES: dict[type[Event], str] = {t: str(t.__struct_config__.tag) for t in EVENT_TYPES}
 BY_WIRE_NAME: dict[str, type[Event]] = {name: t for t, name in WIRE_NAMES.items()}
@@ -443,4 +445,4 @@ SCHEMA_VERSIONS: dict[str, int] = (
     | {WIRE_NAMES[t]: 2 for t in (StepFailed, CaseDropped, SignalSynthesized, DataCollected)}
     | {WIRE_NAMES[CaseTriaged]: 3}
 )
-"""The version that this code writes, per wire name. ``schemas.upcasts`` holds the way up from every older one."""
+"""Wire name → the version that this code writes. ``schemas.envelope`` has an upcaster for every older one."""

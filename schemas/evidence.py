@@ -1,4 +1,4 @@
-"""What the world answers: search results, references, pages, memories, market values."""
+"""Data from outside: search results, references, pages, memories, market values."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Literal
 import msgspec
 
 Stance = Literal["supports", "denies", "hedges", "unrelated"]
-"""What a page says of the claim. A hedge (unconfirmed, rumour) gives no support and is no denial."""
+"""A page's stance on the claim. A hedge (unconfirmed, rumour) is neither support nor denial."""
 ReadStance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
-"""What a critic may read on a page. ``earlier``: the same story, told of an event more than 30 days before."""
+"""A stance that a critic may read on a page. ``earlier``: the page reports an event of more than 30 days before."""
 Slot = Literal["agrees", "differs", "silent"]
-"""One part of the claim on a page. ``silent``: the page does not speak of it."""
+"""Treatment of one part of the claim on a page. ``silent``: it does not mention the part."""
 PageSays = Literal["affirms", "denies", "hedges", "nothing"]
-"""What a page says of the claim's event. A hedge is a rumour, or unnamed people."""
+"""Report of the claim's event on a page. ``hedges``: as a rumour, or by unnamed people."""
 Credibility = Literal["high", "medium", "low", "unknown"]
 ProviderMode = Literal["live", "offline", "simulated"]
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One hit as its provider gave it. ``score`` is the provider's relevance, 0–1. ``domain`` is the host."""
+    """One search result as its provider returned it. ``score`` is the provider's relevance, 0–1. ``domain`` is the host."""
 
     title: str
     url: str
@@ -33,14 +33,14 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One kept result of quality control, numbered for citation. Scores: relevance 0–1, quality 30–100.
+    """One result that passed quality control, numbered for citation. Scores: relevance 0–1, quality 30–100.
 
-    ``stance``: what the word rules alone read on the whole page; a critic's reading is in ``EvidenceCritiqued``. By rules 1
-    a page supported by default. ``carries``: whether the page is about the claim, whatever it says of it; None in records
-    from before this was kept. ``passage``: the part around the claim's words (at most 1,200 characters) that a critic is
-    shown and that quotes are checked against; ``snippet`` is the head (300). ``owner``: who stands behind the page.
+    ``stance``: the word rules' stance of the whole page; a critic's reading is in ``EvidenceCritiqued``. By rules 1 a page
+    supported by default. ``carries``: the page is about the claim, whatever its stance; None in records from before this
+    field. ``passage``: the part around the claim's words (at most 1,200 characters) that a critic is shown and that quotes are
+    checked against; ``snippet`` is the head (300). ``owner``: owner of the page.
     ``speaker``: the party or authority whose own domain or account this is. ``own_page``: another page of the claimant.
-    ``timestamp``: when it was searched for.
+    ``timestamp``: time of the search.
     """
 
     reference_number: int
@@ -67,13 +67,13 @@ class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class PageStance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a critic read on one reference, towards the news' sentence without its own hedge.
+    """A critic's reading of one reference, compared with the news' claim without its own hedge.
 
-    ``quote`` is verbatim from the title or the passage, None for an unrelated page. ``cites`` is whom the page itself names
-    as its source. ``amount``: the page's figure against the claim's.
+    ``quote`` is verbatim from the title or the passage, None for an unrelated page. ``cites``: the source that the page itself
+    names. ``amount``: the page's figure compared with the claim's.
 
-    From critique version 4 on, the critic answers ``says`` and the slots, and code derives ``stance`` from them. ``says`` is
-    None in records of before, whose critic gave ``stance``, ``same_subject`` and ``same_event``. ``place``: venue or chain.
+    From critique version 4 on, the critic returns ``says`` and the slots, and code derives ``stance`` from them. ``says`` is
+    None in earlier records, whose critic returned ``stance``, ``same_subject`` and ``same_event``. ``place``: venue or chain.
     """
 
     reference_number: int
@@ -110,12 +110,12 @@ class Sentiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the evidence so far amounts to by the word rules alone: for planning, and for want of a critic.
+    """The evidence so far by the word rules alone, for planning and for cases without a critic.
 
-    ``denied``: a page says that the claim is false. ``conflict``: one denies and another is about the claim and does not.
-    ``stale``: every page that supports is older than 30 days. Sources are independent once per owner and per text;
-    ``related_sources`` are those about the claim, and ``multi_source`` says that they reach the threshold.
-    ``plain_*`` are the figures of plain counting, kept beside the better ones so that both can be compared.
+    ``denied``: a page denies the claim. ``conflict``: one page denies it and another page about the claim does not.
+    ``stale``: every supporting page is older than 30 days. Sources are independent once per owner and per text;
+    ``related_sources``: those about the claim; ``multi_source``: they reach the threshold.
+    ``plain_*`` are plain counts, kept for comparison.
     """
 
     keyword: str
@@ -150,11 +150,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One similar past case. ``similarity`` is a cosine, -1–1; ``outcome`` is None where it is not known yet.
+    """One similar past case. ``similarity`` is a cosine, -1–1; ``outcome`` is None while unknown.
 
-    ``confidence`` is that of the signal's newest revision at the time asked for; ``withdrawn`` says that this one took the
-    judgement back: such a case is worth knowing of, and moves no confidence. ``verdict``: that of the same revision, None
-    for a case that the rules of before judged, which moves none either.
+    ``confidence`` is that of the signal's newest revision at the requested time. ``withdrawn``: this revision retracted or
+    superseded the judgement, so the case is context and changes no confidence. ``verdict``: that of the same revision; None
+    for a case judged by the first rules, which changes none either.
     """
 
     case_id: str
@@ -174,7 +174,7 @@ DOLLAR_PEGGED = frozenset(
     {"BUSD", "CRVUSD", "DAI", "FDUSD", "FRAX", "GHO", "GUSD", "LUSD", "MIM", "PYUSD", "RLUSD", "SUSD", "TUSD", "USD1",
      "USDC", "USDD", "USDE", "USDP", "USDS", "USDT", "UST", "USTC"}
 )  # fmt: skip
-"""Tickers of coins that are meant to be worth one US dollar: how far one is off its peg can be read from its price."""
+"""Tickers of coins pegged to the US dollar, whose price shows their deviation from the peg."""
 
 
 class MarketValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -188,10 +188,10 @@ class MarketValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a tool answered that is no evidence for the claim, and is read beside it.
+    """The result of a tool that is no evidence for the claim, but context.
 
-    ``figures`` were computed by code; ``texts`` are words from outside. ``unavailable``: the kind of the failure where the
-    tool did not answer, which is never "nothing found".
+    ``figures`` were computed by code; ``texts`` are words from outside. ``unavailable``: kind of the failure if the tool failed,
+    which never counts as "nothing found".
     """
 
     tool: str
@@ -204,7 +204,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Candle(msgspec.Struct, frozen=True, kw_only=True):
-    """One bar. ``ended_at`` (UTC) is when it was complete; prices in the quote currency, ``volume`` in units of the asset."""
+    """One bar. ``ended_at`` (UTC) is the time of its end; prices in the quote currency, ``volume`` in units of the asset."""
 
     ended_at: datetime
     open: float
@@ -215,7 +215,7 @@ class Candle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a page says on a signal's claim: the :data:`ReadStance` read in it, and its words verbatim where they were quoted."""
+    """A page of a signal: its :data:`ReadStance` on the claim, and its quote verbatim, if it has one."""
 
     url: str
     stance: str
@@ -224,11 +224,11 @@ class FoundPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A signal of the news pipeline, as it stood at the time asked for. ``number`` is what an answer cites it by, from 1.
+    """A signal of the news pipeline as of the requested time. ``number`` is its citation number in an answer, from 1.
 
     ``stage`` and ``verdict`` are those of :class:`schemas.signals.Signal`; ``stage`` is empty in replies that were
-    recorded before there were stages. ``summary_zh`` and ``summary_en`` are empty where nobody wrote them; ``pages`` are
-    those of its evidence, quoted and official ones first; ``matched`` are the things asked for by name that it names.
+    recorded before there were stages. ``summary_zh`` and ``summary_en`` are empty if they were not written; ``pages``
+    are those of its evidence, quoted and official ones first; ``matched``: the requested names that it contains.
     """
 
     number: int
@@ -254,7 +254,7 @@ class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class PreviousClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A claim of an earlier brief: its verdict, and the addresses of the pages that it rested on."""
+    """A claim of an earlier brief, with its verdict and the addresses of its evidence."""
 
     claim: str
     verdict: str
@@ -262,7 +262,7 @@ class PreviousClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class PreviousBrief(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an earlier investigation of the subject found, as of its own time (UTC)."""
+    """The brief of an earlier investigation of the subject, as of its own time (UTC)."""
 
     investigation_id: str
     as_of: datetime

@@ -1,4 +1,4 @@
-"""Identifiers and hashes: everything that must come out the same wherever and whenever it is computed.
+"""Identifiers and hashes, which must be the same wherever and whenever they are computed.
 
 All ids are UUID version 5 (RFC 9562) in their 36-character text form. Nothing here reads a clock or draws a
 random number, so two workers that compute the successor of one head compute the same id.
@@ -21,7 +21,7 @@ LIVE_RUN = "live"
 """``run_id`` of the live pipeline; backtests use their own."""
 
 RESEARCH_RUN = "research"
-"""``run_id`` of research chats, so that no question about the pipeline counts them in."""
+"""``run_id`` of research chats, so that queries about the pipeline do not include them."""
 
 _NAMESPACE_BYTES = NAMESPACE.bytes
 
@@ -41,8 +41,8 @@ _NOT_KEPT_IN_ASCII = re.compile(r"[^a-z0-9$+<=>^`|~]+")
 
 
 def normalise_text(text: str) -> str:
-    """Fold what does not change a text's meaning: Unicode form (NFKC), case, invisible characters, white space, punctuation."""
-    if text.isascii():  # the same, without asking for the category of every letter
+    """Return the text without differences of Unicode form (NFKC), case, invisible characters, white space and punctuation."""
+    if text.isascii():  # the same result, faster
         return " ".join(_NOT_KEPT_IN_ASCII.sub(" ", text.lower()).split())
     folded = unicodedata.normalize("NFKC", text).casefold()
     kept = (c if unicodedata.category(c)[0] in "LNS" else " " for c in folded if unicodedata.category(c) != "Cf")
@@ -63,7 +63,7 @@ def case_id(source: str, external_id: str, of_text: str) -> str:
 
 
 def investigation_id(*given: str) -> str:
-    """Return the id of the investigation that was asked for under this key: its client's, or ``watch`` and what fired it."""
+    """Return the id of the investigation requested under this key: the client's key, or ``watch`` and its trigger."""
     return uuid5("investigation", *given)
 
 
@@ -86,7 +86,7 @@ _canonical = msgspec.json.Encoder(order="sorted")
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return the JSON whose bytes depend on the value alone (sorted keys, no white space, UTC times)."""
+    """Return canonical JSON, whose bytes depend on the value alone (sorted keys, no white space, UTC times)."""
     return _canonical.encode(value)
 
 

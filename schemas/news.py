@@ -1,7 +1,13 @@
-"""Raw news: the public input contract of the ``news`` topic, and what makes a record a poison record.
+"""Raw news: the public input contract of the ``news`` topic, the checks of its records, and the ids of the cases they open.
 
-Anything that speaks Kafka may write here, so nothing is believed: size, encoding, nesting, types and dates are checked
-before a case is opened, and whatever fails becomes a dead letter whose reason a person understands.
+Anything that speaks Kafka may write here, so nothing is trusted: size, encoding, nesting, types and dates are checked before a
+case is opened. A record that fails becomes a dead letter with a reason that a person understands.
+
+A news record may be another attempt at a failed case; a header says so, and the record opens a case of its own. The id of that
+case is made of the failed case's id alone. So however often the record is sent, it opens one case. If that case fails too,
+its own dead letter leads to the next attempt. A second look at an unconfirmed case is also a case of its own, whose id follows
+from the first one's. It is on the first one's partition of the journal, so whoever reads that partition has already read the
+first case's end.
 """
 
 from __future__ import annotations
@@ -12,13 +18,15 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import msgspec
 import orjson
 
 from schemas.errors import ContractError
-from schemas.ids import case_id, text_hash
+from schemas.ids import case_id, text_hash, uuid5
+from schemas.topics import partition_of
 
 MAX_NEWS_BYTES = 256 * 1024
 """Largest ``text`` in UTF-8 bytes. Longer news becomes a dead letter."""
@@ -27,20 +35,22 @@ MAX_RECORD_BYTES = 1024 * 1024
 MAX_DEPTH = 64
 """Deepest nesting of a record. The JSON standard leaves this to the reader; real news needs about 3."""
 MAX_FUTURE = timedelta(minutes=10)
-"""How far ahead of the reader's clock ``published_at`` may be: clocks differ, the future does not publish."""
+"""Maximum time that ``published_at`` may be ahead of the reader's clock, since clocks differ."""
 MAX_ORIGINS = 50
-"""Addresses that a news item may name as its origins."""
+"""Maximum addresses that a news item may name as its origins."""
 EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 """The Bitcoin paper. Anything dated before it is a broken date, not news of this field."""
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it, ``flags`` is read
-    (:func:`flags_of`), and by the reputation of sources ``group`` and ``previous_look_at``. ``origins``: addresses of the
-    pages that the item was made of, as a watch makes one; neither they nor other pages of their owners bear it out.
-    ``mark``: HMAC-SHA256 (hex) by which the listener authenticates its own records; nobody else can write it.
+    """One raw news item. Times are UTC.
 
-    What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
+    Unknown fields are kept in ``unknown``. ``extra`` is kept too; :func:`flags_of` reads its ``flags``, and the reputation of
+    sources reads its ``group`` and ``previous_look_at``. ``origins``: addresses of the pages that the item was made of, for an
+    item of a watch; neither they nor other pages of their owners corroborate it. ``mark``: HMAC-SHA256 (hex) by which the
+    listener authenticates its own records; nobody else can write it.
+
+    Values derived from the text are computed once: normalising and hashing cost more than the rest of intake.
     """
 
     source: str
@@ -65,7 +75,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
 
     @property
     def identity(self) -> str:
-        """The external id, or the hash of the normalised text where the listener has none."""
+        """The external id, or the hash of the normalised text if there is none."""
         return self.external_id if self.external_id is not None else self.text_hash
 
     @property
@@ -81,18 +91,18 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
 
     @property
     def as_of(self) -> datetime:
-        """The case's own time: what was knowable, ends here. The listener's ``received_at`` where it gave one."""
+        """The case's own time, up to which data may be used: the listener's ``received_at``, else ``published_at``."""
         return self.received_at or self.published_at
 
 
 BACKFILLED_AFTER = timedelta(days=1)
-"""News whose case was opened longer than this after ``received_at`` was played in afterwards. Longer than an outage of the
-intake that somebody repairs, shorter than any recording that somebody plays again."""
+"""Time after ``received_at`` from which an opened case is a backfill. Longer than an intake outage that is repaired, shorter
+than any recording that is played again."""
 BACKLOG_AFTER = timedelta(minutes=10)
-"""News published longer than this before it arrived waits while fresher news does: nobody acts on it within minutes."""
+"""Age at arrival from which news waits behind fresher news: nobody acts on it within minutes."""
 NOT_LIVE_FLAGS = frozenset({"late", "backfilled"})
-"""Words in ``extra.flags`` by which a listener says that it did not have the item when it came out: ``late`` after an outage
-of its own, ``backfilled`` where it was asked for the past."""
+"""Words in ``extra.flags`` of an item that the listener did not have when it was published: ``late`` after its own outage,
+``backfilled`` for past items on request."""
 
 
 def flags_of(news: News) -> tuple[str, ...]:
@@ -102,7 +112,7 @@ def flags_of(news: News) -> tuple[str, ...]:
 
 
 def is_live(news: News, opened_at: datetime) -> bool:
-    """Return whether the item was judged as it came in: its signal could be acted on no earlier than it was emitted.
+    """Return whether the item was judged when it arrived, so its signal could be acted on only after it was emitted.
 
     ``opened_at`` is when the case's opening was appended to the journal. Live is what has a ``received_at``, no flag of
     ``NOT_LIVE_FLAGS``, and an opening at most ``BACKFILLED_AFTER`` after it. How old an item was when it was received does not
@@ -113,19 +123,19 @@ def is_live(news: News, opened_at: datetime) -> bool:
 
 
 def knowable_at(news: News, opened_at: datetime) -> datetime:
-    """Return from when on one could have acted on the item: for live news not before its case was opened, else ``as_of``."""
+    """Return the earliest time to act on the item: for live news not before its case was opened, else ``as_of``."""
     return max(news.as_of, opened_at) if is_live(news, opened_at) else news.as_of
 
 
 def is_backlog(published_at: datetime, at: datetime) -> bool:
-    """Return whether an item that arrived at this time was published too long before to go first (both UTC)."""
+    """Return whether an item that arrived at this time is too old to go first (both UTC)."""
     return at - published_at > BACKLOG_AFTER
 
 
 def fresh_key(raw: bytes | None, at: datetime) -> tuple[int, bool]:
     """Return a hash of the item's identity, and whether it is fresh, from three fields of the unchecked record.
 
-    What cannot be read is not fresh: it keeps its turn, and becomes a dead letter there. Costs a few microseconds.
+    An unreadable record is not fresh: it keeps its turn, and becomes a dead letter there. Costs a few microseconds.
     """
     try:
         head = msgspec.json.decode(raw or b"", type=_Head)
@@ -198,7 +208,7 @@ def _json_object(raw: bytes | None) -> dict[str, Any]:
 
 
 def _refuse_depth(raw: bytes) -> None:
-    # Brackets inside strings count too in the first look, which nearly every record passes; the others pay a second one.
+    # The first check also counts brackets inside strings. Nearly every record passes it; the others get an exact check.
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return
     depth = 0
@@ -214,7 +224,7 @@ def _checked(news: News, now: datetime) -> News:
     if news.external_id is not None and not 0 < len(news.external_id) <= 512:
         raise ContractError("external_id must have 1 to 512 characters, or be left out", reason="bad_value")
     if _CONTROL(news.source) or _CONTROL(news.external_id or ""):
-        # Ids are made of these two, joined by a control character: nothing in them may look like the seam.
+        # Ids are made of these two, joined by a control character, which neither may contain.
         raise ContractError(
             "source and external_id must not hold control characters: leave them out", reason="bad_value"
         )
@@ -260,7 +270,7 @@ def mark_of(news: News, key: bytes) -> str:
 
 
 def is_marked(news: News, keys: Iterable[bytes]) -> bool:
-    """Return whether the item bears the listener's mark by one of these keys."""
+    """Return whether the item has a valid listener's mark by one of these keys."""
     mark = (news.mark or "").encode()
     return bool(mark) and any(hmac.compare_digest(mark, mark_of(news, key).encode()) for key in keys)
 
@@ -277,7 +287,7 @@ def marked(record: bytes, key: bytes, *, now: datetime) -> tuple[News, bytes]:
 
 
 def language_of(news: News) -> str:
-    """Return zh, en or other: what the listener says, else by the script of the letters."""
+    """Return zh, en or other: the listener's value, else by the script of the letters."""
     if news.language:
         given = news.language.lower()[:2]
         return given if given in ("zh", "en") else "other"
@@ -286,3 +296,70 @@ def language_of(news: News) -> str:
     if han * 3 >= max(latin, 1):
         return "zh"
     return "en" if latin else "other"
+
+
+RETRIES_HEADER = "np_retries"
+"""Header of a ``news`` record: the id of the failed case to retry."""
+
+_CASE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+
+
+def retries_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None:
+    """Return the id of the failed case to retry, None for ordinary news.
+
+    Raises:
+        ContractError: the header contains no case id (reason ``bad_value``).
+    """
+    said = next((value for name, value in headers or () if name == RETRIES_HEADER), None)
+    if said is None:
+        return None
+    text = said.decode("ascii", "replace")
+    if _CASE_ID(text) is None:
+        raise ContractError(
+            f"the header {RETRIES_HEADER} must be the id of a case that failed: send it by `newsproof dlq requeue`",
+            reason="bad_value",
+        )
+    return text
+
+
+MOST_ATTEMPTS = 20
+"""Maximum attempts at one news item, including the first one."""
+
+
+def case_id_of(news: News, retries: str | None) -> str:
+    """Return the id of the case that a record opens.
+
+    Raises:
+        ContractError: ``retries`` is no attempt at this item, or its last one (reason ``bad_value``). Otherwise one record
+            sent with any ids would open a case for each.
+    """
+    attempt = news.case_id
+    if retries is None:
+        return attempt
+    for _ in range(MOST_ATTEMPTS - 1):
+        before, attempt = attempt, uuid5("attempt", attempt)
+        if before == retries:
+            return attempt
+    raise ContractError(
+        f"the header {RETRIES_HEADER} names no case of this item that may be tried again (there are {MOST_ATTEMPTS} attempts "
+        "at most): send the item without the header, or the failed case's letter by `newsproof dlq requeue`",
+        reason="bad_value",
+    )
+
+
+MOST_LOOKS = 4
+"""Maximum second looks at one case."""
+
+
+def look_id(of_case: str, number: int, partitions: int) -> str:
+    """Return the id of the ``number``-th second look (from 1) at a case.
+
+    ``partitions``: the journal's count. The id lies on the partition of ``of_case``.
+    """
+    ids = (uuid5("second-look", of_case, str(number), str(n)) for n in count())
+    return next(id for id in ids if partition_of(id, partitions) == partition_of(of_case, partitions))
+
+
+def with_looks(case_id: str, partitions: int) -> frozenset[str]:
+    """Return the ids of a case and of all its possible second looks."""
+    return frozenset({case_id, *(look_id(case_id, number, partitions) for number in range(1, MOST_LOOKS + 1))})

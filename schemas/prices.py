@@ -1,4 +1,4 @@
-"""Prices and what became of signals: series of bars, and the returns after a case at fixed horizons."""
+"""Prices and outcomes of signals: series of bars, and the returns after a case at fixed horizons."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 HORIZONS_S = (300, 3600, 14400, 86400)
 """Seconds after the entry at which returns are measured unless an import asks for others: 5 minutes, 1, 4 and 24 hours."""
 PROFIT_CAP = 0.25
-"""Most that one case gains or loses in a comparison unless a setting or an option says otherwise, as a share of the amount traded."""
+"""Default maximum gain or loss of one case in a comparison, as a share of the amount traded."""
 NO_END_MS = 4_102_444_800_000
-"""The year 2100: a time that no price reaches, and that fits ClickHouse's ``DateTime64``."""
+"""The year 2100: later than any price, and within ClickHouse's ``DateTime64``."""
 
 DropReason = Literal["no_symbol", "no_price", "gap", "halted", "horizon_open"]
-"""Why a signal has no outcome: no market of its asset was given; the prices end before or begin after the time that was
-needed; there are prices on both sides of it, but none near enough; the market had stopped, so that nobody could enter; the
-horizon is not over yet."""
+"""Reason that a signal has no outcome: no market of its asset is known; the prices end before or begin after the required
+time; there are prices on both sides of it, but none near enough; the market had stopped, so nobody could enter; the horizon
+is not over yet."""
 
 
 class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +27,8 @@ class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
     ``lows`` and ``closes`` answer what happened on the way (a stop that was touched); ``volumes`` are in the base currency, NaN
     where unknown; ``imports`` says which import each bar came from. All are as long as ``opens``, or empty: not known.
 
-    ``covered``: times (first, last) for which the imports of this series have prices of some market. Where they do and this one
-    has none any more, it has ended. Empty: not known.
+    ``covered``: times (first, last) for which the imports of this series have prices of any market. A series without prices at a
+    covered time has ended. Empty: not known.
     """
 
     symbol: str
@@ -44,7 +44,7 @@ class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Renaming(msgspec.Struct, frozen=True, kw_only=True):
-    """That ``asset`` traded as ``symbol`` (BASE/QUOTE) from ``from_ms`` (inclusive) to ``until_ms`` (exclusive)."""
+    """A renaming: ``asset`` traded as ``symbol`` (BASE/QUOTE) from ``from_ms`` (inclusive) to ``until_ms`` (exclusive)."""
 
     asset: str
     symbol: str
@@ -74,7 +74,7 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a price did after a case. ``change`` is ``exit_price / entry_price - 1``, without fees, whatever was signalled.
+    """The price change after a case. ``change`` is ``exit_price / entry_price - 1``, without fees, whatever was signalled.
 
     ``halted``: the market had stopped when the horizon ended; the exit is the first price after that, or the last one of a
     market that ended. ``depeg``: of stablecoins alone, the farthest that the price was from 1 in between. ``entry_import`` and
@@ -102,7 +102,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drop(msgspec.Struct, frozen=True, kw_only=True):
-    """A case without an outcome at one horizon, and why."""
+    """A case without an outcome at one horizon, with the reason."""
 
     case_id: str
     horizon_s: int

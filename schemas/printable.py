@@ -1,10 +1,9 @@
-"""Text from outside as a terminal may be given it: characters that act instead of showing are replaced by ones that show.
+"""Text from outside, made safe for a terminal: control characters are replaced by visible ones.
 
-A terminal obeys what is printed: a title, a cleared screen, a clipboard (OSC 52), a link whose words lie (OSC 8), a question
-that it answers as if by keyboard (``ESC[6n``). Bidirectional overrides, embeddings and isolates turn round what a person
-reads, and some programs take U+2028 and U+2029 for ends of lines. U+200C and U+200D stay: Persian words and emoji are made
-with them; and the marks U+200E, U+200F and U+061C, which headlines in Hebrew, Arabic and Persian have: a mark places the
-neighbours that have no direction of their own, and turns no word round.
+A terminal obeys what is printed: a title, a cleared screen, the clipboard (OSC 52), a link with a false text (OSC 8), a query
+that it answers as if by keyboard (``ESC[6n``). Bidirectional overrides, embeddings and isolates reverse what a person reads,
+and some programs treat U+2028 and U+2029 as line ends. U+200C and U+200D stay: Persian words and emoji need them. So do the
+marks U+200E, U+200F and U+061C of headlines in Hebrew, Arabic and Persian: a mark only places neighbours without a direction.
 """
 
 from __future__ import annotations
@@ -18,24 +17,23 @@ _ACTING_IN_A_LINE = re.compile(f"[\t\n\r{_ACTS}]")
 
 
 def printable(text: str) -> str:
-    """Return the text with each acting character as one that shows: ``␛`` for ESC and so on for C0 and DEL, else ``�``.
+    """Return the text with each control character as a visible one: ``␛`` for ESC and so on for C0 and DEL, else ``�``.
 
-    Line feeds and tabs stay, and a carriage return before a line feed: together they end a line, and a file has them as
-    they were. One character stands for one, but a terminal gave the first no column: who measures, measures what this
-    returns. JSON tells which one it was.
+    Line feeds and tabs stay, and so does a carriage return before a line feed. Each character is replaced by one character,
+    which takes a column, so measure the returned text. JSON output keeps the original character.
     """
     return _ACTING.sub(_shown, text)
 
 
 def printable_line(text: str) -> str:
-    """Return the same on one line: a line feed and a tab are shown too, so that no text can imitate a line of ours."""
+    """Return the same on one line: line feeds and tabs are visible too, so no text can imitate a line of ours."""
     return _ACTING_IN_A_LINE.sub(_shown, text)
 
 
 def printable_json(document: str) -> str:
-    r"""Return a JSON document in which acting characters are written ``\u009b``; it reads as the same value.
+    r"""Return a JSON document with control characters as ``\u009b``. It decodes to the same value.
 
-    For what an encoder wrote: such characters stand inside its strings alone.
+    The document must come from an encoder, so that such characters are only inside strings.
     """
     return _ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 

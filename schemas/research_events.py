@@ -1,11 +1,19 @@
-"""Events of a research chat. One turn, a question and its answer, is a case of the journal ``research``.
+"""Events of the journal ``research``: chat turns and investigations.
+
+One turn, a question and its answer, is a case. ``AnswerStopped`` ends a stopped case; ``FinishRequested`` goes straight to an
+answer from the available data. Figures have a source and a time; ``unavailable`` lists what no source returned.
 
     QuestionAsked ─► QuestionRouted ─┬─ answer ─────────────────────────────────────────────► AnswerGiven
                                      ├─ cases ─► CasesFound ─────────────────────────────────► AnswerGiven
                                      └─ plan ─► AnalysisPlanned ─► DataCollected ─► AgentsReported ─► AnswerGiven
 
-A stop ends it as ``AnswerStopped``; ``FinishRequested`` goes straight to an answer from what is there. Figures are of
-sources, each with its time; what no source gave is named in ``unavailable``.
+An investigation of a subject is a case too. The events between frame and critique are those of the news pipeline
+(:mod:`schemas.events`). ``FinishRequested`` goes straight to a brief of the available data.
+
+    InvestigationAsked ─► InvestigationFramed ─► ToolPlanned ─► SearchCompleted ─► PagesScraped ─► KeywordsExpanded ─┐
+                                                    ▲                                                      │         │
+                                                    └────────────────────── plan ──────────────────────────┘         │
+                                        BriefWritten ◄─ ClaimsStated, ClaimsCritiqued ◄─ critique ───────────────────┘
 """
 
 from __future__ import annotations
@@ -15,8 +23,18 @@ from typing import Literal
 
 import msgspec
 
-from schemas.evidence import Candle, FoundSignal, MarketValue
-from schemas.runtime_events import Event
+from schemas.calls import Event
+from schemas.evidence import (
+    Candle,
+    Credibility,
+    FoundSignal,
+    MarketValue,
+    MemoryEntry,
+    PageStance,
+    PreviousBrief,
+    ReadStance,
+)
+from schemas.signals import EventType, Modality, Verdict
 
 AgentName = Literal["MacroAgent", "TAAgent", "OnChainAgent"]
 Outlook = Literal["BULLISH", "BEARISH", "NEUTRAL"]
@@ -31,7 +49,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
 
 class AgentTask(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plan asks of one agent. ``data_required`` names blocks of :class:`DataCollected`."""
+    """The task of one agent in the plan. ``data_required`` names blocks of :class:`DataCollected`."""
 
     agent: AgentName
     reason: str
@@ -40,7 +58,7 @@ class AgentTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecutionStrategy(msgspec.Struct, frozen=True, kw_only=True):
-    """Which agents run side by side, and which only after those. ``estimated_time`` is the planner's word for people."""
+    """The agents that run concurrently, and those that run after them. ``estimated_time`` is the planner's text for people."""
 
     parallel_agents: tuple[AgentName, ...]
     sequential_after: tuple[AgentName, ...] = ()
@@ -48,9 +66,9 @@ class ExecutionStrategy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Indicator(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One figure as an agent weighed it. ``value`` is the source's, put in by code; None where no source gave it.
+    """One figure with an agent's weight. ``value`` is the source's, filled in by code; None if no source returned it.
 
-    ``weight`` is 0–1. ``source`` and ``observed_at`` say where the figure is from and of when.
+    ``weight`` is 0–1. ``source`` and ``observed_at`` are the origin and time of the figure.
     """
 
     value: float | None
@@ -62,9 +80,9 @@ class Indicator(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one agent concluded. ``confidence`` is 0–1.
+    """The conclusion of one agent. ``confidence`` is 0–1.
 
-    ``unsupported_numbers``: numbers in its words that are in no figure it was given. ``missing``: the data it lacked.
+    ``unsupported_numbers``: numbers in its text that match none of its figures. ``missing``: data without a figure.
     """
 
     agent_name: AgentName
@@ -82,7 +100,7 @@ class AgentResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that an answer cites by its number: a signal of the pipeline (``case_id``), or a source of market data."""
+    """A source that an answer cites by its number: a signal of the pipeline (``case_id``), or a source of market data."""
 
     number: int
     title: str
@@ -94,9 +112,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AnswerMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an answer came to be. ``unavailable``: sources that did not answer; ``agents_missing``: agents without a result.
+    """The origin of an answer. ``unavailable``: sources that failed; ``agents_missing``: agents without a result.
 
-    ``citations_removed``: how many citations of the model's pointed to no source.
+    ``citations_removed``: number of the model's citations without a source.
     """
 
     path: Literal["direct", "complete", "partial"]
@@ -124,7 +142,7 @@ class QuestionAsked(Event, tag="newsproof.question_asked", kw_only=True, frozen=
 
 
 class CaseQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to look up among the pipeline's cases, as in :class:`schemas.effects.FindSignals`; ``hours`` back from the question."""
+    """The query for the pipeline's cases, as in :class:`schemas.effects.FindSignals`; ``hours`` back from the question."""
 
     asset: str = ""
     names: tuple[tuple[str, ...], ...] = ()
@@ -133,10 +151,10 @@ class CaseQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QuestionRouted(Event, tag="newsproof.question_routed", kw_only=True, frozen=True):
-    """SuperAgent's decision. ``direct_answer`` is empty where the question is not answered at once.
+    """SuperAgent's decision. ``direct_answer`` is empty unless the question is answered at once.
 
-    ``decision`` has the two words that front ends know: what is not answered directly is COMPLEX_ANALYSIS. ``route`` says
-    what follows; with ``cases``, ``cases`` says what is looked up.
+    ``decision`` has the two words that front ends know: anything but a direct answer is COMPLEX_ANALYSIS. ``route`` is the
+    next path; for ``cases``, the field ``cases`` is the query.
     """
 
     decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS"]
@@ -148,7 +166,7 @@ class QuestionRouted(Event, tag="newsproof.question_routed", kw_only=True, froze
 
 
 class AnalysisPlanned(Event, tag="newsproof.analysis_planned", kw_only=True, frozen=True):
-    """PlanningAgent's plan. ``asset`` is the ticker that data is read for."""
+    """PlanningAgent's plan. ``asset`` is the ticker of the requested data."""
 
     task_breakdown: tuple[AgentTask, ...]
     execution_strategy: ExecutionStrategy
@@ -157,7 +175,7 @@ class AnalysisPlanned(Event, tag="newsproof.analysis_planned", kw_only=True, fro
 
 
 class DataCollected(Event, tag="newsproof.data_collected", kw_only=True, frozen=True):
-    """What the sources gave, block by block, and what they did not: ``unavailable`` names each with the reason.
+    """The data of the sources, block by block. ``unavailable`` lists each missing one with the reason.
 
     ``indicators`` were computed from ``candles`` by code. ``signals`` are of the news pipeline.
     """
@@ -176,9 +194,9 @@ class DataCollected(Event, tag="newsproof.data_collected", kw_only=True, frozen=
 
 
 class CasesFound(Event, tag="newsproof.cases_found", kw_only=True, frozen=True):
-    """What the pipeline's cases say on the question: signals with their verdicts and pages, the best match first.
+    """The pipeline's signals for the question, with verdicts and pages, the best match first.
 
-    ``unavailable``: why they could not be looked up; empty with signals, and where there are none.
+    ``unavailable``: why the look-up failed; empty if it worked, with or without signals.
     """
 
     signals: tuple[FoundSignal, ...] = ()
@@ -186,7 +204,7 @@ class CasesFound(Event, tag="newsproof.cases_found", kw_only=True, frozen=True):
 
 
 class AgentsReported(Event, tag="newsproof.agents_reported", kw_only=True, frozen=True):
-    """Every agent that was asked has answered or failed. ``failed``: (agent, why)."""
+    """Every called agent has replied or failed. ``failed``: (agent, reason)."""
 
     results: tuple[AgentResult, ...]
     failed: tuple[tuple[AgentName, str], ...] = ()
@@ -204,14 +222,14 @@ class AnswerGiven(Event, tag="newsproof.answer_given", kw_only=True, frozen=True
 
 
 class AnswerStopped(Event, tag="newsproof.answer_stopped", kw_only=True, frozen=True):
-    """The end of a turn, or of an investigation, that its user stopped. The question stays; there is no answer to it."""
+    """The end of a turn or an investigation that its user stopped. The question stays without an answer."""
 
     requested_by: str
     reason: str
 
 
 class FinishRequested(Event, tag="newsproof.finish_requested", kw_only=True, frozen=True):
-    """A command from outside: answer now, from what is there. Accepted once, at any head."""
+    """A command from outside: answer now, from the available data. Accepted once, at any head."""
 
     requested_by: str
 
@@ -227,3 +245,180 @@ ResearchEvent = (
     | AnswerStopped
     | FinishRequested
 )
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Limits of one investigation: rounds of searches, steps to its brief, and paid searches."""
+
+    rounds: int = 3
+    steps: int = 10
+    searches: int = 12
+
+
+class InvestigationAsked(Event, tag="newsproof.investigation_asked", kw_only=True, frozen=True):
+    """An investigation was opened. It pins the configuration that every later step decides by.
+
+    ``question``: as written; ``subject``: its subject. ``language``: zh, en or other, of the question. ``as_of`` (UTC): nothing
+    published later is used. ``previous``: the investigation to compare with; None: the newest finished one of the same subject
+    as of no later time. ``watch``: the watch that opened it, if any.
+    """
+
+    question: str
+    subject: str
+    as_of: datetime
+    config_hash: str
+    language: str
+    limits: Limits = Limits()
+    previous: str | None = None
+    watch: str | None = None
+
+
+class SubQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One sub-question about the subject, with its query. ``platforms``: search social platforms instead of the web."""
+
+    question: str
+    query: str
+    platforms: bool = False
+
+
+class InvestigationFramed(Event, tag="newsproof.investigation_framed", kw_only=True, frozen=True):
+    """The one to five sub-questions of the investigation, and what was known before.
+
+    ``previous``: the earlier brief, or None. ``unread``: why earlier briefs or memories could not be read.
+    """
+
+    questions: tuple[SubQuestion, ...]
+    previous: PreviousBrief | None = None
+    memories: tuple[MemoryEntry, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+class FoundClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One testable sentence of the pages about the subject. ``told_by``: numbers of the references that state it.
+
+    ``question``: number of the frame's sub-question that it answers, from 1; None if it answers none.
+    """
+
+    claim: str
+    event_type: EventType = "other"
+    modality: Modality = "asserted"
+    told_by: tuple[int, ...] = ()
+    question: int | None = None
+
+
+class ClaimsStated(Event, tag="newsproof.claims_stated", kw_only=True, frozen=True):
+    """The claims of the pages about the subject, to be judged one by one; empty if nothing was found."""
+
+    claims: tuple[FoundClaim, ...]
+
+
+class ClaimReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The critic's reading for one claim. ``stances``: None if no critic read the pages, with the reason in ``unread``.
+
+    ``critic``: its verdict on the claim. ``unquoted``: references whose quote is not on their page.
+    """
+
+    claim: FoundClaim
+    stances: tuple[PageStance, ...] | None = None
+    critic: Literal["supported", "refuted", "conflicting", "not_enough_evidence"] | None = None
+    unquoted: tuple[int, ...] = ()
+    unread: str = ""
+
+
+class ClaimsCritiqued(Event, tag="newsproof.claims_critiqued", kw_only=True, frozen=True):
+    """The reading for each claim, in the order of :class:`ClaimsStated`."""
+
+    readings: tuple[ClaimReading, ...]
+
+
+class BriefReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page that a brief cites by its number, from 1. ``first_seen``: no earlier brief of the subject had it."""
+
+    number: int
+    title: str
+    url: str
+    passage: str
+    credibility: Credibility
+    official: bool = False
+    published_at: datetime | None = None
+    first_seen: bool = False
+
+
+class ClaimEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The stance of one page on a claim. ``quote``: its checked quote, None if only the word rules read it."""
+
+    number: int
+    stance: ReadStance
+    quote: str | None = None
+
+
+class BriefClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A judged claim. ``evidence``: the pages with a stance on it; ``supporting_sources``: once per owner."""
+
+    claim: str
+    verdict: Verdict
+    supporting_sources: int = 0
+    evidence: tuple[ClaimEvidence, ...] = ()
+
+
+class BriefSentence(msgspec.Struct, frozen=True, kw_only=True):
+    """One sentence of a brief, without its citations, and the numbers of its references: at least one.
+
+    ``claim``: index (from 0) of its claim among the brief's claims.
+    """
+
+    text: str
+    references: tuple[int, ...]
+    claim: int
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change since the previous brief, computed by code.
+
+    ``new_claim``: that brief has no such claim. ``verdict_changed``: the verdict was ``before``. ``new_page``: a new page about
+    a known claim. ``claim``: index (from 0) among the brief's claims; ``testable``: a page supports or denies the claim with a
+    checked quote.
+    """
+
+    kind: Literal["new_claim", "verdict_changed", "new_page"]
+    claim: int
+    references: tuple[int, ...]
+    before: str | None = None
+    testable: bool = False
+
+
+class BriefWritten(Event, tag="newsproof.brief_written", kw_only=True, frozen=True):
+    """The end of an investigation with a brief. ``subject_key``: the key of equal subjects.
+
+    ``established``: confirmed or likely claims. ``disputed``: denied claims. ``unsettled``: claims without corroboration.
+    ``new_since``: the changes since ``previous``, the investigation that it was compared with; empty without one.
+    ``not_found``: sub-questions that no claim answers. ``not_done``: omissions with their reasons. ``citations_removed``:
+    citations of references that do not exist; ``sentences_removed``: sentences left without one. ``path``: partial if a step
+    failed or a person asked to finish. ``published``: the cases opened by its news, for a watch.
+    """
+
+    subject: str
+    subject_key: str
+    as_of: datetime
+    language: str
+    established: tuple[BriefSentence, ...] = ()
+    disputed: tuple[BriefSentence, ...] = ()
+    unsettled: tuple[BriefSentence, ...] = ()
+    claims: tuple[BriefClaim, ...] = ()
+    references: tuple[BriefReference, ...] = ()
+    new_since: tuple[Change, ...] = ()
+    previous: str | None = None
+    previous_as_of: datetime | None = None
+    questions: tuple[str, ...] = ()
+    not_found: tuple[str, ...] = ()
+    not_done: tuple[str, ...] = ()
+    citations_removed: int = 0
+    sentences_removed: int = 0
+    rounds: int = 0
+    searches: int = 0
+    provider_mode: str = "offline"
+    published: tuple[str, ...] = ()
+    path: Literal["complete", "partial"] = "complete"
+
+
+InvestigationEvent = InvestigationAsked | InvestigationFramed | ClaimsStated | ClaimsCritiqued | BriefWritten

@@ -34,23 +34,23 @@ EventType = Literal[
     "other",
 ]
 Stage = Literal["preliminary", "final", "superseded", "retracted"]
-"""How far a revision got. ``preliminary``: triage's first judgement, before any search. ``final``: the case has ended.
+"""Stage of a revision. ``preliminary``: triage's first judgement, before any search. ``final``: the case has ended.
 ``superseded`` and ``retracted``: later news corrected or denied it, or the case ended without a signal."""
 Verdict = Literal["confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked"]
-"""What the search found of the claim; docs/verification.md says when each word applies. ``unchecked``: nothing was found
-out, and ``unchecked_reason`` says why."""
+"""Result of the check of a claim; docs/verification.md defines each word. ``unchecked``: nothing was checked, and
+``unchecked_reason`` says why."""
 ACTED_ON = frozenset[Verdict]({"confirmed", "likely"})
-"""Verdicts that leave an order; any other one ends as ``observe``."""
+"""Verdicts that keep an order; any other verdict ends as ``observe``."""
 WITHDRAWN = frozenset[Stage]({"retracted", "superseded"})
-"""Stages that take a judgement back."""
+"""Stages that withdraw a judgement."""
 SECOND_LOOK = "second_look"
-"""The rule of the last adjustment of a signal that a second look made: the next revision of its first case's signal."""
+"""Rule of the last adjustment in a signal of a second look, which is the next revision of its first case's signal."""
 NO_ASSET = "UNKNOWN"
-"""The ``asset`` of a signal that is about none."""
+"""The ``asset`` of a signal without an asset."""
 Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
-"""How the news puts its claim."""
+"""Modality of the news' claim."""
 Attribution = Literal["named", "unnamed", "none"]
-"""Whom the news names as its source: somebody by name, “insiders”, or nobody."""
+"""Source that the news names: a name, unnamed people such as “insiders”, or none."""
 
 
 class ClaimAmount(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class ClaimAmount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatedClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one news item claims, as triage reads it. ``subject`` acts or is acted on; ``asset`` and ``venue`` as written.
+    """The claim of one news item, as read by triage. ``subject`` acts or is acted on; ``asset`` and ``venue`` as written.
 
     ``predicate`` is a word of the event type's closed list (``agents.evidence.claim.PREDICATES``) or ``other``.
     """
@@ -77,14 +77,13 @@ class StatedClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one news item tells, in words that other tellings of the event share: names resolved by the tables.
+    """The event that one news item reports, in parts that other reports share: names are resolved by the tables.
 
-    ``predicate`` stands for all that readings of one event choose between. ``side``: whether the event is claimed, denied,
-    or what was said of it corrected; a regulator's decision may be expected. ``listed``: whether the tables hold the subject. ``to_many``: whether the subject may do so to others in the same days. ``names``: whom
-    else it names, ``assets``: tickers, ``venue``: where; all in lower case. ``words``: of its object. ``unit``: a currency, %,
-    bp, coins, or other. ``stage``: planned only where the deed is another event than the plan. ``turns``: reversals and
-    next steps that the words of its head tell (dropped, resumed, second);
-    ``marked``: the tickers that its head marks as such, in lower case.
+    ``predicate`` is one word for all interchangeable predicates. ``side``: the event is claimed, denied or corrected, or (a
+    regulator's decision) expected. ``listed``: the tables contain the subject. ``to_many``: the subject may do the same to
+    others in the same days. ``names``: other names, ``assets``: tickers, ``venue``; all in lower case. ``words``: those of its
+    object. ``unit``: a currency, %, bp, coins, or other. ``stage``: planned only if plan and act are two events. ``turns``:
+    reversals and next steps in its head (dropped, resumed, second); ``marked``: tickers marked in its head, in lower case.
     """
 
     subject: str
@@ -104,10 +103,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A judgement of one news item: what triage gives first and synthesis gives last. ``confidence`` is 0–1.
+    """A draft of a signal, first by triage and last by synthesis. ``confidence`` is 0–1.
 
-    ``entity`` is whom the claim is about (a company, exchange, regulator), None when it names nobody. ``summary`` is in the
-    language of the news; ``summary_zh`` and ``summary_en`` are None where the prompt did not ask for them.
+    ``entity`` is the party of the claim (a company, exchange, regulator), None without one. ``summary`` is in the language of
+    the news; ``summary_zh`` and ``summary_en`` are None if the prompt did not request them.
     """
 
     summary: str
@@ -128,7 +127,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):
-    """One step from the preliminary to the final confidence: which rule, by how much, and why in words."""
+    """One step from the preliminary to the final confidence: its rule, amount, and reason in words."""
 
     rule: str
     amount: float
@@ -136,12 +135,12 @@ class Adjustment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One page that the signal rests on. ``hash`` is over the text that was read.
+    """One page of a signal's evidence. ``hash`` is over the text that was read.
 
-    ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it. ``figure`` and ``claimed``:
-    the page's own amount and the news', as plain numbers; both None unless code compared them and they differ.
-    ``speaker``: the party or authority whose word supports or denies, on its own page or as this one reports it; "" where
-    the tables do not name it, None for a page that speaks for nobody. ``speaker_zh``: its Chinese name, where they have one.
+    ``quote``: the words on the page for the stance, verbatim; None without a quote. ``figure`` and ``claimed``: the page's own
+    amount and the news', as plain numbers; both None unless code compared them and they differ.
+    ``speaker``: the party or authority that supports or denies, on its own page or as reported; "" if the tables do not name
+    it, None for a page without a speaker. ``speaker_zh``: its Chinese name, if it has one.
     """
 
     url: str
@@ -159,7 +158,7 @@ class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class PromptUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Which version of which prompt took part."""
+    """The version of a prompt that was used."""
 
     name: str
     version: str
@@ -169,19 +168,19 @@ class PromptUse(msgspec.Struct, frozen=True, kw_only=True):
 class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """One revision of a case's signal. Within a ``signal_id`` the highest ``revision`` counts.
 
-    ``verdict`` and ``supporting_sources`` (supporting pages, once per owner) are None only in what schema 1 published,
-    whose rules had no such words. ``unchecked_reason`` is set with the verdict ``unchecked``: ``preliminary`` (before any
+    ``verdict`` and ``supporting_sources`` (supporting pages, once per owner) are None only in signals of schema 1, whose rules
+    had no such words. ``unchecked_reason`` is set with the verdict ``unchecked``: ``preliminary`` (before any
     search), ``gate``, ``disabled``, ``not_planned``, ``budget``, ``language`` (the provider of the news' language did not
-    answer), ``search_failed:<class>``, ``degraded:<class>``; None also where schema 1 published triage's judgement as the
-    last one: its one word for that did not say why.
-    ``summary_zh`` and ``summary_en`` are one sentence: the verdict, who says so, then the claim, told as a claim unless the
+    reply), ``search_failed:<class>``, ``degraded:<class>``; None also if schema 1 published triage's judgement as final, with
+    one word that did not say why.
+    ``summary_zh`` and ``summary_en`` are one sentence: the verdict, who says so, then the claim, reported as a claim unless the
     verdict is confirmed or likely. ``summary`` is that of the news' language, the English one for any other. ``claim_zh`` and
-    ``claim_en`` are the claim alone, "" where nobody stated it in that language, absent from what older code published:
-    there the summaries are the claim, whatever the verdict, and None where nobody wrote them.
-    ``direction`` is what the claim would mean if it were true, whatever the action.
+    ``claim_en`` are the claim alone, "" in a language in which it was not stated. They are absent from signals of older code,
+    whose summaries are the claim, whatever the verdict, and None if they were not written.
+    ``direction`` is the meaning of the claim if it is true, whatever the action.
     ``confidence`` is raw; ``confidence_calibrated`` is None until a calibration exists. ``venue`` is never defaulted.
-    ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is the number of seconds that ``timeframe`` stands for.
-    ``provider_mode`` says offline or simulated plainly: such a signal is for trying and testing only.
+    ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is ``timeframe`` in seconds. A signal with ``provider_mode`` offline
+    or simulated is for trying and testing only.
     """
 
     schema_version: int
@@ -228,7 +227,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     claim_en: str | msgspec.UnsetType = msgspec.UNSET
 
     def __str__(self) -> str:
-        """Return what a bot's owner reads, on one line that no terminal obeys: the fields hold words of strangers."""
+        """Return the signal on one line, safe for a terminal: its fields contain text from outside."""
         said = (
             self.stage,
             self.verdict or "unknown",

@@ -1,8 +1,12 @@
-"""Topic names, and which partition a record belongs to."""
+"""Topic names, the partition of a record, and the codec of topics that are read as a whole."""
 
 from __future__ import annotations
 
+from typing import Any, Generic, TypeVar
+
 import msgspec
+
+from schemas.errors import ContractError
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 """``max.message.bytes`` of every topic (the issue's "Large bodies")."""
@@ -11,7 +15,7 @@ MAX_BODY_BYTES = 64 * 1024
 
 
 RESEARCH_TOPIC = "research"
-"""How the name of the chats' journal ends."""
+"""Last part of the name of the chats' journal."""
 
 
 class Topics(msgspec.Struct, frozen=True):
@@ -57,27 +61,27 @@ class Topics(msgspec.Struct, frozen=True):
 
     @property
     def publisher_lease(self) -> str:
-        """One empty partition: whoever its group assigns it to, publishes."""
+        """One empty partition. The group member that it is assigned to publishes."""
         return self.prefix + "publisher-lease"
 
     @property
     def listener_items(self) -> str:
-        """What listeners have seen: a record for each source and external id."""
+        """Items that listeners have seen: a record for each source and external id."""
         return self.prefix + "listener-items"
 
     @property
     def listener_cursors(self) -> str:
-        """How far listeners are: a record for each source, and one for the news that they wrote."""
+        """Positions of listeners: a record for each source, and one for the news that they wrote."""
         return self.prefix + "listener-cursors"
 
     @property
     def listener_lease(self) -> str:
-        """One empty partition: whoever its group assigns it to, listens."""
+        """One empty partition. The group member that it is assigned to listens."""
         return self.prefix + "listener-lease"
 
     @property
     def reputation(self) -> str:
-        """The figures of each source and language, written once a day."""
+        """The metrics of each source and language, written once a day."""
         return self.prefix + "reputation"
 
     def group(self, reader: str) -> str:
@@ -85,10 +89,73 @@ class Topics(msgspec.Struct, frozen=True):
         return self.prefix + reader
 
     def transactional_id(self, writer: str) -> str:
-        """Fixed transactional id, so that a second writer fences the first."""
+        """Return a fixed transactional id, so that a second writer fences the first."""
         return self.prefix + writer
 
 
 def partition_of(case_id: str, partitions: int) -> int:
     """Return the journal partition of a case. Case ids are hashes, so their leading bits are uniform already."""
     return int(case_id[:8], 16) % partitions
+
+
+MAX_VERSION = 1000
+"""A higher number is garbage, not newer code."""
+R = TypeVar("R")
+
+
+class NewerRecordError(ContractError):
+    """The record was written by newer code. The reader stops, since it could decide differently from the others."""
+
+
+class RecordCodec(Generic[R]):
+    """Encodes and decodes the records of one topic. Each of them has a ``version``, up to this code's."""
+
+    def __init__(self, records: Any, topic: str, *, tags: str, version: int) -> None:
+        """``records``: the union of their structs. ``tags``: prefix of every type tag, including those of newer code."""
+        self._topic, self._tags, self._version = topic, tags, version
+        self._encoder = msgspec.json.Encoder()
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(records)
+
+    def encode(self, record: R) -> bytes:
+        """Return the record's value."""
+        return self._encoder.encode(record)
+
+    def decode(self, value: bytes | None) -> R:
+        """Return the record of this value.
+
+        Raises:
+            NewerRecordError: a later version of a record: deploy this reader before its writers.
+            ContractError: anything else (reason ``bad_TOPIC_record``).
+        """
+        topic, bad = self._topic, f"bad_{self._topic}_record"
+        try:
+            record = self._decoder.decode(value or b"")
+        except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError) as exc:
+            if self._is_newer(value or b""):
+                raise NewerRecordError(
+                    f"the {topic} topic holds a record of newer code: deploy this version before its writers",
+                    reason=f"newer_{topic}_record",
+                ) from exc
+            raise ContractError(f"not a {topic} record: {exc!s:.300}", reason=bad) from exc
+        if not 1 <= record.version <= self._version:
+            if not self._version < record.version <= MAX_VERSION:
+                raise ContractError(f"no version {record.version} of a {topic} record can be", reason=bad)
+            raise NewerRecordError(
+                f"a {topic} record has version {record.version}, this code reads up to {self._version}: "
+                "deploy it before its writers",
+                reason=f"newer_{topic}_record",
+            )
+        decoded: R = record
+        return decoded
+
+    def _is_newer(self, value: bytes) -> bool:
+        try:
+            head = msgspec.json.decode(value, type=_Head)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return False
+        return head.type.startswith(self._tags) and self._version < head.version <= MAX_VERSION
+
+
+class _Head(msgspec.Struct):
+    type: str
+    version: int

@@ -1,10 +1,10 @@
-"""The records of the ``watches`` topic: investigations that come again. One partition, so one order for everyone.
+"""The records of the ``watches`` topic: recurring investigations. One partition, so one order for everyone.
 
     WatchSet ─► WatchFired(n) ─► WatchOpened(n) ─► WatchFired(n + 1) ─► …      WatchPaused, WatchResumed, WatchEnded at any time
 
-A firing and its opening name the watch's last accepted record as their ``cause`` and have an id made of it, as the events of
-a case do. What is accepted stands in no record: every reader folds them by one rule (``streams.watches.rule``). Times of
-records are those of their append at the broker.
+A firing and its opening name the watch's last accepted record as their ``cause`` and have an id made of it, like the events
+of a case. Acceptance is in no record: every reader folds them by one rule (``streams.watches.rule``). Times of records are
+those of their append at the broker.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from datetime import datetime
 import msgspec
 
 from schemas.ids import event_id, investigation_id, normalise_text
-from schemas.record_codec import RecordCodec
+from schemas.topics import RecordCodec
 
 VERSION = 1
 MIN_EVERY_S = 1800
-"""The shortest interval: an investigation may take 15 minutes, and what it found must be published before the next begins."""
+"""Shortest interval: an investigation may take 15 minutes, and its brief must be published before the next one begins."""
 MAX_EVERY_S = 30 * 24 * 3600
 MAX_SUBJECT = 500
 """Characters."""
 SOURCE_PREFIX = "watch:"
-"""The source of news that a watch published begins so. No watch fires on it."""
+"""Prefix of the source of news published by a watch. No watch fires on such news."""
 _NAME_CHARACTERS = 60
 _MAX_ID = 100
 _RUN = "watches"
 
 
 class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_set"):
-    """A watch begins. It fires at once, then every ``every_s`` seconds; None: when news come in that concern the subject.
+    """A watch begins. It fires at once, then every ``every_s`` seconds; None: whenever a news item concerns the subject.
 
-    ``id`` is the watch's. ``subject`` is the question as it was asked, ``language`` (zh, en or other) its own. ``by`` says
-    where it was set.
+    ``id`` is the id of the watch. ``subject`` is the question as written, ``language`` (zh, en or other) its language. ``by``:
+    origin of the setting.
     """
 
     id: str
@@ -46,7 +46,7 @@ class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_s
     def __post_init__(self) -> None:
         if not 0 < len(self.id) <= _MAX_ID:
             raise ValueError(f"an id must have 1 to {_MAX_ID} characters")
-        # What no investigation could be opened of would end every watcher that tries.
+        # A subject that cannot open an investigation would end every watcher that tries.
         if not (normalise_text(self.subject) and len(self.subject) <= MAX_SUBJECT):
             raise ValueError(f"a subject must have 1 to {MAX_SUBJECT} characters, a word among them")
         if self.every_s is not None and not MIN_EVERY_S <= self.every_s <= MAX_EVERY_S:
@@ -59,9 +59,9 @@ class WatchSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_s
 
 
 class WatchFired(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_fired"):
-    """The watch is due for the ``n``-th time, from 1. ``news``: the case that it fires on.
+    """The watch is due for the ``n``-th time, from 1. ``news``: the case that triggered it.
 
-    ``due_at`` (UTC) is when it was due, of several missed times the latest; on news, when that case was triaged.
+    ``due_at`` (UTC) is the due time, the latest of several missed ones; on news, the time of that case's triage.
     """
 
     id: str
@@ -74,7 +74,7 @@ class WatchFired(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch
 
     @property
     def investigation(self) -> str:
-        """The id of the investigation that it opens: the same, whoever opens it."""
+        """The id of the investigation that it opens, the same for every opener."""
         return investigation_id("watch", self.watch, self.news or str(self.n))
 
 
@@ -99,7 +99,7 @@ class WatchPaused(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watc
 
 
 class WatchResumed(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.watch_resumed"):
-    """The watch fires again at its next time. What it missed meanwhile is not made up for."""
+    """The watch fires again at its next time. Missed firings are not repeated."""
 
     id: str
     watch: str
@@ -124,7 +124,7 @@ encode, decode = _codec.encode, _codec.decode
 
 
 def successor_id(watch: str, head: str) -> str:
-    """Return the id of the one firing or opening that may follow this record of a watch."""
+    """Return the id of the only firing or opening that may follow this record of a watch."""
     return event_id(_RUN, watch, head)
 
 

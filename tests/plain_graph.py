@@ -7,9 +7,9 @@ from typing import Any
 
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.graphs import NEWS
-from agents.verification.look_again import STEP as LOOK_AGAIN
+from agents.verification.second_look import STEP as LOOK_AGAIN
 from schemas import events as ev
 from schemas.effects import Trusted
 from schemas.ids import signal_id
@@ -34,7 +34,7 @@ class Plain:
         self.name, self.takes, self._event, self._asks = name, takes, event, asks
         self.emits = (type(event),)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         if not self._asks:
             return self._event
         return builders.call_model(self.name, Trusted(case.case_id))
@@ -51,7 +51,7 @@ class Finish:
     def __init__(self, takes: tuple[On, ...], *, asks: bool) -> None:
         self.takes, self._asks = takes, asks
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         if not self._asks:
             return self.tell(case, Replies())
         return builders.call_model("finish", Trusted(case.case_id))

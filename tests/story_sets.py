@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from agents.core.case import open_case
 from agents.evidence.compiled import compiled
+from agents.evidence.news_claim import in_closed_words, with_asset
 from agents.evidence.owners import is_partys_page
-from agents.evidence.stated import in_closed_words, with_asset
 from agents.evidence.story import story_of
 from agents.tables import load_tables
 from agents.verification.find_story import to_join

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from agents.analysis.numbers import written
-from agents.evidence import query_builder
+from agents.planning import query_builder
 from agents.text.injection import steers_model
 from infra.clickhouse.statement import split_statements
 from infra.models.replies import _FENCE

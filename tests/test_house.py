@@ -200,10 +200,10 @@ POINT_ELSEWHERE = (
     ("agents/verification/triage.py", "import time", "Steps see no clock", "agents.verification.triage -> time"),
     ("agents/core/case.py", "from random import random", "Steps see no clock", "agents.core.case -> random"),
     (
-        "agents/evidence/stance.py",
+        "agents/text/grammar.py",
         "from importlib import resources",
         "two loaders",
-        "agents.evidence.stance -> importlib",
+        "agents.text.grammar -> importlib",
     ),
     ("schemas/ids.py", "import agents.core.case", "Imports point one way", "schemas.ids -> agents"),
     (

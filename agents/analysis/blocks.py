@@ -1,4 +1,4 @@
-"""The data blocks that a plan may request, which agent reads which, and the names of each agent's indicators.
+"""The data blocks that a plan may request, the blocks that each agent reads, and the names of its indicators.
 
 No figure is invented: figures that a source gave are looked up by name, all others are reported as missing.
 """
@@ -23,7 +23,7 @@ OWN: dict[AgentName, tuple[str, ...]] = {
     "TAAgent": ("candles",),
     "OnChainAgent": ("onchain",),
 }
-"""The blocks that each agent judges. An agent with no figure in them is not asked."""
+"""The blocks that each agent judges. An agent without a figure in them is not called."""
 EXPECTED: dict[AgentName, tuple[str, ...]] = {
     "MacroAgent": ("fed_funds_rate", "m2_growth", "dxy", "fear_greed", "treasury_yield"),
     "TAAgent": INDICATORS,
@@ -52,7 +52,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.%-]{0,59}")
 _CONTEXT = ("price",)
 
 
-def sound(values: Iterable[MarketValue]) -> tuple[MarketValue, ...]:
+def usable_figures(values: Iterable[MarketValue]) -> tuple[MarketValue, ...]:
     """Return the usable figures: finite values with a valid name. Unit and source are cut to 80 characters."""
     kept = (v for v in values if _NAME.fullmatch(v.name) and abs(v.value) < float("inf"))
     return tuple(replace(v, unit=v.unit[:80], source=v.source[:80]) for v in kept)
@@ -64,14 +64,14 @@ def of_block(data: DataCollected, block: str) -> tuple[MarketValue, ...]:
     return found
 
 
-def has(data: DataCollected, block: str) -> bool:
-    """Whether the block has any data."""
+def has_data(data: DataCollected, block: str) -> bool:
+    """Return whether the block has any data."""
     return bool(data.signals if block == "signals" else of_block(data, block))
 
 
 def can_judge(agent: AgentName, data: DataCollected) -> bool:
-    """Whether the data has any figure that this agent judges."""
-    return any(has(data, block) for block in OWN[agent])
+    """Return whether the data has any figure that this agent judges."""
+    return any(has_data(data, block) for block in OWN[agent])
 
 
 def blocks_of(task: AgentTask) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def blocks_of(task: AgentTask) -> tuple[str, ...]:
     return tuple(b for b in BLOCKS if b in wanted)
 
 
-def given(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketValue]:
+def figures_in(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketValue]:
     """Return all figures of these blocks by the agents' names for them. The first source of a name wins."""
     found: dict[str, MarketValue] = {}
     for block in blocks:
@@ -90,20 +90,20 @@ def given(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketValue]:
 
 
 def own_figures(agent: AgentName, data: DataCollected) -> dict[str, MarketValue]:
-    return given(data, OWN[agent])
+    return figures_in(data, OWN[agent])
 
 
-def missing(agent: AgentName, data: DataCollected) -> tuple[str, ...]:
+def missing_indicators(agent: AgentName, data: DataCollected) -> tuple[str, ...]:
     """Return the names of this agent's indicators that no source gave."""
     found = own_figures(agent, data)
     return tuple(name for name in EXPECTED[agent] if name not in found)
 
 
 def as_facts(figures: Mapping[str, MarketValue]) -> dict[str, Any]:
-    """Return figures for :func:`agents.core.asking.facts`: value, unit, source and time (UTC) by name."""
+    """Return figures for :func:`agents.core.model_calls.facts`: value, unit, source and time (UTC) by name."""
     return {
         name: {
-            "value": told(v.value),
+            "value": rounded_figure(v.value),
             "unit": v.unit,
             "source": v.source,
             "observed_at": f"{v.observed_at:%Y-%m-%d %H:%M}",
@@ -112,6 +112,6 @@ def as_facts(figures: Mapping[str, MarketValue]) -> dict[str, Any]:
     }
 
 
-def told(value: float) -> float:
+def rounded_figure(value: float) -> float:
     """Return the figure with eight significant digits; later digits are artefacts of arithmetic."""
     return float(f"{value:.8g}")

@@ -35,7 +35,7 @@ INDICATORS = (
     "support",
     "resistance",
 )
-"""Names of what :func:`indicators` returns. The unit is that of the price, except for those in :data:`UNITS`."""
+"""Names of the indicators that :func:`indicators` returns. The unit is that of the price, except for :data:`UNITS`."""
 UNITS = {
     "rsi_14": "0-100",
     "volume": "units of the asset",
@@ -55,7 +55,7 @@ def indicators(
 ) -> tuple[MarketValue, ...]:
     """Return the indicators of these bars (in any order), as of the end of the last bar. ``unit`` is that of prices.
 
-    ``price``: the newer price, which support and resistance lie below and above; None: the last close.
+    ``price``: a newer price, between support and resistance; None: the last close.
     """
     bars = sorted((c for c in candles if _sound(c)), key=lambda c: c.ended_at)
     if not bars:

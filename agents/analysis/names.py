@@ -1,4 +1,4 @@
-"""What agents, judgements, figures and signals are called in an answer, in English and in Chinese, as on the page."""
+"""Display names of agents, judgements, figures and signals in an answer, in English and in Chinese, as on the page."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ SIGNAL_WORDS: dict[str, tuple[str, str]] = {
     "offline": ("judged by offline rules", "由离线规则判断"),
     "simulated": ("simulated", "模拟"),
 }
-"""What the fields of a signal hold."""
+"""Words for the values of a signal's fields."""
 _ALIASES = {
     "fear_greed_index": "fear_greed",
     "treasury_yield_10y": "treasury_yield",
@@ -98,27 +98,27 @@ _ALIASES = {
 _CHANGE = re.compile(r"(.+)_change_(\d+)([hd])")
 
 
-def called(name: str, *, zh: bool) -> str:
-    """Return the words for a name: ``rsi_14`` → RSI (14), ``dxy_change_30d`` → broad dollar index, 30 d change."""
+def display_name(name: str, *, zh: bool) -> str:
+    """Return the display name: ``rsi_14`` → RSI (14), ``dxy_change_30d`` → broad dollar index, 30 d change."""
     if (change := _CHANGE.fullmatch(name)) is not None:
         of, span, unit = change.groups()
         if zh:
-            return f"{called(of, zh=True)} {span} {'小时' if unit == 'h' else '日'}变化"
-        return f"{called(of, zh=False)}, {span} {unit} change"
+            return f"{display_name(of, zh=True)} {span} {'小时' if unit == 'h' else '日'}变化"
+        return f"{display_name(of, zh=False)}, {span} {unit} change"
     words = NAMES.get(_ALIASES.get(name, name))
     return words[zh] if words else name.replace("_", " ")
 
 
-def said(name: str, *, zh: bool) -> str:
-    """Return the word for what a field of a signal holds: a verdict, a stage, an action, a stance."""
+def field_word(name: str, *, zh: bool) -> str:
+    """Return the word for the value of a signal's field: a verdict, a stage, an action, a stance."""
     both = SIGNAL_WORDS.get(name)
     return both[zh] if both else name.replace("_", " ")
 
 
 def signal_facts(signal: FoundSignal, *, zh: bool) -> str:
-    """Return what a signal says in short: asset and action, confidence, and whether it was withdrawn or is not live."""
-    stage = [said(signal.stage, zh=zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
-    made = [said(signal.provider_mode, zh=zh)] if signal.provider_mode in {"offline", "simulated"} else []
+    """Return a signal in short: asset and action, confidence, and whether it was retracted or is not live."""
+    stage = [field_word(signal.stage, zh=zh)] if signal.stage in {"preliminary", "superseded", "retracted"} else []
+    made = [field_word(signal.provider_mode, zh=zh)] if signal.provider_mode in {"offline", "simulated"} else []
     asset = [signal.asset] if signal.asset not in ("", NO_ASSET) else []
-    order = " ".join((*asset, said(signal.action, zh=zh)))
-    return " · ".join((order, f"{said('confidence', zh=zh)} {signal.confidence:.2f}", *stage, *made))
+    order = " ".join((*asset, field_word(signal.action, zh=zh)))
+    return " · ".join((order, f"{field_word('confidence', zh=zh)} {signal.confidence:.2f}", *stage, *made))

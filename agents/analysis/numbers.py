@@ -1,4 +1,4 @@
-"""Finds numbers in an agent's text that none of its input figures supports.
+"""The check for numbers in an agent's text that none of its input figures supports.
 
 A written number matches a figure if it is a rounding of it: "61.9k", "61,900" and "6.19 万" all match 61,873, and so
 does "about 62,000". Dates, times, periods ("24h", "RSI-14", "200-day"), years, citations, list numbers and small counts

@@ -44,7 +44,7 @@ def page_behind(signal: FoundSignal) -> str | None:
 
 
 def linkable(url: str) -> bool:
-    """Whether an address from outside may become a link: http or https, with a host, and no misleading user name."""
+    """Return whether an address from outside may become a link: http or https, with a host, and no misleading user name."""
     if len(url) > MAX_CHARACTERS or not _WRITTEN.fullmatch(url):
         return False
     try:

@@ -1,16 +1,16 @@
-"""Sanitises the text of agents and sources for display: no links, images or invisible characters, bounded length."""
+"""Sanitised text of agents and sources for display: no links, images or invisible characters, bounded length."""
 
 from __future__ import annotations
 
 import re
 
 from agents.core.answers import one_line
-from agents.core.asking import bounded
+from agents.core.model_calls import bounded
 
 _BLANKS = re.compile(r"\n{3,}")
 _SIGNS = re.compile(r"\[\d{1,4}\]|[\W_]+")
 SAID = 0.8
-""":func:`said_in` takes a line for said from this share of its runs of letters on."""
+"""Share of a line's runs of three letters from which :func:`is_repeated_in` takes it as repeated."""
 
 
 def paragraphs(text: str, limit: int) -> str:
@@ -19,15 +19,15 @@ def paragraphs(text: str, limit: int) -> str:
     return _BLANKS.sub("\n\n", "\n".join(lines)).strip()[:limit].rstrip()
 
 
-def several(texts: list[str], most: int, limit: int) -> tuple[str, ...]:
+def distinct_lines(texts: list[str], most: int, limit: int) -> tuple[str, ...]:
     """Return at most ``most`` distinct non-empty lines, each at most ``limit`` characters."""
     return tuple(dict.fromkeys(line for text in texts if (line := one_line(text, limit))))[:most]
 
 
-def said_in(line: str, text: str) -> bool:
-    """Whether a line of the text says what ``line`` says: it has nearly all its runs of three letters, signs left out."""
+def is_repeated_in(line: str, text: str) -> bool:
+    """Return whether a line of the text repeats ``line``: it has nearly all its runs of three letters, without marks."""
     wanted = _threes(line)
-    return any(len(wanted & _threes(one)) >= SAID * len(wanted) for one in text.splitlines())
+    return any(len(wanted & _threes(other)) >= SAID * len(wanted) for other in text.splitlines())
 
 
 def _threes(text: str) -> set[str]:

@@ -1,5 +1,5 @@
 """The core of every flow: case state, step contract, flow, registry, failure policy, model calls.
 
-``case`` and ``asking`` are the news pipeline's, as ``turn`` and ``asking`` of :mod:`agents.research` are the chat's; all other
-modules serve both.
+``case`` and ``model_calls`` belong to the news pipeline, as ``turn`` and ``agent_calls`` of :mod:`agents.research` belong to
+the chat. All other modules serve both.
 """

@@ -1,4 +1,4 @@
-"""Parsers for model replies. Nothing that a model writes enters an event before these types and functions check it."""
+"""Parsers of model replies. These types and functions check everything that a model writes before it enters an event."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from agents.core.asking import bounded
+from agents.core.model_calls import bounded
 from agents.core.step import StepFailure, invalid_output, needed
 from schemas.effects import ModelReply, Reply
 from schemas.evidence import Findings, PageSays, PageStance, ReadStance, Slot
@@ -64,9 +64,9 @@ RESERVED_FLAGS = frozenset(
         "compromised_account",
     ]
 )
-"""Flags that only code may set, since they tell what was checked, and praise, which is not a risk."""
+"""Flags that a model may not set: those that say what code checked, and praise, which is no risk."""
 MAX_AMOUNT = 1e24
-"""More than there is of any money or coin."""
+"""More than the supply of any currency or coin."""
 SYNTHESIS_FLAGS = frozenset(
     [
         "already_priced",
@@ -79,13 +79,13 @@ SYNTHESIS_FLAGS = frozenset(
         "counterparty_risk",
     ]
 )
-"""Flags that the synthesis may add; code passes by any other word of its ``risk_flags``."""
+"""Flags that the synthesis may add. Any other word in its ``risk_flags`` is ignored."""
 MAX_KEYWORD_CHARACTERS = 160
 MAX_KEYWORD_WORDS = 24
 
 
 class StatedAnswer(msgspec.Struct):
-    """The claim inside a draft's reply. Only the two closed lists must be right; what else is no value is left out."""
+    """The claim inside a draft's reply. Only the two closed lists must be valid; any other invalid part is dropped."""
 
     modality: Modality
     attribution: Attribution = "none"
@@ -97,7 +97,7 @@ class StatedAnswer(msgspec.Struct):
     venue: Any = ""
 
     def stated(self) -> StatedClaim:
-        """Return the claim with every part clamped. ``predicate`` is any word yet, and the unit may hold a scale."""
+        """Return the claim with every part bounded. ``predicate`` may still be any word, and the unit may contain a scale."""
         return StatedClaim(
             subject=_part(self.subject, 80),
             predicate=_part(self.predicate, 40).lower().replace(" ", "_") or "other",
@@ -134,7 +134,7 @@ class DraftAnswer(msgspec.Struct):
     summary_en: str | None = None
 
     def draft(self) -> Draft:
-        """Return the draft with every field clamped. Links stay empty, so that no model can invent one."""
+        """Return the draft with every field bounded. Links stay empty, so no model can invent one."""
         return Draft(
             summary=cite_only(one_line(self.summary, 300), None),
             event_type=self.event_type,
@@ -164,7 +164,7 @@ class ClaimAnswer(msgspec.Struct):
 
 
 class ReferenceAnswer(msgspec.Struct):
-    """One reference of a critique's reply, by version 3. An unrelated page may come as ``number`` and ``stance`` alone."""
+    """One reference of a critique's reply, version 3. An unrelated page may have ``number`` and ``stance`` alone."""
 
     number: int
     stance: ReadStance
@@ -177,9 +177,9 @@ class ReferenceAnswer(msgspec.Struct):
     cites: str | None = None
 
     def page_stance(self) -> PageStance:
-        """Return the reading with every text bounded. The quote is not checked here, nor whether the reference exists."""
-        # The schema requires neither mark, since unrelated pages have none. Support needs both in so many words; a
-        # denial must not be lost because they are missing.
+        """Return the reading with every text bounded. Neither the quote nor the reference number is checked here."""
+        # The schema requires neither mark, since unrelated pages have none. Support needs both explicitly; a denial must
+        # not be lost because they are missing.
         presumed = self.stance != "supports"
         return PageStance(
             reference_number=self.number,
@@ -195,7 +195,7 @@ class ReferenceAnswer(msgspec.Struct):
 
 
 class SlotsAnswer(msgspec.Struct):
-    """One reference of the critique's reply, by slots. Nothing is presumed: an entry that lacks a slot is none."""
+    """One reference of the critique's reply, by slots. An entry that lacks a slot is invalid; there are no defaults."""
 
     number: int
     quote: str | None
@@ -211,7 +211,7 @@ class SlotsAnswer(msgspec.Struct):
     reason: str | None = None
 
     def page_stance(self) -> PageStance:
-        """Return the reading with every text bounded, and no stance yet: code derives it from the slots."""
+        """Return the reading with every text bounded and without a stance, which code derives from the slots."""
         return PageStance(
             reference_number=self.number,
             stance="unrelated",
@@ -232,10 +232,9 @@ class SlotsAnswer(msgspec.Struct):
 class CritiqueAnswer(msgspec.Struct):
     """The reply of the critique (``critique.v4.schema.json``).
 
-    ``references`` hold :class:`SlotsAnswer`, of version 3 :class:`ReferenceAnswer`, once
-    :func:`agents.planning.reading.critique_answer` has parsed them.
-    Versions 1 and 2 have no ``references``, offline mode answers None: then no critic read the pages. ``concerned`` is None
-    in version 1 and offline: then code alone tells which earlier claims are the same.
+    :func:`agents.planning.critic_reading.critique_answer` parses ``references`` into :class:`SlotsAnswer` (version 3:
+    :class:`ReferenceAnswer`). Versions 1 and 2 have no ``references``, and offline mode returns None: no critic read the
+    pages. ``concerned`` is None in version 1 and offline: code alone decides which earlier claims are the same.
     """
 
     claims: list[ClaimAnswer]
@@ -249,8 +248,8 @@ class CritiqueAnswer(msgspec.Struct):
 class SynthesisAnswer(msgspec.Struct):
     """The reply of the synthesis (``synthesize.v3.schema.json``).
 
-    ``adjustment`` is None where nothing was left to choose. Version 1 has no ``summary_zh``, ``summary_en`` and
-    ``risk_flags``; of the latter only :data:`SYNTHESIS_FLAGS` count.
+    ``adjustment`` is None if there was nothing to choose. Version 1 has no ``summary_zh``, ``summary_en`` and
+    ``risk_flags``. Of the flags only :data:`SYNTHESIS_FLAGS` count.
     """
 
     summary: str
@@ -308,14 +307,14 @@ def ticker(text: str) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, at most ``limit`` characters, without invisible characters, addresses and images.
 
-    A page that shows the text would load an image, and a reader may follow an address: both only come from evidence.
+    A page that shows the text would load an image, and a reader may open an address. Both may come only from evidence.
     """
     return " ".join(_unlinked(bounded(text, 4 * limit)).split())[:limit]
 
 
 def _unlinked(text: str) -> str:
     if "[" not in text and "://" not in text and "www." not in text.lower():
-        return text  # most texts: three patterns would look for nothing
+        return text  # fast path for most texts
     return _LINK.sub("", _MARKDOWN_LINK.sub(r"\1", _MARKDOWN_IMAGE.sub("", text)))
 
 

@@ -14,8 +14,8 @@ from agents.core.inquiry import ROUNDS, Inquiry, done
 from schemas import events as ev
 from schemas.budget import MAX_UNITS, UNLISTED, ClaimKind
 from schemas.evidence import MemoryEntry
-from schemas.investigation_events import Limits
 from schemas.news import News, is_backlog
+from schemas.research_events import Limits
 from schemas.signals import Draft, StatedClaim
 
 __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
@@ -23,12 +23,12 @@ __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fol
 SINGLE_PASS = "single_pass"
 """The step that ends a case without the deep path: its last resort."""
 ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
-"""Event types that listed sources bring onto the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
+"""Event types that take the deep path at any confidence if a listed source reports them. A share of the day's units is reserved for them."""
 
 WEIGHTY = frozenset({"listing", "regulation", *ALWAYS_DEEP})
 """Event types that move a price at once: a wrong verdict on them costs more than a second request."""
 LOOKED_AT_AGAIN = WEIGHTY | {"partnership"}
-"""Event types of which an unconfirmed case is looked at again when pages are indexed."""
+"""Event types with a second look at unconfirmed cases, once pages are indexed."""
 
 
 class Case(Inquiry, frozen=True, kw_only=True):
@@ -46,12 +46,12 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     @property
     def signal_case(self) -> str:
-        """The case whose signal it makes: its own, or the one that it looks at again."""
+        """The id of the case whose signal this case makes: its own, or the first case of a second look."""
         return self.case_id if self.look is None else self.look.of_case
 
     @property
     def of_others(self) -> tuple[ev.RetractionFound | ev.StoryCorroborated, ...]:
-        """What it says of other cases' signals."""
+        """Its events about other cases' signals: retractions and a corroboration."""
         return (*self.retractions, *((self.corroborated,) if self.corroborated else ()))
 
     @property
@@ -90,7 +90,7 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     @property
     def has_listed_source(self) -> bool:
-        """Whether the listener's mark or ``TRUSTED_SOURCES`` vouches for the source. Only such news is forced."""
+        """Return whether the listener's mark or ``TRUSTED_SOURCES`` vouches for the source. Only such news is forced."""
         trusted = self.config.trusted_sources
         return self.received.authenticated or trusted is None or self.news.source in trusted
 
@@ -145,7 +145,7 @@ class Case(Inquiry, frozen=True, kw_only=True):
 
     @property
     def has_fallback(self) -> bool:
-        """Whether the case has a preliminary signal to fall back on."""
+        """Return whether the case has a preliminary signal to fall back on."""
         return self.triaged is not None
 
     def is_last_resort(self, step: str) -> bool:

@@ -34,7 +34,7 @@ class Replies(msgspec.Struct, frozen=True):
     def of(self, effect: Effect) -> Reply | None:
         """Return the latest reply to this effect, or None if there is none yet.
 
-        A model's reply that was cut is none yet: that to the second ask, with a larger limit, takes its place.
+        A model's reply that was cut does not count: the reply to the second request, with a larger limit, replaces it.
         """
         reply = self._latest(request_hash(effect))
         if is_cut(reply) and isinstance(effect, CallModel) and (again := widened(effect)) is not None:
@@ -94,7 +94,7 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the head is a terminal event."""
+        """Return whether the head is a terminal event."""
         return isinstance(self.head, TERMINAL)
 
     @property
@@ -109,31 +109,31 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claim_kinds(self) -> tuple[ClaimKind, ...]:
-        """The kinds of the case's claim for which the budget has shares."""
+        """The kinds of claim for which the budget has shares."""
         return ()
 
     @property
     def source_group(self) -> str:
-        """The group of the news' source, whose share of the budget the case's calls take from; "" without news."""
+        """The group of the news' source, whose share of the budget pays for the case's calls; "" without news."""
         return ""
 
     @property
     def is_backlog(self) -> bool:
-        """Whether the case waits while others do: its news was old when it arrived."""
+        """Return whether fresher cases go first: the news was old when it arrived."""
         return False
 
     @property
     def has_fallback(self) -> bool:
-        """Whether the case could still end with a useful result if no model answered from now on."""
+        """Return whether the case could still end with a useful result if no model answered from now on."""
         return True
 
     def is_last_resort(self, step: str) -> bool:
-        """Whether no step follows this one: when it fails, the case gives up."""
+        """Return whether this step is the last resort: if it fails, the case fails."""
         raise NotImplementedError
 
 
 class Opening(TypedDict):
-    """What the log says of an opening event. ``at`` is its time (UTC); ``config`` is None until its snapshot arrives."""
+    """The log's data of an opening event. ``at`` is its time (UTC); ``config`` is None until its snapshot arrives."""
 
     case_id: str
     event_id: str
@@ -186,7 +186,7 @@ def _replies_kept(case: CaseCore, event: Event) -> Replies:
         kept = [c for c in case.replies.calls if not isinstance(c.reply, Failure) or is_cut(c.reply)]
         answered = (*case.replies.calls, *event.calls)
         if isinstance(event, StepFailed) and _broke_its_schema(event.failure, answered):
-            # It is asked for again: the model's last reply, since each is read before the next is.
+            # Request the last model reply again: each reply is read before the next one.
             bad = next((c for c in reversed(kept) if isinstance(c.reply, ModelReply)), None)
             kept = [c for c in kept if c is not bad]
         return Replies(tuple(kept))
@@ -194,7 +194,7 @@ def _replies_kept(case: CaseCore, event: Event) -> Replies:
 
 
 def _broke_its_schema(failure: Failure, answered: tuple[Call, ...]) -> bool:
-    # An adapter's own invalid_output is a failed reply, and missing as such: no other reply is bad for it.
+    # An adapter's own invalid_output is a failed reply and counts as missing; it does not invalidate another reply.
     return failure.kind == "invalid_output" and all(call.reply != failure for call in answered)
 
 

@@ -1,4 +1,4 @@
-"""The failure policy: retry, degrade or give up. The worker that saw the failure decides once and logs the decision."""
+"""The failure policy: retry, degrade or fail (``give_up``). The worker that saw the failure decides once and logs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> Ste
     """Return the event that logs this failure and its outcome. ``now`` is the time of the failure (UTC).
 
     Transient failures are retried with exponential backoff, not before the provider's ``retry_after_s`` and never past
-    the deadline of the path. Any other failure degrades the case; a last resort that fails gives up. A case without a
+    the deadline of the path. Any other failure degrades the case; a failed last resort fails it. A case without a
     fallback waits for an open breaker as long as its deadline allows.
     """
     attempt = attempt_of(case, step)
@@ -43,5 +43,5 @@ def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> Ste
 
 
 def _lot(case_id: str, step: str, attempt: int) -> float:
-    # 0 ≤ x < 1, derived from the case instead of drawn at random, so every run decides the same failure alike.
+    # 0 ≤ x < 1, derived from the case and not random, so every run decides the same failure in the same way.
     return int(content_hash(("retry", case_id, step, attempt))[:12], 16) / 16**12

@@ -20,7 +20,7 @@ from schemas.errors import ContractError
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The definition of one kind of case.
 
-    ``opening`` is the event that opens a case, ``state`` what its events are folded into. ``entries`` are the events that
+    ``opening`` is the event that opens a case, ``state`` the type that its events are folded into. ``entries`` are the events that
     the runtime or a person writes, with the writer's name for the graph, the opening first; each must lead to a step.
     ``source``, ``sink`` and ``gives`` are labels for the graph: the input, the consumer of finished cases, and the
     result. ``also_opened_by`` are further events that open such a case. ``unreadable`` makes a substitute opening event for one that does not decode, sufficient to close the case.

@@ -1,4 +1,4 @@
-"""What is looked into by plans, searches and opened pages: the state that a news case and an investigation have in common."""
+"""An inquiry: the state of plans, searches and opened pages that a news case and an investigation share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 
 from agents.core.case_core import Apply, CaseCore
-from agents.core.worked_out import WorkedOut
+from agents.core.memo import Memo
 from schemas import events as ev
 from schemas.evidence import MemoryEntry, Page
-from schemas.investigation_events import Limits, SubQuestion
+from schemas.research_events import Limits, SubQuestion
 from schemas.signals import EventType, StatedClaim
 
 
 class About(Protocol):
-    """What queries are made of: a case's draft, or the subject of an investigation."""
+    """The source of queries: a case's draft, or the subject of an investigation."""
 
     @property
     def summary(self) -> str: ...
@@ -31,9 +31,9 @@ class About(Protocol):
 
 
 class Inquiry(CaseCore, frozen=True, kw_only=True):
-    """The rounds so far, and what each kind of case says of itself.
+    """The rounds so far, and the properties that each kind of case defines.
 
-    ``open_ended``: it looks for whatever there is about its subject, so no number of pages is enough by itself.
+    ``open_ended``: the inquiry collects everything about its subject, so no number of pages is enough.
     """
 
     open_ended: ClassVar[bool] = False
@@ -43,7 +43,7 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
     scrapes: tuple[ev.PagesScraped, ...] = ()
     expansions: tuple[ev.KeywordsExpanded, ...] = ()
     steps_done: int = 0
-    worked_out: WorkedOut = msgspec.field(default_factory=WorkedOut)
+    memo: Memo = msgspec.field(default_factory=Memo)
 
     @property
     def about(self) -> About:
@@ -51,7 +51,7 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What was written: the news, or the subject."""
+        """The text of the news, or the subject."""
         raise NotImplementedError
 
     @property
@@ -70,27 +70,27 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
 
     @property
     def is_asked(self) -> bool:
-        """Whether it is known what to ask for: :attr:`about` can be read."""
+        """Return whether :attr:`about` is known."""
         return True
 
     @property
     def has_listed_source(self) -> bool:
-        """Whether somebody vouches for who brought it; whatever a person asked for counts as such."""
+        """Return whether the source is listed. A person's request counts as listed."""
         return True
 
     @property
     def stated(self) -> StatedClaim | None:
-        """The claim, part by part, where one was stated."""
+        """The stated claim with its parts, or None."""
         return None
 
     @property
     def source_url(self) -> str | None:
-        """The address that the text itself came from: no witness for it."""
+        """The address of the text itself, which is no evidence for it."""
         return None
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Addresses of pages that the text was made of: no witnesses for it either, nor are their owners' other pages."""
+        """Addresses of the pages that the text was made of. Neither they nor other pages of their owners are evidence."""
         return ()
 
     @property
@@ -99,12 +99,12 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
 
     @property
     def has_memory(self) -> bool:
-        """Whether memory answered, as far as it was asked."""
+        """Return whether memory was available, if it was called."""
         return True
 
     @property
     def next_questions(self) -> tuple[SubQuestion, ...]:
-        """What the next round is to find out where that is decided already; a plan decides it otherwise."""
+        """The questions of the next round if they are already decided; else empty, and a plan decides."""
         return ()
 
     @property
@@ -114,7 +114,7 @@ class Inquiry(CaseCore, frozen=True, kw_only=True):
 
 
 def done(case: Inquiry, **changes: Any) -> dict[str, Any]:
-    """Return the changes of an event that is one step on the way."""
+    """Return the changes of an event that completes one step."""
     return {"steps_done": case.steps_done + 1, **changes}
 
 
@@ -124,4 +124,4 @@ ROUNDS: Apply = {
     ev.PagesScraped: lambda c, e: done(c, scrapes=(*c.scrapes, e)),
     ev.KeywordsExpanded: lambda c, e: done(c, expansions=(*c.expansions, e)),
 }
-"""The changes that the events of a round make in either kind."""
+"""The changes that the events of a round make in both kinds of inquiry."""

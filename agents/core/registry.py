@@ -20,7 +20,7 @@ class Registry:
     """
 
     def __init__(self, steps: Iterable[Step] | Mapping[type[ev.Event], Iterable[Step]], flow: Flow) -> None:
-        """``steps``: by the opening of the cases that they work on; those of a flow with one kind of case need no opening."""
+        """``steps``: by the opening event of their kind of case, or just the steps in a flow with one kind."""
         self.flow = flow
         given = steps if isinstance(steps, Mapping) else {flow.kinds[0].opening: steps}
         self._graphs = {opening: _Graph(of_kind, flow.kind_of(opening)) for opening, of_kind in given.items()}

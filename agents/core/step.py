@@ -1,19 +1,19 @@
-"""The contract of a step: two pure functions around what the world answers.
+"""The contract of a step: two pure functions, before and after the replies of the outside world.
 
     class Greet:
         name, takes, emits = "greet", (On(EventReceived),), (CaseTriaged,)
-        def ask(self, case): return CallModel(...)                 # what do we need from the world?
-        def tell(self, case, replies): return CaseTriaged(...)     # what does the answer mean?
+        def ask(self, case): return CallModel(...)                 # which effects does the step need?
+        def tell(self, case, replies): return CaseTriaged(...)     # which event follows from the replies?
 
-``ask`` returns an event (nothing is needed), one effect, or a tuple of effects. The reply to one effect goes straight
-to ``tell``. Of a tuple, each reply is logged as it arrives (``EffectCompleted``) and ``ask`` is asked again with the
-replies in ``case.replies``: it may add effects that depend on them (a tool loop, a check before a paid call), and what
-was answered is never asked twice. When everything asked for is answered, ``tell`` gets the logged replies. A model's reply
-that was cut at its limit of tokens is asked for once more with twice that limit (:mod:`agents.core.step_turn`).
+``ask`` returns an event (no effect is needed), one effect, or a tuple of effects. The reply to one effect goes straight
+to ``tell``. For a tuple, each reply is logged as it arrives (``EffectCompleted``), and ``ask`` is called again with the
+replies in ``case.replies``. It may then add effects that depend on them (a tool loop, a check before a paid call). No
+effect with a reply is requested twice. When all effects have replies, ``tell`` gets the logged replies. A model reply that
+was cut at its token limit is requested once more with twice that limit (:mod:`agents.core.step_turn`).
 
 Guarantees: both may be called any number of times, in any process; for equal arguments they return equal values. They
 see no clock, no randomness, no environment. ``tell`` is called only with replies that were recorded, so a recorded case
-gives the same events again for ever. A step that cannot go on raises :class:`StepFailure`.
+gives the same events for ever. A step that cannot continue raises :class:`StepFailure`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agents.core.case_core import Replies
 from schemas.effects import Effect, Failure, Reply
 from schemas.events import Event
 
-Asked = Event | Effect | tuple[Effect, ...]
+StepRequest = Event | Effect | tuple[Effect, ...]
 R = TypeVar("R")
 
 
@@ -52,12 +52,12 @@ class Step(Protocol):
     def takes(self) -> tuple[On, ...]: ...
     @property
     def emits(self) -> tuple[type[Event], ...]: ...
-    def ask(self, case: Any) -> Asked: ...
+    def ask(self, case: Any) -> StepRequest: ...
     def tell(self, case: Any, replies: Replies) -> Event: ...
 
 
 class StepFailure(Exception):  # noqa: N818 - it carries a Failure, the field's term for the value
-    """A step cannot go on. The runtime logs the failure as ``StepFailed`` and derives the outcome from it."""
+    """A failure that stops a step. The runtime logs it as ``StepFailed`` and derives the outcome."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(f"{failure.kind}: {failure.message}")
@@ -79,10 +79,10 @@ def needed(reply: Reply | None, kind: type[R]) -> R:
 
 
 def invalid_output(message: str) -> Failure:
-    """Return the failure of a reply that breaks its schema or bounds: one more request, then the case degrades."""
+    """Return the failure for a reply that breaks its schema or bounds. It is requested once more, then the case degrades."""
     return Failure(kind="invalid_output", message=message, retryable=True)
 
 
 def only_reply(replies: Replies) -> Any:
-    """Return the reply for a step that asks for one effect, or None if there is none."""
+    """Return the reply of a step with one effect, or None."""
     return replies.calls[-1].reply if replies.calls else None

@@ -1,7 +1,7 @@
-"""One turn of a step on a case: ask, perform the missing effects, tell the replies. Pure; the driver does the I/O.
+"""One turn of a step on a case: ``ask``, perform the missing effects, ``tell``. Pure; the driver does the I/O.
 
-A model's reply that was cut at its limit of tokens is asked for once more with twice that limit, within the turn: another
-effect, with a hash of its own, so it is recorded, replayed and paid like any other. Only its reply is told to the step.
+A model reply that was cut at its token limit is requested once more in the same turn, with twice that limit. That is another
+effect with its own hash, so it is recorded, replayed and paid like any other. The step gets only the second reply.
 
 The driver supplies the calls and the time, and folds events into the case. When :func:`ask` returns :class:`Missing`,
 the driver passes each reply to :func:`tell`. It folds an ``EffectCompleted`` and asks again; any other event ends the
@@ -26,7 +26,7 @@ class Missing(msgspec.Struct, frozen=True):
     """The effects that have no reply yet, by request hash, in the step's order.
 
     ``several``: the step asked for a tuple, so each reply is logged. The reply to a single effect ends the turn, unless it
-    was cut. ``again``: those of the effects that are second asks.
+    was cut. ``again``: the effects that are second requests.
     """
 
     effects: dict[str, Effect]
@@ -38,7 +38,7 @@ def ask(step: Step, case: CaseCore) -> Event | Missing:
     """Return the step's event, or the effects whose replies it needs first.
 
     Raises:
-        StepFailure: the step cannot go on, or returns an event that it does not declare.
+        StepFailure: the step cannot continue, or returns an event that it does not declare.
         Exception: a bug in the step.
     """
     asked = step.ask(case)

@@ -1,9 +1,9 @@
-"""The stop step: ends a turn of the chat or an investigation that its user stopped. The question stays, without an answer."""
+"""The stop step: ends a chat turn or an investigation that its user stopped. The question stays without an answer."""
 
 from __future__ import annotations
 
 from agents.core.case_core import CaseCore, Replies
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from schemas.events import CancelRequested, Event
 from schemas.research_events import AnswerStopped
 
@@ -15,7 +15,7 @@ class Stop:
     takes = (On(CancelRequested),)
     emits = (AnswerStopped,)
 
-    def ask(self, case: CaseCore) -> Asked:
+    def ask(self, case: CaseCore) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: CaseCore, replies: Replies) -> Event:

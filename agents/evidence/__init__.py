@@ -1,7 +1,7 @@
-"""The evaluation of search results: which pages may be used, what they say of the claim, who published them.
+"""The evaluation of search results: usable pages, their stance on the claim, and their publishers.
 
 Pure and deterministic. Editable words and sources are in the tables of the pinned snapshot (``agents/tables``); the
-grammar that reads the tables is here. Start reading at :func:`agents.evidence.findings.assess`.
+grammar that reads the tables is in ``agents.text``. Start reading at :func:`agents.evidence.findings.assess`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ from __future__ import annotations
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import entities_in
 from agents.evidence.findings import assess
-from agents.evidence.query_builder import build_query, fallback_query
-from agents.evidence.stated import claim_of
+from agents.evidence.news_claim import claim_of
 from agents.text.injection import steers_model, strip_invisible
 
 __all__ = [
     "Claim",
     "assess",
-    "build_query",
     "claim_of",
     "entities_in",
-    "fallback_query",
     "steers_model",
     "strip_invisible",
 ]

@@ -1,4 +1,4 @@
-"""The claim that evidence is judged against, and the closed list of its predicates."""
+"""The claim that evidence is judged against, and the closed list of predicates."""
 
 from __future__ import annotations
 
@@ -40,23 +40,24 @@ PREDICATES: Final[dict[EventType, tuple[str, ...]]] = {
     "scam_alert": ("scams", "warns", "freezes"),
     "other": ("says", "warns", "lays_off", "halts", "reports_figure"),
 }
-"""Event type → what may be claimed of its subject. Everything else is ``other``."""
+"""Event type → the predicates allowed for it. Any other predicate becomes ``other``."""
 PREDICATE_WORDS: Final = "; ".join(f"{kind}: {', '.join(words)}" for kind, words in PREDICATES.items())
 """The same on one line, for prompts."""
 
 
 STORY_TIME = timedelta(hours=48)
-"""How long an event is reported: what was denied or corrected before that was another one."""
+"""Time during which an event is reported. An older denial or correction is about another event."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the news says, and about whom. ``entity`` is the party it is about, None if triage named none.
+    """A claim: the statement of a news item or of an investigation, with its parts.
 
-    ``subject`` and ``venue`` are as triage wrote them; :meth:`EntityIndex.parties` resolves them by the table. ``amount`` is
-    the claimed figure as one plain number, None without one and for a share in percent; ``amount_unit`` as triage wrote it.
-    ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is not evidence for it.
-    ``begins_story``: a news item claims it at ``as_of``; False for a claim of an investigation, whose event may be older.
-    ``origins`` are pages that the news was made of: neither they nor other pages of their owners bear it out.
+    ``entity`` is the party that the claim is about, None if triage named none. ``subject`` and ``venue`` are as triage wrote
+    them; :meth:`EntityIndex.parties` resolves them by the table. ``amount`` is the claimed figure as one plain number, None
+    without one and for a share in percent; ``amount_unit`` as triage wrote it. ``as_of`` (UTC) is the case's own time.
+    ``source_url`` is the page of the news itself, which is not evidence for it. ``begins_story``: a news item makes the claim
+    at ``as_of``; False for a claim of an investigation, whose event may be older. ``origins`` are pages that the news was made
+    of: neither they nor other pages of their owners corroborate it.
     """
 
     text: str

@@ -1,18 +1,59 @@
-"""The tables of a snapshot, compiled once per content."""
+"""The tables of a snapshot, compiled once per content: lookups, patterns, and the credibility of publishers."""
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Mapping
 
-from agents.evidence.credibility import CredibilityTable
 from agents.evidence.entities import EntityIndex
-from agents.evidence.hosts import Imitations, host_of, path_of
-from agents.evidence.stance import Grammar
 from agents.tables.directory import Directory
+from agents.text.grammar import Grammar
+from agents.text.hosts import Imitations, host_of, path_of, registrable_domain
 from agents.text.matching import fold_han, words_regex
 from schemas.config import Entity, Tables
+from schemas.evidence import Credibility
 from schemas.ids import content_hash
+
+
+class CredibilityTable:
+    """The credibility table by domain: exact domains, and patterns such as ``*.gov`` or ``*.gov.*``."""
+
+    def __init__(self, table: Mapping[str, tuple[str, ...]]) -> None:
+        self._exact: dict[str, Credibility] = {}
+        self._suffixes: list[tuple[str, Credibility]] = []
+        self._inner: list[tuple[str, Credibility]] = []
+        levels: tuple[Credibility, ...] = ("high", "medium", "low")
+        for level in levels:
+            for entry in table.get(level, ()):
+                if entry.endswith(".*"):
+                    self._inner.append((entry[1:-1], level))
+                elif entry.startswith("*."):
+                    self._suffixes.append((entry[1:], level))
+                else:
+                    self._exact.setdefault(entry, level)
+
+    def of(self, host: str, official: bool) -> Credibility:
+        """Return the credibility of a host. Reserved names (``.example``) match no pattern, so they stay unknown."""
+        domain = registrable_domain(host)
+        if official:
+            return "high"
+        known = self._exact.get(host) or self._exact.get(domain)
+        if known or "." not in domain:
+            return known or "unknown"
+        for suffix, level in self._suffixes:
+            if host.endswith(suffix):
+                return level
+        tail = host.rsplit(".", 1)[-1]
+        for inner, level in self._inner:
+            if len(tail) == 2 and host.endswith(f"{inner}{tail}"):
+                return level
+        return "unknown"
+
+    def lists(self, host: str) -> bool:
+        """Return whether the table names this domain itself."""
+        return host in self._exact or registrable_domain(host) in self._exact
+
 
 _TICKER = re.compile(r"(?!(?:UNKNOWN|NONE|NULL|N.A)$)[A-Z0-9][A-Z0-9.-]{1,19}")
 _KEPT = 8
@@ -59,12 +100,12 @@ class Compiled:
         self.turns = {k.split("/", 1)[1]: words_regex(v) for k, v in lexicon.items() if k.startswith("turn/")}
 
     def ticker_of(self, name: str) -> str:
-        """Return the ticker of a coin written by its ticker or by a name; what is written as a ticker stays; else ""."""
+        """Return the ticker of a coin, given its ticker or a name. A word that looks like a ticker is returned as is; else ""."""
         plain = fold_han(name).strip().lstrip("$")
         return self._tickers.get(plain.lower()) or (plain if _TICKER.fullmatch(plain) else "")
 
     def is_user_content(self, url: str) -> bool:
-        """Whether anybody can publish at this address, even on an official domain."""
+        """Return whether anybody can publish at this address, even on an official domain."""
         if self.directory.outlet_of_account(url) is not None:
             return False
         host = host_of(url)

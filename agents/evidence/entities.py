@@ -1,4 +1,4 @@
-"""Finds the entities that a text names, and those that may speak officially about a claim."""
+"""The index of entities: those that a text names, and those whose statements on a claim are official."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from agents.evidence.claim import Claim
 from agents.text.matching import CJK, fold_han, words_pattern
 from schemas.config import Entity, Tables
 
+_HAN = re.compile(r"[\u4e00-\u9fff]")
 _STARTS = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")
-"""Where a name may begin: at a Latin word, and at any CJK character."""
+"""Possible start of a name: a Latin word, or any CJK character."""
 AUTHORITIES = frozenset({"regulator", "central_bank", "court", "government"})
 _AUTHORITY_EVENTS = frozenset(
     {"regulation", "hack", "liquidation", "depeg", "scam_alert", "other", "macro", "governance", "celebrity"}
@@ -143,3 +144,8 @@ def tickers_in(text: str) -> frozenset[str]:
     if text.isascii() and "$" not in text and "(" not in text:
         return frozenset()
     return frozenset(_TICKER_IN_TEXT.findall(fold_han(text)))
+
+
+def chinese_name(entity: Entity) -> str | None:
+    """Return the entity's first name in Chinese characters alone, or None."""
+    return next((a for a in entity.aliases if a and not _HAN.sub("", a)), None)

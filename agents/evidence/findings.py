@@ -1,8 +1,7 @@
-"""Builds the findings from search results: usable pages, independent and official sources, and stances.
+"""The findings from search results: usable pages, independent and official sources, and stances by the word rules.
 
-The order is: drop unusable pages (from after the case, imitated hosts, prompt injection), quality control,
-independence, official pages. The plain counts (how many results, does any hold an official word) are kept beside these,
-for comparison.
+The order is: drop unusable pages (dated after the case, imitated hosts, prompt injection), quality control,
+independence, official pages. Plain counts (number of results, any official word) are kept for comparison.
 """
 
 from __future__ import annotations
@@ -10,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from agents.core.worked_out import WorkedOut
+from agents.core.memo import Memo
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.hosts import canonical_url, host_of
-from agents.evidence.independence import mark_independent
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
-from agents.evidence.quality import controlled
+from agents.evidence.quality import control_quality
 from agents.evidence.verdict import STALE_AFTER
+from agents.text.hosts import canonical_url, host_of
 from agents.text.injection import steers_model
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment
 
 _MULTI_BONUS, _OFFICIAL_BONUS = 0.10, 0.15
 DROP_FLAGS = ("future_evidence", "spoofed_source", "injection_suspected")
-"""Flags of results that were dropped. They say nothing of the news."""
+"""Flags of dropped results. They say nothing about the news itself."""
 
 
 def assess(
@@ -37,30 +35,30 @@ def assess(
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
     weak: Collection[SearchResult] = (),
-    worked_out: WorkedOut | None = None,
+    memo: Memo | None = None,
 ) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
 
     ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
-    ``opened`` are the main texts of pages among them, which are read in place of the snippets. ``searched_at`` (UTC): when
-    the results were found. ``weak``: those of them that are too far below the best of their answer.
-    ``worked_out``: that of the case, whose rounds share the reading of the claim and of the texts that come again.
+    ``opened`` are the main texts of pages among them, read instead of the snippets. ``searched_at`` (UTC): when the results
+    were found. ``weak``: results too far below the best score of their reply. ``memo``: the case's memo; its rounds share
+    the parsed claim and recurring texts.
 
-    References are numbered from 1, best first. Stances are those of the word rules alone, for planning and for want of a
-    critic: what the signal says is decided by :mod:`agents.evidence.witnesses`. ``multi_source`` compares the independent
-    pages about the claim (``related_sources``), whatever they say of it, with the snapshot's threshold.
+    References are numbered from 1, best first. Stances are those of the word rules, for planning and for cases without a
+    critic; :mod:`agents.evidence.witnesses` decides what the signal says. ``multi_source``: the number of independent pages
+    about the claim (``related_sources``), whatever their stance, reaches the snapshot's threshold.
     """
     tables = compiled(snapshot.tables)
     dropped: list[DroppedResult] = []
     flags: set[str] = set()
     pages: list[JudgedPage] = []
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
-    known = WorkedOut() if worked_out is None else worked_out
-    if materials:  # what the claim means is read for pages alone
+    known = Memo() if memo is None else memo
+    if materials:  # parsing the claim is only worth it if there are pages
         judge = known.once(Judge, claim, tables)
         pages = _allowed(judge, claim, materials, dropped, flags, known)
         flags |= judge.void_compromised(pages)
-        pages = controlled(pages, snapshot, dropped, weak)
+        pages = control_quality(pages, snapshot, dropped, weak)
         mark_independent(judge, pages)
     if known.once(steers_model, claim.text):
         flags.add("injection_suspected")
@@ -77,7 +75,7 @@ def assess(
 
 
 def dated_later(findings: Findings | None) -> int:
-    """Return how many pages were dropped because they are dated after the news: they may well tell of it."""
+    """Return the number of pages dropped because they are dated after the news. They may well report it."""
     return sum(d.reason == "future_evidence" for d in findings.dropped) if findings is not None else 0
 
 
@@ -108,13 +106,13 @@ def _allowed(
     materials: Sequence[Material],
     dropped: list[DroppedResult],
     flags: set[str],
-    worked_out: WorkedOut,
+    memo: Memo,
 ) -> list[JudgedPage]:
     pages: list[JudgedPage] = []
     for material in materials:
         result, published = material.result, material.published
-        # An established outlet that quotes an attack reports it; any other page that steers is one.
-        steers = worked_out.once(steers_model, f"{result.title}\n{material.text}")
+        # An established outlet that quotes a prompt injection reports it; on any other page it is an attack.
+        steers = memo.once(steers_model, f"{result.title}\n{material.text}")
         flags |= {"injection_suspected"} if steers else set()
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
@@ -206,3 +204,14 @@ def _sentiment(texts: list[str], moods: tuple[tuple[str, ...], ...]) -> Sentimen
         return Sentiment(panic=0.33, neutral=0.34, optimistic=0.33)
     panic, optimistic = round(counts[0] / total, 4), round(counts[2] / total, 4)
     return Sentiment(panic=panic, neutral=round(1.0 - panic - optimistic, 4), optimistic=optimistic)
+
+
+def mark_independent(judge: Judge, pages: list[JudgedPage]) -> None:
+    """Set ``independent`` on the first counted page of each owner. Quality control has already removed duplicates."""
+    counted: set[str] = set()
+    for page in pages:
+        of_the_news = page.address in judge.source_addresses or page.owner in judge.source_owners
+        if page.own_page or of_the_news or page.owner in counted:
+            continue
+        counted.add(page.owner)
+        page.independent = True

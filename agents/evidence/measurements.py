@@ -1,10 +1,10 @@
-"""What figures say of a claim about a price or a sum, whatever the press says.
+"""Measurements: market figures that confirm or contradict a claim about a price or a sum.
 
 A depeg of at least 1 % and at least half the claimed deviation at two venues within two hours confirms it; a full window
 within 0.5 % contradicts it; one price never does. A liquidation total of at least half the claim confirms it.
 
-The price tool brings what a depeg needs, for coins pegged to the dollar. No source that can be configured gives totals
-of liquidations, so in the pipeline such a claim is not measured; a case file of ``newsproof eval`` may bring one.
+The price tool supplies the prices for a depeg of coins pegged to the dollar. No configurable source gives totals of
+liquidations, so the pipeline does not measure such claims; a case file of ``newsproof eval`` may supply one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Literal
 
 import msgspec
 
-from agents.evidence.amounts import Amounts
 from agents.evidence.claim import Claim
 from agents.evidence.verdict import Measured
+from agents.text.amounts import Amounts
 from agents.text.matching import fold_han
 from schemas.evidence import DOLLAR_PEGGED, MarketValue
 
@@ -28,7 +28,7 @@ DEVIATION, STILL = 0.01, 0.005
 _FULL, _GAP = timedelta(hours=2), timedelta(hours=1)
 """A full window covers at least this time without a longer gap."""
 _ENOUGH_CANDLES = 20
-"""Of the 24 five-minute candles of two hours: a market with fewer was not traded throughout."""
+"""Minimum of the 24 five-minute candles of two hours. A market with fewer was not traded throughout."""
 _PRICE = re.compile(r"(?<![\d.])0?\.\d+(?![\d.]|\s?%)")
 _CENTS = re.compile(r"(?<![\d.])(\d{1,2}(?:\.\d+)?)\s?(?:cents|美分)")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s?%")
@@ -50,7 +50,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measurements_of(values: Sequence[MarketValue], claim: Claim) -> tuple[Measurement, ...]:
-    """Return what the price tool read of the claim's asset, as measurements; nothing for a coin without a dollar peg.
+    """Return the price tool's values for the claim's asset as measurements; none for a coin without a dollar peg.
 
     ``values`` are those of a case's searches: the last price, and by venue the lowest and the highest of two hours. A
     price in another stablecoin counts as one in dollars, except for that coin's own peg; but it shows only the
@@ -77,7 +77,7 @@ def measurements_of(values: Sequence[MarketValue], claim: Claim) -> tuple[Measur
 
 
 def measured(claim: Claim, figures: Sequence[Measurement]) -> Measured | None:
-    """Return what the figures say of the claim; None when they say nothing."""
+    """Return whether the figures confirm or contradict the claim; None if they do neither."""
     near = [f for f in figures if abs(f.at - claim.as_of) <= WINDOW]
     if claim.event_type == "liquidation":
         claimed = claim.amount or max(Amounts(fold_han(claim.text).lower()).given, default=None)
@@ -91,14 +91,14 @@ def measured(claim: Claim, figures: Sequence[Measurement]) -> Measured | None:
     if len(off) >= 2:
         return "confirms"
     still = all(_off(f) <= STILL for f in prices)
-    # A figure shortly before the window stands for its beginning: no venue is read at the case's own minute.
+    # A figure shortly before the window represents its beginning: no venue is read at the exact minute of the case.
     led_by = [f for f in figures if _is_price_of(f, claim) and WINDOW < claim.as_of - f.at <= WINDOW + _GAP]
     still = still and all(_off(f) <= STILL for f in led_by)
     return "contradicts" if still and prices and _is_full([*led_by, *prices]) else None
 
 
 def claimed_deviation(text: str) -> float:
-    """Return how far from 1 the text says that the price is (0.05 for “0.95 美元”, “95 cents”, “5 %”), 0 if it does not."""
+    """Return the deviation from 1 that the text states for the price (0.05 for “0.95 美元”, “95 cents”, “5 %”), 0 if it does not."""
     low = fold_han(text).lower()
     said = [abs(1.0 - float(p)) for p in _PRICE.findall(low)]
     said += [abs(1.0 - float(c) / 100) for c in _CENTS.findall(low)]

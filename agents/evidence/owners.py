@@ -1,12 +1,12 @@
-"""Who stands behind a page: the registrable domain, on a platform the account, for a filing its registrant."""
+"""Owners of pages: the registrable domain, on a platform the account, for a filing the registrant."""
 
 from __future__ import annotations
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import AUTHORITIES
-from agents.evidence.hosts import canonical_url, host_of, registrable_domain
 from agents.tables.directory import Directory
+from agents.text.hosts import canonical_url, host_of, registrable_domain
 
 
 def owner_of(url: str, directory: Directory) -> str:
@@ -19,7 +19,7 @@ def owner_of(url: str, directory: Directory) -> str:
 
 
 def is_partys_page(url: str, tables: Compiled) -> bool:
-    """Whether an address is the own site or account of a listed party or authority, where nobody else may write."""
+    """Return whether the address is on the site or account of a listed party or authority, where nobody else can publish."""
     kinds = {e.kind for e in tables.directory.speakers_of(url)}
     anybodys = tables.is_user_content(url) and tables.directory.account_of(url) is None
     return bool(kinds - _REPORTERS) and not anybodys
@@ -29,11 +29,10 @@ _REPORTERS = frozenset({"media", "data"})
 
 
 def speaker_of(url: str, claim: Claim, tables: Compiled) -> str | None:
-    """Return who speaks for the claim's party, or as the competent authority, on its own domain at this address.
+    """Return the party of the claim, or the competent authority, whose own domain this address is on; else None.
 
-    A party is who acts or is acted on, the issuer of the coin that is, or the venue of a listing: not everybody whom the news
-    mentions. Accounts on platforms and filings do not count: an account may have been taken over, and a filing's title
-    claims nothing.
+    The parties are the subject, the issuer if the subject is a coin, and the venue of a listing, not every name in the news.
+    Accounts on platforms and filings do not count: an account may be compromised, and a filing's title claims nothing.
     """
     directory = tables.directory
     if directory.account_of(url) is not None or directory.cik_of(url) is not None or not is_partys_page(url, tables):
@@ -50,10 +49,10 @@ def speaker_of(url: str, claim: Claim, tables: Compiled) -> str | None:
 
 
 def addresses_of(claim: Claim) -> frozenset[str]:
-    """Return the canonical addresses of the pages that the news itself is from: none of them is evidence for it."""
+    """Return the canonical addresses of the news itself and its origins, which are not evidence for it."""
     return frozenset(canonical_url(url) for url in (claim.source_url, *claim.origins) if url)
 
 
 def owners_of(claim: Claim, directory: Directory) -> frozenset[str]:
-    """Return the owners of the pages that the news was made of: none of their pages bears it out."""
+    """Return the owners of the news' origins. None of their pages corroborates the news."""
     return frozenset(owner_of(url, directory) for url in claim.origins)

@@ -1,41 +1,41 @@
-"""The evaluation of one search result: its host, its owner, its text, and its stance on the claim."""
+"""The evaluation of one page: its host, its owner, its text, and its stance on the claim."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
 
-from agents.evidence.carry import CarryRules
 from agents.evidence.claim import STORY_TIME, Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
-from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.passages import corrects_itself, passage_of
-from agents.evidence.stance import READ_LIMIT
+from agents.evidence.word_rules import WordRules
+from agents.text.grammar import READ_LIMIT
+from agents.text.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
 from schemas.evidence import Credibility, Page, SearchReference, SearchResult, Stance
 
 FRESH_BEFORE = timedelta(days=3)
-"""Maximum age at which a page that says the opposite is a denial. An older one tells how things were before."""
+"""Maximum age at which a page that says the opposite is a denial. An older one describes the earlier state."""
 _URL_DATE = re.compile(r"(?<![0-9])(20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
 POST_TIME = timedelta(hours=12)
-"""How long a disowned post is the one that the news repeats. The SEC's own approval came 24 hours after the forged one."""
+"""Time during which the news may repeat a disowned post. The SEC's own approval came 24 hours after the forged one."""
 _TAKEN_OVER = re.compile(
     r"\baccounts?\b[^.!?]{0,40}\b(?:compromised|hacked|breached|hijacked|taken over)|(?:compromised|hacked|hijacked) account"
     r"|账[号户][^。!?]{0,12}(?:被盗|被黑|遭黑|入侵|盗用|劫持)"
 )
-"""A report that somebody else writes in an account's name."""
+"""A report that an account was compromised."""
 SNIPPET = 300
-"""Characters of a page that its reference keeps."""
+"""Characters of a page's text that its reference keeps."""
 _TRUST: dict[Credibility, int] = {"high": 3, "medium": 2, "unknown": 1, "low": 0}
 _LATIN_WORDS = re.compile(r"[a-z0-9]+")
 _LEGAL_FORMS = frozenset(
     {"inc", "incorporated", "corp", "corporation", "co", "company", "ltd", "limited", "llc", "lp", "plc", "sa", "ag", "nv", "se",
      "form", "annual", "quarterly", "current", "sec"}
 )  # fmt: skip
-"""What may follow a registrant's name in a filing's title without making it another name."""
+"""Words that may follow a registrant's name in a filing's title without changing the name."""
 _SLUG = re.compile(r"[^a-z0-9]+")
 _NAMED_EVENTS = frozenset({"listing", "partnership", "product", "funding", "airdrop"})
 
@@ -82,7 +82,10 @@ class JudgedPage:
         self.trust, self.quality = 0, 30.0
 
     def looks_like(self, other: JudgedPage, same: float) -> bool:
-        """Whether both contents are one text, by the bound ``same`` of :func:`near_duplicates`. Earlier rounds keep only heads, so across rounds heads are compared."""
+        """Return whether both contents are the same text, by the bound ``same`` of :func:`near_duplicates`.
+
+        Earlier rounds keep only heads, so heads are compared across rounds.
+        """
         if (self.earlier is None) == (other.earlier is None):
             return near_duplicates(self.shape, other.shape, same)
         return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True), same)
@@ -94,7 +97,7 @@ class JudgedPage:
 
 
 class Judge:
-    """Reads pages against one claim."""
+    """The rules of page evaluation for one claim."""
 
     def __init__(self, claim: Claim, tables: Compiled) -> None:
         self._claim, self._tables = claim, tables
@@ -105,8 +108,13 @@ class Judge:
         self._speakers = frozenset(d.lower() for e in speaking for d in e.domains)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
-        told = (claim.text, claim.subject, claim.entity or "", *(n for e in parties for n in (e.name, *e.aliases)))
-        self._party_words = frozenset(_LATIN_WORDS.findall(" ".join(told).lower())) | _LEGAL_FORMS
+        party_texts = (
+            claim.text,
+            claim.subject,
+            claim.entity or "",
+            *(n for e in parties for n in (e.name, *e.aliases)),
+        )
+        self._party_words = frozenset(_LATIN_WORDS.findall(" ".join(party_texts).lower())) | _LEGAL_FORMS
         self._party_names = tuple(sorted({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)}))
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
@@ -119,15 +127,15 @@ class Judge:
         self._units = frozenset(units(fold_han(claim.text)))
         claimed = fold_han(claim.text).casefold()
         self._names_a_subject = any(_names(n, claimed, self._units) for n in self._subjects)
-        # “Jump rejects talk of closure” names Jump Crypto: the first word of a name stands for it if it is distinctive.
+        # “Jump rejects talk of closure” names Jump Crypto: a distinctive first word is enough.
         first = fold_han(claim.entity or "").split(" ")[0]
-        telling = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
+        is_distinctive = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
         whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
-        self._entity_words = frozenset({first.lower()} if telling and whole else ())
-        self._carry = CarryRules(claim, tables, self._sense, self.names_subject)
+        self._entity_words = frozenset({first.lower()} if is_distinctive and whole else ())
+        self._carry = WordRules(claim, tables, self._sense, self.names_subject)
 
     def is_established(self, url: str) -> bool:
-        """Whether the table of publishers vouches for the host (high or medium)."""
+        """Return whether the table of publishers vouches for the host (high or medium)."""
         return _TRUST[self._tables.credibility.of(host_of(url), False)] > 1
 
     def imitates(self, url: str) -> bool:
@@ -135,7 +143,7 @@ class Judge:
         return not listed and self._tables.imitations.imitates(url, self._brands, self._claim.asset)
 
     def page(self, material: Material, order: int) -> JudgedPage:
-        """Return the page, the ``order``-th of its kind, with its owner, its credibility and its stance by the word rules.
+        """Return the page with its owner, its credibility and its stance by the word rules. ``order``: its place in the results.
 
         A reference of an earlier round keeps what was read from its whole text, unless it was opened since.
         """
@@ -170,9 +178,9 @@ class Judge:
         return page
 
     def _is_before_story(self, page: JudgedPage) -> bool:
-        """Whether a page is too old to deny this event: what it denies was another one.
+        """Return whether a page is too old to deny this event, so that its denial is about another one.
 
-        A page that calls an account's post false speaks of that post: of one that the next day confirms it says nothing.
+        A page that calls an account's post false is about that post, not about a later one that confirms the claim.
         """
         if page.age is None or not self._claim.begins_story:
             return False
@@ -180,7 +188,7 @@ class Judge:
         return page.age > (POST_TIME if disowns else STORY_TIME)
 
     def _is_corrected(self, page: JudgedPage, material: Material) -> bool:
-        # Words alone do not know what a page takes back of itself. News that denies or corrects is told in such words.
+        # Words alone cannot say what a page retracts of itself. News that denies or corrects uses the same words.
         if self._claim.modality in {"denied", "corrected"}:
             return False
         return corrects_itself(f"{page.result.title}\n{material.text}")
@@ -189,7 +197,7 @@ class Judge:
         url, directory = page.result.url, self._tables.directory
         page.owner = owner_of(url, directory)
         page.passage = passage_of(material.text, self._units)
-        # On a platform the account speaks; elsewhere what anybody may write on an official host is nobody's word.
+        # On a platform the account is the speaker. Elsewhere, user content on an official host is not official.
         is_own = page.official_host or directory.account_of(url) is not None or not self._tables.is_user_content(url)
         own = directory.speakers_of(url) if is_own else ()
         speaking = [e for e in own if id(e) in (self._party_ids if directory.cik_of(url) else self._speaking)]
@@ -201,9 +209,10 @@ class Judge:
             page.own_page, page.credibility, page.trust = False, "high", _TRUST["high"]
 
     def void_compromised(self, pages: list[JudgedPage]) -> set[str]:
-        """Take an account's official word from it where a page reports, within 48 hours, that somebody else wrote there.
+        """Remove the official status of an account's page if another page reports, within 48 hours, that it was compromised.
 
-        The report must be an official page or one of high or medium credibility: a stranger's page voids nothing. Return the flag ``compromised_account`` if that happened.
+        The report must be an official page or one of high or medium credibility. Return the flag ``compromised_account`` if
+        that happened.
         """
         flags = set()
         for page in pages:
@@ -233,20 +242,20 @@ class Judge:
         named = self._tables.entities.mentioned(page.heading)
         party = next((e for e in named if id(e) in self._party_ids), None)
         names = self._subjects if party is None else {fold_han(n).casefold() for n in (party.name, *party.aliases)}
-        told = [n for n in sorted(names) if len(n) > 3 and n in low]
-        if any(self._goes_on(n, page.heading) for n in told):
+        in_title = [n for n in sorted(names) if len(n) > 3 and n in low]
+        if any(self._continues(n, page.heading) for n in in_title):
             return None
-        return party.name if party is not None else next(iter(told), None)
+        return party.name if party is not None else next(iter(in_title), None)
 
-    def _goes_on(self, name: str, heading: str) -> bool:
-        """Whether a title goes on with a name: “Northwind Beverages, Inc.” is not the Northwind of the claim."""
+    def _continues(self, name: str, heading: str) -> bool:
+        """Return whether a name continues in the title: “Northwind Beverages, Inc.” is not the Northwind of the claim."""
         after = [m[1] for m in re.finditer(rf"(?i:{re.escape(name)})\s+([A-Z][A-Za-z]+)", heading)]
         return any(w.lower() not in self._party_words for w in after)
 
     def names_subject(self, text: str) -> bool:
-        """Whether a folded text names what the claim is about: its asset or subject, and its first party where both are told.
+        """Return whether a folded text names the subject of the claim: asset or subject, and also the party if both matter.
 
-        “Binance lists PEPE” is told by a text that names PEPE and Binance.
+        A text about “Binance lists PEPE” must name PEPE and Binance.
         """
         low, words = text.casefold(), frozenset(units(text))
         subject = any(_names(n, low, words) for n in self._subjects)
@@ -339,7 +348,7 @@ def utc(moment: datetime) -> datetime:
 
 
 def published_at(result: SearchResult) -> datetime | None:
-    """Return when a page was published (UTC): the provider's date, or a date in its address, or None."""
+    """Return the publication time of a page (UTC): the provider's date, or a date in its address, or None."""
     if result.published_at is not None:
         return utc(result.published_at)
     found = _URL_DATE.search(result.url)

@@ -1,6 +1,9 @@
-"""The part of a page that a critic is shown: at most 1,200 characters, around the claim's words, with its corrections.
+"""Passages that a critic is shown, and the check that its quotes appear in them.
 
-A page may take back at its foot what its body still says, so a correction is shown wherever it is on the page.
+A passage has at most 1,200 characters around the claim's words, with every correction of the page: a page may retract at
+its end what its body still says. Quotes are compared without case, widths, Han variants, kinds of quotation marks and
+dashes, white space, Markdown and links, and never across title and passage. A quote may be cut with an ellipsis; then each
+part must appear, in order.
 """
 
 from __future__ import annotations
@@ -9,12 +12,13 @@ import re
 from collections.abc import Collection
 from itertools import accumulate
 
-from agents.text.matching import fold_han, units
+from agents.text.amounts import Amounts, share
+from agents.text.matching import fold_han, has_cjk, units
 
 PASSAGE = 1200
 """Characters of a passage."""
 _SENTENCE = re.compile(rf".{{1,{PASSAGE - 1}}}?(?:[。!?!?]|[.;](?=\s)|\n|$)\s*|.{{1,{PASSAGE}}}", re.DOTALL)
-"""A sentence; of a text that has no ends, a piece."""
+"""A sentence, or a piece of a text without sentence ends."""
 _PARTED = "\n…\n"
 MOST_CORRECTIONS = 400
 """Characters of corrections in a passage that is cut."""
@@ -38,15 +42,15 @@ _CORRECTS = re.compile(
 
 
 def corrects_itself(text: str) -> bool:
-    """Whether a page says that something on it is, or was, wrong."""
+    """Return whether a page says that something on it is or was wrong."""
     return _CORRECTS.search(text) is not None
 
 
 def passage_of(text: str, claim_units: Collection[str]) -> str:
-    """Return the run of whole sentences around the one with most of the claim's words; a shorter text whole.
+    """Return the run of whole sentences around the one with most of the claim's words. A short text is returned whole.
 
-    Corrections outside the run come before it, the first one first, each parted from what follows by “…”.
-    ``claim_units``: the units of the claim's folded text (``agents.text.matching.units``).
+    Corrections outside the run precede it in order, separated by “…”. ``claim_units``: the units of the claim's folded text
+    (``agents.text.matching.units``).
     """
     plain = text.strip()
     if len(plain) <= PASSAGE:
@@ -63,9 +67,9 @@ def _corrections(sentences: list[str]) -> list[str]:
         correction = _CORRECTS.search(sentence)
         if correction is None or any(sentence.strip() in f for f in found):
             continue
-        # What was wrong may be told in the sentence after “Correction:”.
-        told = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
-        found.append(told[: MOST_CORRECTIONS - sum(map(len, found))].strip())
+        # The sentence after “Correction:” may say what was wrong.
+        text = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
+        found.append(text[: MOST_CORRECTIONS - sum(map(len, found))].strip())
     return [f for f in found if f]
 
 
@@ -84,3 +88,65 @@ def _run(sentences: list[str], claim_units: Collection[str], most: int) -> str:
             off_centre = abs(ends[start] + ends[end] - ends[anchor] - ends[anchor + 1])
             best = max(best, (sums[end] - sums[start], -off_centre, start, end))
     return "".join(sentences[best[2] : best[3]]).strip()
+
+
+MIN_LATIN, MIN_HAN = 12, 6
+"""Characters of each part of a quote."""
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)|(?:https?://|www\.)\S+")
+_EMPHASIS = re.compile(r"[*_`]+")
+_MARKS = re.compile(r"[#>|]+")
+_QUOTES = re.compile(r"[\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u2032\u2033]")
+_DASHES = re.compile(r"[-\u2010-\u2015\u2212\uff0d~\uff5e]+")
+_BESIDE_HAN = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
+_SPACE = re.compile(r"\s+")
+_CUT = re.compile(r"\u2026|\.{3,}|\[\s*(?:\.{2,}|\u2026)\s*\]")
+_SENTENCE_ENDS = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s")
+
+
+_SHINJITAI = str.maketrans("庁価証経済発売図関気対実両団権国会学", "厅价证经济发卖图关气对实两团权国会学")
+"""Japanese forms of characters that names of authorities and companies hold, to their simplified Chinese ones."""
+
+
+def folded(text: str) -> str:
+    """Return the form in which quotes and pages are compared."""
+    plain = fold_han(text if text.isascii() else text.translate(_SHINJITAI))
+    if "[" in plain or "http" in plain or "www." in plain:
+        plain = _LINK.sub(lambda m: m[1] or " ", plain)
+    plain = _MARKS.sub(" ", _EMPHASIS.sub("", plain))
+    plain = _DASHES.sub("-", _QUOTES.sub(" ", plain)).casefold()
+    plain = _SPACE.sub(" ", plain).strip()
+    # Chinese is written with and without spaces beside Latin words.
+    return plain if plain.isascii() else _BESIDE_HAN.sub("", plain)
+
+
+def sentences_of(quote: str, title: str, passage: str) -> list[str]:
+    """Return the folded sentences that contain the quote; none if neither title nor passage contains it."""
+    parts = [p for part in _CUT.split(quote) if (p := folded(part).strip(" .,;:-"))]
+    if not parts or any(len(p) < (MIN_HAN if has_cjk(p) else MIN_LATIN) for p in parts):
+        return []
+    return _around(parts, folded(title)) or _around(parts, folded(passage))
+
+
+def names_any(text: str, names: Collection[str], amounts: frozenset[float] = frozenset()) -> bool:
+    """Return whether a folded text names one of the names (folded), or one of the amounts (plain numbers)."""
+    return any(_named(n, text) for n in names) or (bool(amounts) and share(Amounts(text).given, amounts))
+
+
+def _around(parts: list[str], text: str) -> list[str]:
+    """Return the sentences that contain the parts, if all parts appear in the text in order."""
+    at, found = 0, []
+    for part in parts:
+        start = text.find(part, at)
+        if start < 0:
+            return []
+        at = start + len(part)
+        before = max((m.end() for m in _SENTENCE_ENDS.finditer(text, 0, start)), default=0)
+        after = _SENTENCE_ENDS.search(text, max(start, at - 1))
+        found.append(text[before : after.start() if after else len(text)])
+    return found
+
+
+def _named(name: str, sentence: str) -> bool:
+    if not name.isascii():
+        return name in sentence
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", sentence) is not None

@@ -1,7 +1,7 @@
-"""What follows from a verdict: the confidence, the order, the flags, and the notes that say why.
+"""The policy: confidence, order, flags and notes that follow from a verdict.
 
-The amounts apply in this order, each from the uncapped draft: the verdict's own (a model may choose it inside the range),
-memory, the verdict's cap, 0-1. Every one of them is listed, and they add up to the change of confidence.
+Adjustments apply in this order, starting from the uncapped draft: the verdict's own (a model may choose it inside the
+range), memory, the verdict's cap, and the bounds 0-1. Each is listed, and they add up to the change of confidence.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import Heard
+from agents.evidence.witnesses import CheckedPage
 from schemas.evidence import MemoryEntry, SearchReference
 from schemas.signals import ACTED_ON, NO_ASSET, Action, Adjustment, Draft, Verdict
 
 MEMORY_SIMILARITY = 0.8
-"""A past case counts above this cosine similarity."""
+"""Cosine similarity above which a past case counts."""
 MEMORY_PULL = 0.10
 """The maximum change of confidence by memory, in either direction."""
 LOW_CONFIDENCE = 0.4
@@ -45,9 +45,9 @@ def conclude(
 ) -> Conclusion:
     """Apply a judgement to a draft.
 
-    ``chosen``: the change that a model chose, clamped to the verdict's range and listed where it was outside; without one
-    (None, or NaN) the middle applies. An order is left only by a verdict of ``ACTED_ON``, about a known asset.
-    ``thin``: as :func:`is_thin` says.
+    ``chosen``: the change that a model chose, clamped to the verdict's range; the clamp is listed. Without one (None or NaN)
+    the middle applies. Only a verdict in ``ACTED_ON`` about a known asset keeps the draft's order. ``thin``: the result of
+    :func:`is_thin`.
     """
     level = draft.confidence if math.isfinite(draft.confidence) else 0.0
     steps = list(_verdict_steps(judgement, chosen))
@@ -69,22 +69,22 @@ def conclude(
     )
 
 
-def is_thin(judgement: Judgement, heard: Sequence[Heard]) -> bool:
-    """Whether the verdict rests on too little, so that the signal carries ``data_incomplete``.
+def is_thin(judgement: Judgement, pages: Sequence[CheckedPage]) -> bool:
+    """Return whether the evidence is too thin, so that the signal gets ``data_incomplete``.
 
-    What is disputed does, and what no page is there for. What is likely or unconfirmed does where fewer than two usable
-    pages say anything of the claim, or where nothing but the titles of these is known.
+    It is thin for a disputed claim and without any page. For a likely or unconfirmed claim it is thin if fewer than two
+    usable pages are about the claim, or if only their titles are known.
     """
-    if judgement.verdict == "disputed" or not heard:
+    if judgement.verdict == "disputed" or not pages:
         return True
     if judgement.verdict not in {"likely", "unconfirmed"}:
         return False
-    related = [h.reference for h in heard if h.stance != "unrelated"]
+    related = [page.reference for page in pages if page.stance != "unrelated"]
     return len(related) < 2 or all(is_title_only(r) for r in related)
 
 
 def is_title_only(page: SearchReference) -> bool:
-    """Whether of a page nothing but the title is known: it was not opened, and its search gave no text."""
+    """Return whether only the title of a page is known: it was not opened, and its search result had no text."""
     return (page.passage or page.snippet).strip() in {"", page.title.strip()}
 
 
@@ -109,7 +109,7 @@ def _verdict_steps(judgement: Judgement, chosen: float | None) -> Iterator[Adjus
 
 def _memory_steps(level: float, judgement: Judgement, memory: tuple[MemoryEntry, ...]) -> Iterator[Adjustment]:
     """Yield the pull of the nearest past case on ``level``, the confidence after the verdict."""
-    # Cases that the rules of before judged have no verdict, and were sure of what nobody had said.
+    # Cases judged by the first rules have no verdict, and were confident without evidence.
     near = [
         m
         for m in memory
@@ -119,7 +119,7 @@ def _memory_steps(level: float, judgement: Judgement, memory: tuple[MemoryEntry,
         return
     best = max(near, key=lambda m: (m.similarity, m.decided_at, m.case_id))
     amount = round(min(MEMORY_PULL, max(-MEMORY_PULL, best.confidence - level)), DIGITS)
-    # What the verdict does not raise, a past case does not either: all but what somebody read and confirmed.
+    # A past case raises the confidence only where the verdict does: for a confirmed claim that was read.
     if amount == 0.0 or (amount > 0.0 and (judgement.verdict != "confirmed" or judgement.high <= 0.0)):
         return
     reason = f"a past case like this one (similarity {best.similarity:.2f}) ended at {best.confidence:.2f}"
@@ -154,19 +154,19 @@ def notes(
     preliminary: float,
     conclusion: Conclusion,
     judgement: Judgement,
-    heard: Sequence[Heard],
+    pages: Sequence[CheckedPage],
     why: str | None,
     dated_later: int = 0,
 ) -> str:
-    """Return the notes of a signal in the language of its news: what was found, and the references behind it.
+    """Return the notes of a signal in the language of its news: the findings and their references.
 
-    ``why``: the reason of the verdict ``unchecked``, which has no references to name. ``dated_later``: pages dropped because
-    they are dated after the news, without which “0 sources” would read as if nobody reported it.
+    ``why``: the reason for the verdict ``unchecked``, which has no references. ``dated_later``: number of pages dropped because
+    they are dated after the news; without it, “0 sources” would read as if nobody had reported it.
     """
     zh = language == "zh"
     found = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
     parts = [f"{found}: {why}" if why else found]
-    parts += _evidence_parts(judgement, heard, zh) if judgement.verdict != "unchecked" else []
+    parts += _evidence_parts(judgement, pages, zh) if judgement.verdict != "unchecked" else []
     if dated_later:
         parts.append(
             f"{dated_later} 个网页日期晚于新闻, 未采用"
@@ -197,19 +197,21 @@ VERDICT_EN: dict[Verdict, str] = {
     "refuted": "the party, an authority, a measurement or an established source says that it is false",
     "unchecked": "not checked",
 }
-"""What a verdict says, for reasons and notes; the log holds these words (``newsproof.report.rule_words``)."""
+"""The meaning of each verdict, for reasons and notes. The log holds these words (``newsproof.report.rule_words``)."""
 
 
-def _evidence_parts(judgement: Judgement, heard: Sequence[Heard], zh: bool) -> list[str]:
-    groups: tuple[tuple[str, str, list[Heard]], ...] = (
-        ("官方", "official", [h for h in heard if h.reference.official and h.stance == "supports"]),
-        ("支持", "supporting", [h for h in heard if not h.reference.official and h.stance == "supports"]),
-        ("否认", "denying", [h for h in heard if h.stance == "denies"]),
-        ("未肯定", "hedging", [h for h in heard if h.stance == "hedges"]),
-        ("旧事", "earlier", [h for h in heard if h.stance == "earlier"]),
+def _evidence_parts(judgement: Judgement, pages: Sequence[CheckedPage], zh: bool) -> list[str]:
+    groups: tuple[tuple[str, str, list[CheckedPage]], ...] = (
+        ("官方", "official", [page for page in pages if page.reference.official and page.stance == "supports"]),
+        ("支持", "supporting", [page for page in pages if not page.reference.official and page.stance == "supports"]),
+        ("否认", "denying", [page for page in pages if page.stance == "denies"]),
+        ("未肯定", "hedging", [page for page in pages if page.stance == "hedges"]),
+        ("旧事", "earlier", [page for page in pages if page.stance == "earlier"]),
     )
     parts = [
-        f"{z if zh else e} {''.join(f'[{h.reference.reference_number}]' for h in hs)}" for z, e, hs in groups if hs
+        f"{z if zh else e} {''.join(f'[{page.reference.reference_number}]' for page in hs)}"
+        for z, e, hs in groups
+        if hs
     ]
     count = judgement.supporting_sources
     return [f"{count} 个来源支持" if zh else f"supporting sources: {count}", *parts]

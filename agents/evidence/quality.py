@@ -1,4 +1,4 @@
-"""Quality control of results: relevance, content, duplicates and a total score choose the pages that count as evidence."""
+"""Quality control of search results: relevance, content, duplicates and a total score select the pages used as evidence."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FULL_WIDTH = 240
 """Width from which a text counts as complete: about the two sentences that carry a news item."""
 
 
-def weak_among(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) -> frozenset[SearchResult]:
-    """Return the results below the floor of ``quality_floors``: a share of the best score of the answer that they came in.
+def weak_results(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) -> frozenset[SearchResult]:
+    """Return the results below the floor in ``quality_floors``: a share of the best score in the same reply.
 
-    A provider's scores have no scale that holds from one question to the next; within an answer they can be compared.
+    A provider's scores have no fixed scale across queries; within one reply they can be compared.
     """
     weak, strong = set[SearchResult](), set[SearchResult]()
     for answer in answers:
@@ -36,16 +36,16 @@ def weak_among(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) ->
     return frozenset(weak - strong)
 
 
-def controlled(
+def control_quality(
     pages: list[JudgedPage],
     snapshot: Snapshot,
     dropped: list[DroppedResult],
     weak: Collection[SearchResult] = (),
 ) -> list[JudgedPage]:
-    """Return the best pages with their scores, best first; the others are added to ``dropped`` with the reason.
+    """Return the best pages with their scores, best first. The others are added to ``dropped`` with the reason.
 
-    A page must not be ``weak`` (:func:`weak_among`) or, of a provider without a floor, below ``quality_min_relevance``; it
-    needs a content of the least width, and may be no copy of a better one. The ``quality_keep`` best by score are kept.
+    A page must not be ``weak`` (:func:`weak_results`) or, for a provider without a floor, below ``quality_min_relevance``.
+    Its content must have the minimum width and must not duplicate a better page. The ``quality_keep`` best are kept.
     """
 
     def drop(page: JudgedPage, reason: str) -> None:

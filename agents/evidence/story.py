@@ -1,9 +1,9 @@
-"""Stories: whether news items tell one event, by what triage stated of each. Pure.
+"""Stories: whether news items report one event, by what triage stated of each. Pure.
 
-Words cannot say so: re-worded tellings share few of them, and a denial, the next amount or another coin in the same
+Words cannot decide this: reworded reports share few of them, and a denial, the next amount or another coin in the same
 template shares nearly all. So the parts of the claims are compared, each resolved by the tables. Readings of one event
-differ in a part or two, so a part that one of them leaves open speaks neither for nor against; what both state must agree.
-A claim without a subject or without a predicate of the closed lists is never one story with another.
+differ in a part or two, so a part that one of them leaves open is ignored; parts that both state must agree. A claim
+without a subject or without a predicate of the closed lists never shares a story with another.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from schemas.evidence import DOLLAR_PEGGED
 from schemas.signals import NO_ASSET, ClaimAmount, Draft, Modality, StatedClaim, Story
 
 WITHIN: Final = {"coins": 0.02, "market": 0.35}
-"""Relative difference up to which two amounts are one figure: coins are counted, and what a market lost depends on when."""
+"""Relative difference up to which two amounts are one figure. Coins are counted; a market's loss depends on the time."""
 WITHIN_ELSE: Final = 0.10
-"""Of every other figure: reports round, and first counts grow."""
+"""The same for every other figure: reports round, and first counts grow."""
 RECURRING_WITHIN: Final = 0.01
-"""Of what recurs, whose next figure may be near."""
+"""The same for recurring events, whose next figure may be close."""
 RECURS_WITHIN: Final = timedelta(hours=16)
-"""What recurs daily, or may (flows, halts, an authority's decisions), is told within so long; what comes later is the next one."""
+"""Time within which a recurring event (flows, halts, an authority's decisions) is reported. A later report is the next event."""
 Stage = Literal["rumoured", "planned", "stated"]
 _STAGES: Final[tuple[Stage, ...]] = ("rumoured", "planned", "stated")
 _SIDES: Final[dict[Modality, Literal["denied", "corrected"]]] = {"denied": "denied", "corrected": "corrected"}
@@ -37,7 +37,7 @@ _ONE_PREDICATE = (
     ("raises", "invests"), ("halts_withdrawals", "halts_redemption"), ("launches", "upgrades"),
     ("airdrops", "opens_claims"), ("says", "endorses"), ("warns", "scams"), ("goes_public", "files"),
 )  # fmt: skip
-"""Predicates that readings of one event choose between."""
+"""Predicates that are interchangeable in reports of one event."""
 _PREDICATE = {word: words[0] for words in _ONE_PREDICATE for word in words}
 _RECURS = frozenset(
     {"buys", "sells", "transfers", "withdraws", "mints", "burns", "unlocks", "liquidated", "reports_figure", "halts"}
@@ -47,7 +47,7 @@ _TO_MANY = frozenset(
     {"lists", "lists futures", "roadmap", "delists", "partners", "acquires", "transfers", "withdraws", "says", "warns"}
     | {"appoints", "reports_figure"}
 )
-"""What one subject may do to several in two days, as every regulator does: tellings need more in common than the subject."""
+"""Acts that one subject may do to several objects within two days, as regulators do. Reports need more than the subject in common."""
 _OF_ONE_ASSET = frozenset(
     {
         "lists",
@@ -65,15 +65,15 @@ _OF_ONE_ASSET = frozenset(
     }
     | {"inflow", "outflow", "depegs", "recovers_peg", "airdrops", "approves", "rejects", "delays", "fines", "files"}
 )
-"""Where another asset is another event. Elsewhere readings take the victim's own coin, or what was lost, or bitcoin."""
+"""Predicates for which another asset is another event. Elsewhere the asset may be the victim's coin, the lost coin, or bitcoin."""
 _DONE_LATER = frozenset(
     {"buys", "sells", "transfers", "withdraws", "mints", "burns", "raises", "acquires", "buys_back", "goes_public"}
 )
-"""Where the plan is one event and the deed another. Elsewhere what is planned is announced: “Will List”."""
+"""Predicates for which plan and act are two events. Elsewhere a plan is the announcement: “Will List”."""
 _ONE_WAY = frozenset(
     {"transfers", "withdraws", "buys", "sells", "inflow", "outflow", "account_taken_over", "sentences"}
 )
-"""Where the other party's doing the same is another event."""
+"""Predicates for which the same act by the other party is another event."""
 _BY_AGENCY = frozenset(
     {"approves", "rejects", "delays", "fines", "sues", "bans", "sanctions", "investigates", "dismisses", "proposes"}
     | {"reports_figure", "warns"}
@@ -105,9 +105,9 @@ _UNITS = (
 
 
 def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -> Story | None:
-    """Return what other reports of the claim are found by; None for a claim too vague to be found.
+    """Return the story of a claim, by which other reports are found; None if the claim is too vague.
 
-    ``text``: of the news. Its head is read as well, since triage may state another predicate or leave a word out.
+    ``text``: the news. Its head is read too, since triage may state another predicate or omit a word.
     """
     known = compiled(tables)
     predicate, subject = _predicate_of(claim), _subject_of(draft, claim, known)
@@ -122,7 +122,7 @@ def story_of(draft: Draft, claim: StatedClaim, tables: Tables, text: str = "") -
     names |= set(_ADDRESS.findall(f"{claim.subject} {claim.object}".lower()))
     # A little known coin is called by its ticker or by its name: INIT, Initia.
     names = {n for n in names if n and not any(len(t) > 2 and n.startswith(t) for t in tickers)}
-    # A rate is told as a step or as a level.
+    # A rate is reported as a step or as a level.
     figure = None if predicate.endswith("_rate") else claim.amount
     decision = draft.event_type == "regulation"
     expected = decision and claim.modality in {"planned", "rumoured"}
@@ -152,18 +152,18 @@ def _stage_of(predicate: str, claim: StatedClaim) -> Stage:
 
 
 def key_of(story: Story) -> str:
-    """Return what is equal in all tellings of a story: an index looks among those of one key."""
+    """Return the key that all reports of a story share. An index searches among the reports of one key."""
     return f"{story.predicate}\0{story.side}"
 
 
 def hooks_of(story: Story) -> frozenset[str]:
-    """Return what a story is found by: its key with words of its subject and of its other names, and with its assets."""
+    """Return the hooks that a story is indexed by: its key with words of its subject and names, and with its assets."""
     assets = ("*", *(story.assets or ("",))) if story.predicate in _OF_ONE_ASSET else ("*",)
     return frozenset(_hooks(story, assets, subject="s", others="o", names="n"))
 
 
 def looked_up(story: Story) -> frozenset[str]:
-    """Return the hooks of which another story has one if :func:`compared` may find the two the same."""
+    """Return the hooks to look up. Another story has at least one of them if :func:`compared` may return ``same``."""
     assets = (*story.assets, "") if story.predicate in _OF_ONE_ASSET and story.assets else ("*",)
     names = "n" if story.predicate in _BY_AGENCY else ""
     return frozenset(_hooks(story, assets, subject="so", others="s", names=names))
@@ -179,9 +179,9 @@ def _hooks(story: Story, assets: tuple[str, ...], *, subject: str, others: str, 
 
 
 def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
-    """Return whether two items of one key tell the same event. ``apart``: between their own times.
+    """Return whether two items of one key report the same event. ``apart``: the time between them.
 
-    ``unclear``: nothing that both state differs, but they have too little in common.
+    ``unclear``: no stated part differs, but they have too little in common.
     """
     if _turns_of(one) != _turns_of(other):
         return "other"
@@ -208,9 +208,9 @@ def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "oth
 
 
 def adds_nothing(report: Story, earlier: Story) -> bool:
-    """Whether a later report of one event states nothing that differs from an earlier one, and nothing beyond it.
+    """Return whether a later report of one event neither differs from an earlier one nor adds to it.
 
-    What recurs has the next day's figure near. What was only rumoured or planned before is new once it is stated.
+    The figure of a recurring event must be very close. An event that was rumoured or planned before is new once stated.
     """
     known = (*earlier.names, *earlier.assets, earlier.subject, earlier.venue)
     within = RECURRING_WITHIN if report.predicate in _RECURS else 1.0
@@ -230,19 +230,19 @@ def adds_nothing(report: Story, earlier: Story) -> bool:
 
 
 def names_nothing_else(earlier: Story, report: Story) -> bool:
-    """Whether an earlier report of one event names no asset or ticker beyond a later one, which may then supersede it."""
+    """Return whether an earlier report names no asset or ticker that a later one omits, so the later one may supersede it."""
     known = {report.subject, report.venue, *report.names, *report.assets, *report.marked}
     return set(earlier.assets) <= known and set(earlier.marked) <= known
 
 
-def tells(story: Story, tellings: Iterable[tuple[Story, timedelta]]) -> bool:
-    """Whether an item tells the story of these ``tellings`` (with the time between): like many, and unlike few of them."""
-    found = [compared(story, other, apart) for other, apart in tellings]
+def belongs_to(story: Story, reports: Iterable[tuple[Story, timedelta]]) -> bool:
+    """Return whether an item belongs to the story of these ``reports`` (with the time between): most are the same event."""
+    found = [compared(story, other, apart) for other, apart in reports]
     return found.count("same") > 2 * found.count("other")
 
 
 def _turns_of(story: Story) -> set[str]:
-    """Return the turns that its words tell beside its predicate."""
+    """Return the turns in a story's words that its predicate does not imply."""
     return set(story.turns).difference(OWN_TURNS.get(story.predicate, ()))
 
 
@@ -267,7 +267,7 @@ def _subject_of(draft: Draft, claim: StatedClaim, known: Compiled) -> str:
     if draft.event_type in {"whale", "liquidation"} and _WHALE.search(written):
         return "whale"
     subject, entity = _name(claim.subject, known), _name(draft.entity or "", known)
-    # “The central bank”, “the Senate”: whom triage took that for.
+    # “The central bank”, “the Senate”: triage's entity says which one.
     if (
         entity
         and known.entities.exactly(entity)
@@ -279,7 +279,7 @@ def _subject_of(draft: Draft, claim: StatedClaim, known: Compiled) -> str:
 
 
 _NOBODY = frozenset({"market", "whale"})
-"""Subjects that are nobody in particular."""
+"""Subjects that identify no party."""
 
 
 def _issuers(subject: str, known: Compiled) -> set[str]:
@@ -289,13 +289,13 @@ def _issuers(subject: str, known: Compiled) -> set[str]:
 
 
 def _other_role(one: Story, other: Story) -> bool:
-    """Whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
+    """Return whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
     mine, theirs = (*one.names, *one.assets, one.venue), (*other.names, *other.assets, other.venue)
     return _meet((one.subject,), theirs) or _meet((other.subject,), mine)
 
 
 def _linked(one: Story, other: Story) -> bool:
-    """Whether they have something in common beside their subject: another name, a coin, or a word of their objects."""
+    """Return whether both share more than their subject: another name, a coin, or a word of their objects."""
     if _meet(one.names, (*other.names, *other.assets)) or _meet(one.assets, (*other.names, *other.assets)):
         return True
     return not set(one.words).isdisjoint(other.words)
@@ -306,7 +306,7 @@ def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 
 def _agree(one: str, other: str) -> bool:
-    """Whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
+    """Return whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
     if one == other:
         return True
     short, long = (one, other) if len(one) < len(other) else (other, one)
@@ -316,7 +316,7 @@ def _agree(one: str, other: str) -> bool:
 
 
 def _same_amount(one: Story, other: Story, at_most: float = 1.0) -> bool | None:
-    """Whether both give one figure, ``at_most`` so far apart; None where they give none that can be compared."""
+    """Return whether both state the same figure, at most ``at_most`` apart; None if no figures can be compared."""
     if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
         return None
     within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)
@@ -359,7 +359,7 @@ def _ticker(name: str, known: Compiled) -> str:
 
 
 def _names_in(text: str, known: Compiled) -> set[str]:
-    """Return the names in the object of a claim: coins and entities of the tables, else what is capitalised or numbered."""
+    """Return the names in the object of a claim: coins and entities of the tables, and capitalised or numbered words."""
     folded = fold_han(text)
     coins = known.directory.assets_in(folded)
     covered = {w.lower() for a in coins for n in (a.ticker, *a.names) for w in n.split()}
@@ -376,7 +376,7 @@ def _names_in(text: str, known: Compiled) -> set[str]:
 
 
 def _words_in(text: str) -> set[str]:
-    """Return the words of an object that may be common to two tellings: Latin ones, and pairs of Chinese characters."""
+    """Return the words of an object that two reports may share: Latin words, and pairs of Chinese characters."""
     found: set[str] = set()
     for word in _WORD.findall(fold_han(text).lower()):
         if has_cjk(word):

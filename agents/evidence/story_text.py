@@ -1,7 +1,7 @@
-"""What the words of a news text add to those of an earlier one of the same event. Pure.
+"""New words in a news text compared with an earlier report of the same event. Pure.
 
-Triage may state the wrong predicate or leave a name out, and then two events look like one. So the texts are compared too:
-reversals and next steps, the names and figures of a head. Whatever is not surely in the earlier text counts as new.
+Triage may state the wrong predicate or omit a name, and then two events look like one. So the texts are compared too:
+reversals and next steps, and the names and figures of a head. Anything not surely in the earlier text counts as new.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agents.evidence.amounts import Amounts, share
 from agents.evidence.compiled import Compiled
+from agents.text.amounts import Amounts, share
 from agents.text.matching import fold_han, has_cjk
 
 HEAD = 200
-"""Characters of the first line that are a text's head."""
+"""Characters of the first line that count as a text's head."""
 SAME_FIGURE = 0.10
 OWN_TURNS: dict[str, tuple[str, ...]] = {
     "delays": ("postponed",), "dismisses": ("dropped",), "cancels": ("dropped", "postponed"), "ends": ("dropped",),
@@ -23,13 +23,13 @@ OWN_TURNS: dict[str, tuple[str, ...]] = {
     "recovers_peg": ("resumed", "recovered"), "recovers_funds": ("recovered",), "reimburses": ("recovered", "completed"),
     "raises": ("completed",), "raises_rate": ("lifted",), "depegs": ("dropped",), "lists futures": ("futures",),
 }  # fmt: skip
-"""Predicates that say a turn themselves: whether the words do so, too, is a matter of style."""
+"""Predicate → the turns that it implies, so that words for them add nothing."""
 TURNS_OF: dict[str, frozenset[str]] = {
     "sold": frozenset({"buys"}), "removed": frozenset({"lists"}), "arrested": frozenset({"hacked"}),
     "another": frozenset({"airdrops", "hacked", "halts", "depegs", "halts_withdrawals"}),
     "settled": frozenset({"sues", "investigates"}), "ruled": frozenset({"sues", "investigates"}),
 }  # fmt: skip
-"""Turns that are one against these predicates alone. Elsewhere they are the event itself, or beside it."""
+"""Turns that count only for these predicates. For others they are the event itself or a circumstance."""
 PLAIN = frozenset([
     "the", "a", "an", "of", "and", "for", "on", "in", "to", "by", "with", "from", "s", "its", "us", "u.s", "usa",
     "american", "inc", "incorporated", "corp", "corporation", "co", "company", "lp", "ltd", "limited", "llc", "plc",
@@ -40,7 +40,7 @@ PLAIN = frozenset([
     "q4", "just", "breaking", "update", "alert", "krw", "usd", "jpy", "hkd", "eur", "south", "north", "ai", "rwa",
     "chapter"
 ])  # fmt: skip
-"""Words that tell no two names apart."""
+"""Words that do not distinguish names."""
 _STEPS = {
     w: n for n, w in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1)
 }
@@ -51,7 +51,7 @@ _STEP = re.compile(
     r"|第\s?(?P<zh>\d{1,2}|[一二三四五六七八九十])\s?(?:轮|季(?!度)|期|批|阶段|次|波)",
     re.IGNORECASE,
 )
-"""Which step of several: “phase 3”, 第三轮."""
+"""One step of several: “phase 3”, 第三轮."""
 _MARKED = re.compile(r"\(([A-Z][A-Z0-9]{1,9})\)|\$([A-Z][A-Z0-9]{1,9})\b")
 _NAMED = re.compile(r"(?<![A-Za-z0-9])(?:@\w+|0x[0-9a-f]+|[A-Za-z][A-Za-z0-9_'’.&-]*[A-Za-z0-9])")
 _INNER = re.compile(r".[A-Z]|[A-Za-z].*[0-9]|^0x")
@@ -60,7 +60,7 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 
 def head_of(text: str) -> str:
-    """Return the first line of a news text, without what is far from its beginning."""
+    """Return the head of a news text: its first line, cut to ``HEAD`` characters."""
     return fold_han(text.strip().partition("\n")[0][:HEAD])
 
 
@@ -70,24 +70,24 @@ def marked_in(text: str) -> set[str]:
 
 
 def turns_in(text: str, predicate: str, side: str, known: Compiled) -> tuple[str, ...]:
-    """Return which reversals and next steps of the predicate the words of a text tell."""
-    told = known.not_turns.sub(" ; ", fold_han(text))
+    """Return the reversals and next steps of the predicate that a text mentions."""
+    words_read = known.not_turns.sub(" ; ", fold_han(text))
     counted = {name: words for name, words in known.turns.items() if predicate in TURNS_OF.get(name, {predicate})}
-    turns = [name for name, words in counted.items() if words.search(told)]
-    steps = {m["en"] or m["zh"] for m in _STEP.finditer(told)}
+    turns = [name for name, words in counted.items() if words.search(words_read)]
+    steps = {m["en"] or m["zh"] for m in _STEP.finditer(words_read)}
     turns += [f"step {_STEPS.get(step.lower(), step)}" for step in steps if predicate in _IN_STEPS]
-    denies = side == "claimed" and known.grammar.sense(told.lower()).denial
+    denies = side == "claimed" and known.grammar.sense(words_read.lower()).denial
     return tuple(sorted([*turns, *(["denied"] if denies else [])]))
 
 
 def adds_words(text: str, named: Iterable[str], earlier: str, known: Compiled) -> bool:
-    """Whether the head of a text names somebody, or gives only figures, that an earlier text does not hold.
+    """Return whether the head of a text has a name, or only figures, that an earlier text does not contain.
 
-    ``named``: whom and what its claim names, in lower case: those parts were compared with the earlier claim's.
+    ``named``: the names in its claim, in lower case. They were already compared with the earlier claim.
     """
     head, before, stated = head_of(text), fold_han(earlier), " | ".join(named)
-    figures, told = Amounts(head.lower()).given, Amounts(before.lower()).given
-    if figures and told and not share(figures, told, within=SAME_FIGURE):
+    figures, known_figures = Amounts(head.lower()).given, Amounts(before.lower()).given
+    if figures and known_figures and not share(figures, known_figures, within=SAME_FIGURE):
         return True
     listed, held = _listed(head, known), _listed(before, known)
     words = {*_WORD.findall(before.lower()), *_WORD.findall(stated), *known.places}
@@ -111,7 +111,7 @@ def _listed(text: str, known: Compiled) -> dict[str, set[str]]:
 
 
 def _names_in(head: str) -> list[str]:
-    """Return what is surely or probably a name. In a headline that capitalises every word, only what is no plain word."""
+    """Return the probable names. In a headline that capitalises every word, plain words are left out."""
     words = _NAMED.findall(head)
     plain = [w for w in words if w.isalpha() and len(w) > 3]
     capital = [w for w in plain if w[0].isupper()]

@@ -1,154 +1,344 @@
-"""The summary of a signal: one sentence in English and in Chinese, the verdict first, then who says so, then the claim.
+"""The summary of a signal and the claim inside it, in English and in Chinese.
 
-Templates make it from the signal's own fields, so that publish and the audit derive that of a later revision again. Only
-what is confirmed or likely is told as it was said; anything else is told as a claim.
+The summary is one sentence: the verdict, who says so, then the claim. Templates make it from the signal's own fields, so
+that publish and the audit derive the sentence of a later revision again. Only a confirmed or likely claim is stated as
+fact; any other is reported as a claim.
+
+The claim is triage's sentence, or a template filled with the stated parts. The template is used if triage wrote nothing in
+a language, wrote it in another one, or if the text steers models. Then it consists of closed words alone (names of the
+tables, a predicate of the list, a ticker, a figure).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.claim_words import behind, plainly
+from agents.core.answers import one_line
+from agents.evidence.claim import PREDICATES
+from agents.evidence.compiled import Compiled
+from agents.evidence.entities import AUTHORITIES, chinese_name
 from agents.evidence.verdict import Measured
-from agents.text.wording import Told, closed_up, joined, term, told
+from agents.text.injection import steers_model
+from agents.text.matching import has_cjk
+from agents.text.wording import Language, Text, closed_up, fill, joined, term
 from schemas.evidence import ReadStance
-from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Signal, SignalEvidence
+from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, ClaimAmount, Draft, Signal, SignalEvidence, StatedClaim
+
+MAX_CLAIM = 300
+MOST_WORDS = 3
+"""Maximum words of a name in Latin letters."""
+_HAN, _OTHER_SCRIPT = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
+_KNOWN = frozenset(word for words in PREDICATES.values() for word in words) - {"scams"}
+"""Predicates with a template. A scam often names the party that it imitates, so ``scams`` has none."""
+_OF_AUTHORITIES = frozenset(PREDICATES["regulation"]) - {"files", "settles", "proposes"}
+_WITHOUT_OBJECT = frozenset(
+    {"hacked", "leaks_data", "account_taken_over", "recovers_funds", "reimburses", "depegs", "recovers_peg", "halts_redemption",
+     "liquidated", "bankrupt", "halts_withdrawals", "resumes_withdrawals", "goes_public", "raises_rate", "cuts_rate", "holds_rate",
+     "opens_claims", "resigns", "lays_off", "raises"}
+)  # fmt: skip
+_OF_ASSET = frozenset(
+    {"lists", "delists", "opens_trading", "halts_trading", "buys", "sells", "transfers", "withdraws", "mints", "burns", "holds",
+     "unlocks", "airdrops", "accepts_payment"}
+)  # fmt: skip
+"""Predicates whose object is the claim's asset if no object is stated."""
+_VERBS = {
+    "opens_trading": Text("opens trading of {}", "开放 {} 交易"),
+    "halts_trading": Text("halts trading of {}", "暂停 {} 交易"),
+    "files": Text("files for {}", "提交 {} 申请"),
+    "partners": Text("partners with {}", "与 {} 合作"),
+    "invests": Text("invests in {}", "投资 {}"),
+    "accepts_payment": Text("accepts payment in {}", "接受 {} 付款"),
+    "hacked": Text("was hacked", "遭攻击"),
+    "account_taken_over": Text("lost control of its account", "账号被盗"),
+    "liquidated": Text("was liquidated", "被清算"),
+    "bankrupt": Text("went bankrupt", "破产"),
+    "depegs": Text("lost its peg", "脱锚"),
+    "raises": Text("raises funds", "融资"),
+}
+"""Predicates whose wording differs from “word object”."""
+_MODALITY = {
+    "planned": Text("planned", "计划中"),
+    "rumoured": Text("rumour", "传闻"),
+}
+_UNITS = {
+    "USD": "美元", "CNY": "元", "JPY": "日元", "HKD": "港元", "EUR": "欧元", "KRW": "韩元", "GBP": "英镑",
+}  # fmt: skip
+_CURRENCIES = {zh: en for en, zh in _UNITS.items()} | {
+    "$": "USD",
+    "人民币": "CNY",
+    "美金": "USD",
+    "€": "EUR",
+    "£": "GBP",
+}
+
+
+def claim_text(
+    draft: Draft, stated: StatedClaim | None, language: str, tables: Compiled, *, steers: bool = False
+) -> Text:
+    """Return the claim in both languages; "" in a language without a sentence of triage and without enough parts.
+
+    ``language``: language of the news and of ``draft.summary``. ``steers``: the news steers models.
+    """
+    written = {"zh": draft.summary_zh, "en": draft.summary_en}
+    if language in written:
+        written[language] = written[language] or draft.summary
+    by_parts = _by_parts(draft, stated or StatedClaim(subject=draft.entity or ""), tables, closed=steers)
+
+    def said(of: Language) -> str:
+        text = _one_sentence(one_line(written[of] or "", MAX_CLAIM))
+        usable = text and not steers and _is_in(text, of) and not steers_model(text)
+        return text if usable else by_parts.of(of)
+
+    return Text(said("en"), said("zh"))
+
+
+def _one_sentence(text: str) -> str:
+    """Return the text as one sentence that can follow “claim that”, without its final mark."""
+    joined_up = _END.sub("; ", _END_ZH.sub("；", text))
+    return joined_up.rstrip("。.!！?？;； ")
+
+
+_END = re.compile(
+    r"(?:(?<=[a-z0-9%)”\"'’])|(?<=[A-Z]{2}))(?<!\bInc)(?<!\bCorp)(?<!\bLtd)(?<!\bCo)(?<!\bNo)(?<!\bvs)[.!?]+[”\"'’]?\s+(?=\S)"
+)
+_END_ZH = re.compile(r"[。！？]+\s*(?=\S)")
+_ESCAPE = re.compile(r"[.!?…][^\w\s]*\s|…|[。！？．｡‼⁇]|[\u4e00-\u9fff][.!?]|\s[-–—―]+\s|[—―]{2}")
+_MARKS = re.compile('["“”„‟«»「」『』＂]')
+
+
+def behind(text: str) -> str:
+    """Return a claim that can follow “claim that”: in quotation marks if the sentence might end before its last word.
+
+    “Acme sued in the U.S. Binance has confirmed it” may be one sentence or two; only a reader can decide.
+    """
+    return f"“{_MARKS.sub('', text)}”" if _ESCAPE.search(text) else text
+
+
+def _is_in(text: str, language: Language) -> bool:
+    han = len(_HAN.findall(text))
+    foreign = len(_OTHER_SCRIPT.findall(text))
+    return han > 0 and foreign == 0 if language == "zh" else (han + foreign) * 10 <= len(text)
+
+
+def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bool) -> Text:
+    """Return the sentence made of the stated parts; "" in a language without a name for the subject.
+
+    A denial or a correction gives "": its parts do not say whether they are what is denied. So does an authority's act by
+    an entity that is no authority in the tables.
+    """
+    if stated.predicate not in _KNOWN or stated.modality in {"denied", "corrected"}:
+        return Text()
+    known = tables.entities.exactly(stated.subject)
+    if stated.predicate in _OF_AUTHORITIES and known and known[0].kind not in AUTHORITIES:
+        return Text()
+    subject, of = (_name(word, tables, closed=closed) for word in (stated.subject, stated.object))
+    amount = _amount(stated.amount, draft, tables)
+    asset = "" if draft.asset == NO_ASSET else draft.asset
+    takes = stated.predicate not in _WITHOUT_OBJECT
+    modality = _MODALITY.get(stated.modality, Text())
+
+    def said(language: Language) -> str:
+        what = (of.of(language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
+        # Without an object the sentence names at least the asset.
+        concerns = Text(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Text()
+        details = joined((concerns, amount, modality), "; ", "；")
+        clause = _clause(subject.of(language), stated.predicate, what, language)
+        return (
+            fill("{clause} ({details})", "{clause}（{details}）", clause=clause, details=details).of(language)
+            if clause and details
+            else clause
+        )
+
+    return closed_up(Text(said("en"), said("zh")))
+
+
+def _clause(who: str, predicate: str, what: str, language: Language) -> str:
+    verb = _VERBS.get(predicate, term(predicate)).of(language)
+    if "{}" in verb and not what:
+        verb = term(predicate).of(language)
+    words = verb.replace("{}", what) if "{}" in verb else f"{verb} {what}"
+    return f"{who} {words}".strip() if who else ""
+
+
+def _name(word: str, tables: Compiled, *, closed: bool) -> Text:
+    """Return a name in each language; "" where it exists only in the other language's script.
+
+    ``closed``: only names of the tables.
+    """
+    plain = one_line(word, 80)
+    chinese = has_cjk(plain)
+    if known := tables.entities.exactly(plain):
+        return Text(known[0].name if chinese else plain, plain if chinese else chinese_name(known[0]) or plain)
+    ticker = tables.ticker_of(plain)
+    if ticker in tables.asset_names:
+        return Text(ticker, ticker)
+    if closed or not plain or plain.lower() in tables.name_stopwords | tables.common_words or steers_model(plain):
+        return Text()
+    # A phrase in Latin letters is not a name and does not belong in a Chinese sentence.
+    return Text("" if chinese else plain, plain if chinese or len(plain.split()) <= MOST_WORDS else "")
+
+
+def _amount(amount: ClaimAmount | None, draft: Draft, tables: Compiled) -> Text:
+    """Return a figure with a unit known in both languages; empty for any other unit, which is a word from outside."""
+    if amount is None:
+        return Text()
+    unit = _CURRENCIES.get(amount.unit, amount.unit.upper())
+    if unit not in _UNITS and unit != draft.asset and unit not in tables.asset_names:
+        return Text()
+    figure = plainly(amount.value)
+    return Text(f"{figure.en} {unit}", f"{figure.zh}{_UNITS.get(unit, f' {unit}')}")
+
+
+def plainly(figure: float) -> Text:
+    """Return a figure with its scale, such as “3 million” and “300 万”."""
+    return Text(_scaled(figure, _EN), _scaled(figure, _ZH))
+
+
+_EN = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
+_ZH = ((1e12, " 万亿"), (1e8, " 亿"), (1e4, " 万"))
+
+
+def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
+    of, name = next(((of, name) for of, name in scales if abs(value) >= of), (1.0, ""))
+    return f"{round(value / of, 2):,.10g}{name}"
+
 
 MOST_NAMED = 3
-"""Parties and authorities that are named; their pages are all in the evidence."""
+"""Maximum parties and authorities that are named. All their pages are in the evidence."""
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known when a case ends, and is in no field of its signal.
+class SummaryContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts for a summary that are in no field of the signal.
 
-    ``dated_later``: pages that were dropped because they are dated after the news. ``worded``: the claim in the words of the
-    synthesis, which only a confirmed one is told in.
+    ``dated_later``: number of pages dropped because they are dated after the news. ``worded``: the claim in the words of the
+    synthesis, used only for a confirmed claim.
     """
 
     measured: Measured | None = None
     dated_later: int = 0
-    worded: Told = Told()
+    worded: Text = Text()
 
 
-NOTHING = Beside()
+NO_CONTEXT = SummaryContext()
 HEADS = {
-    "likely": Told("Likely", "很可能"),
-    "unconfirmed": Told("Unconfirmed", "未证实"),
-    "stale": Told("Old news", "旧闻"),
-    "disputed": Told("Disputed", "有争议"),
-    "refuted": Told("Refuted", "已被否认"),
-    "unchecked": Told("Not checked", "未核查"),
+    "likely": Text("Likely", "很可能"),
+    "unconfirmed": Text("Unconfirmed", "未证实"),
+    "stale": Text("Old news", "旧闻"),
+    "disputed": Text("Disputed", "有争议"),
+    "refuted": Text("Refuted", "已被否认"),
+    "unchecked": Text("Not checked", "未核查"),
 }
 _WHY_UNCHECKED = {
-    "gate": Told("routine news, below the threshold for a check", "未达到核查门槛"),
-    "disabled": Told("search is off", "搜索已关闭"),
-    "not_planned": Told("no search was planned", "未安排搜索"),
-    "budget": Told("budget", "预算不足"),
-    "language": Told("no search in its language answered", "该语言的搜索未响应"),
-    "search_failed": Told("search failed", "搜索失败"),
-    "degraded": Told("analysis failed", "深入核查失败"),
+    "gate": Text("routine news, below the threshold for a check", "未达到核查门槛"),
+    "disabled": Text("search is off", "搜索已关闭"),
+    "not_planned": Text("no search was planned", "未安排搜索"),
+    "budget": Text("budget", "预算不足"),
+    "language": Text("no search in its language answered", "该语言的搜索未响应"),
+    "search_failed": Text("search failed", "搜索失败"),
+    "degraded": Text("analysis failed", "深入核查失败"),
 }
 
 
-def summarised(signal: Signal, beside: Beside = NOTHING) -> Signal:
-    """Return the signal with the summary that its other fields lead to.
+def with_summary(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Signal:
+    """Return the signal with the summary derived from its other fields.
 
-    A signal from before the claim was kept apart keeps its summary: what it was made of is not known.
+    A signal from before claims were stored separately keeps its summary, whose parts are unknown.
     """
     if signal.claim_en is UNSET or signal.claim_zh is UNSET:
         return signal
-    said = summary_of(signal, beside)
+    said = summary_of(signal, context)
     return replace(
         signal, summary=said.of("zh" if signal.language == "zh" else "en"), summary_zh=said.zh, summary_en=said.en
     )
 
 
-def summary_of(signal: Signal, beside: Beside = NOTHING) -> Told:
-    """Return the sentence of a signal in both languages."""
-    head, asides = _head(signal, beside), joined(_asides(signal, beside), "; ", "；")
-    told_head = told("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
-    return told("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, beside))
+def summary_of(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Text:
+    """Return the summary of a signal in both languages."""
+    head, asides = _head(signal, context), joined(_asides(signal, context), "; ", "；")
+    told_head = fill("{head} ({asides})", "{head}（{asides}）", head=head, asides=asides) if asides else head
+    return fill("{head}: {claim}", "{head}：{claim}", head=closed_up(told_head), claim=_claim(signal, context))
 
 
-def _claim(signal: Signal, beside: Beside) -> Told:
-    worded = beside.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Told()
+def _claim(signal: Signal, context: SummaryContext) -> Text:
+    worded = context.worded if signal.verdict == "confirmed" and signal.stage not in WITHDRAWN else Text()
     en, zh = worded.en or signal.claim_en or "", worded.zh or signal.claim_zh or ""
     if signal.verdict not in ACTED_ON or signal.stage in WITHDRAWN:
         en, zh = behind(en), behind(zh)
         en, zh = en and f"claim that {en}", zh and f"有消息称{' ' * zh[0].isascii()}{zh}"
     kind = term(signal.event_type)
     if signal.asset == NO_ASSET:
-        about = told("claim of the type “{kind}”", "一则{kind}消息", kind=kind)
+        about = fill("claim of the type “{kind}”", "一则{kind}消息", kind=kind)
     else:
-        about = told("claim about {asset} ({kind})", "关于 {asset} 的{kind}消息", asset=signal.asset, kind=kind)
-    return Told(en or about.en, zh or about.zh)
+        about = fill("claim about {asset} ({kind})", "关于 {asset} 的{kind}消息", asset=signal.asset, kind=kind)
+    return Text(en or about.en, zh or about.zh)
 
 
-def _head(signal: Signal, beside: Beside) -> Told:
+def _head(signal: Signal, context: SummaryContext) -> Text:
     denied_by = speakers(signal.evidence, "denies")
-    measured = Told("measured prices", "实测价格")
+    measured = Text("measured prices", "实测价格")
     match signal.stage, signal.verdict:
         case "retracted", "refuted":
-            who = denied_by or Told("a later report", "后续消息")
-            return told("Retracted, denied by {who}", "已撤回，{who} 否认", who=who)
+            who = denied_by or Text("a later report", "后续消息")
+            return fill("Retracted, denied by {who}", "已撤回，{who} 否认", who=who)
         case "retracted", _:
-            return Told("Retracted before it was checked", "已撤回，未完成核查")
+            return Text("Retracted before it was checked", "已撤回，未完成核查")
         case "superseded", _:
-            return Told("Superseded by another report", "已被另一报道取代")
+            return Text("Superseded by another report", "已被另一报道取代")
         case _, "confirmed":
             official = speakers(signal.evidence, "supports", own=True)
-            reported = Told() if official else speakers(signal.evidence, "supports")
+            reported = Text() if official else speakers(signal.evidence, "supports")
             count = signal.supporting_sources or 0
-            sources = told("{n:source|sources}", "{n} 个来源", n=count) if count else Told("the evidence", "证据")
+            sources = fill("{n:source|sources}", "{n} 个来源", n=count) if count else Text("the evidence", "证据")
             by = official or (
-                measured if beside.measured == "confirms" else reported if count < 2 and reported else sources
+                measured if context.measured == "confirms" else reported if count < 2 and reported else sources
             )
-            return told("Confirmed by {by}", "已获 {by} 证实", by=by)
+            return fill("Confirmed by {by}", "已获 {by} 证实", by=by)
         case _, "disputed" if denied_by:
-            return told("Disputed, denied by {who}", "有争议，{who} 否认", who=denied_by)
-        case _, "refuted" if beside.measured == "contradicts":
-            return told("Contradicted by {by}", "与{by}不符", by=measured)
+            return fill("Disputed, denied by {who}", "有争议，{who} 否认", who=denied_by)
+        case _, "refuted" if context.measured == "contradicts":
+            return fill("Contradicted by {by}", "与{by}不符", by=measured)
         case _, "refuted" if denied_by:
-            return told("Denied by {who}", "已被 {who} 否认", who=denied_by)
+            return fill("Denied by {who}", "已被 {who} 否认", who=denied_by)
         case _, "unchecked" if signal.stage == "preliminary":
-            return Told("Not checked yet", "尚未核查")
+            return Text("Not checked yet", "尚未核查")
         case _, verdict:
             return HEADS[verdict or "unchecked"]
 
 
-def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: bool = False) -> Told:
-    """Return the parties and authorities that say so, on their own pages or else as others report; empty for nobody.
+def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: bool = False) -> Text:
+    """Return the parties and authorities with this stance, on their own pages or else as reported; empty if there are none.
 
-    ``own``: on their own pages alone.
+    ``own``: only on their own pages.
     """
     said = [e for e in evidence if e.stance == stance and e.speaker is not None]
     themselves = [e for e in said if e.official]
-    names = list(dict.fromkeys(Told(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
+    names = list(dict.fromkeys(Text(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
     who = joined(names[:MOST_NAMED], " and ", " 与 ")
     if themselves:
-        return who or Told("an official page", "官方网页")
+        return who or Text("an official page", "官方网页")
     if own or not said:
-        return Told()
-    return told("{who}, as reported", "{who}（据报道）", who=who or Told("the party itself", "当事方"))
+        return Text()
+    return fill("{who}, as reported", "{who}（据报道）", who=who or Text("the party itself", "当事方"))
 
 
-def _asides(signal: Signal, beside: Beside) -> Iterator[Told]:
+def _asides(signal: Signal, context: SummaryContext) -> Iterator[Text]:
     if signal.stage in WITHDRAWN:
         return
     official, sources = speakers(signal.evidence, "supports", own=True), signal.supporting_sources or 0
     if signal.verdict == "likely" and official:
-        yield told("{who} says so", "{who} 称属实", who=official)
+        yield fill("{who} says so", "{who} 称属实", who=official)
     elif signal.verdict == "likely":
-        yield told("{n:source|sources}", "{n} 个来源", n=sources)
+        yield fill("{n:source|sources}", "{n} 个来源", n=sources)
     elif signal.verdict == "unconfirmed" and sources:
-        yield told("only {n:source|sources}", "仅 {n} 个来源", n=sources)
+        yield fill("only {n:source|sources}", "仅 {n} 个来源", n=sources)
     elif signal.verdict in {"disputed", "refuted"} and not speakers(signal.evidence, "denies"):
         if denying := sum(e.stance == "denies" for e in signal.evidence):
-            yield told("denied by {n:page|pages}", "{n} 个网页否认", n=denying)
+            yield fill("denied by {n:page|pages}", "{n} 个网页否认", n=denying)
     elif signal.verdict == "unchecked":
         reason, _, failure = (signal.unchecked_reason or "").partition(":")
         if reason in _WHY_UNCHECKED:
@@ -157,7 +347,7 @@ def _asides(signal: Signal, beside: Beside) -> Iterator[Told]:
         # The party's own figure before anybody else's.
         given = sorted((e for e in signal.evidence if e.figure is not None), key=lambda e: not e.official)
         figures = (plainly(e.figure) for e in given[:1] if e.figure is not None)
-        yield joined((Told("reported with another amount", "报道的金额不同"), *figures), ": ", "：")
-    if beside.dated_later and signal.verdict != "confirmed":
+        yield joined((Text("reported with another amount", "报道的金额不同"), *figures), ": ", "：")
+    if context.dated_later and signal.verdict != "confirmed":
         en, zh = "{n:page|pages} dated after the news left out", "{n} 个网页日期晚于新闻，未采用"
-        yield told(en, zh, n=beside.dated_later)
+        yield fill(en, zh, n=context.dated_later)

@@ -1,8 +1,8 @@
-"""From what each usable page says of a claim to one of seven words, its range and its cap.
+"""The verdict: from the stance of each usable page to one of seven words, its range and its cap.
 
-Pure rules over witnesses; who reads the pages (a critic with checked quotes, or the word rules alone) is decided before.
-The first verdict that fits applies, in the order of :func:`judged`. ``confirmed`` needs somebody who may be quoted for it;
-``refuted`` needs the party, an authority, a measurement or an established page against it.
+Pure rules over witnesses. Who reads the pages (a critic with checked quotes, or the word rules) is decided before. The
+first verdict that fits applies, in the order of :func:`judge_witnesses`. ``confirmed`` needs a source that can be quoted
+for it; ``refuted`` needs the party, an authority, a measurement or an established page against it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CAPS: dict[Verdict, float] = {
     "refuted": 0.20,
     "unchecked": 0.60,
 }
-"""The highest confidence that a verdict leaves."""
+"""Maximum confidence of a signal with this verdict."""
 
 
 _FOUNDED: dict[Verdict, int] = {
@@ -40,10 +40,10 @@ _FOUNDED: dict[Verdict, int] = {
 
 
 def better_founded(later: Verdict, earlier: Verdict, *, own_page: bool) -> Literal["later", "earlier", "neither"]:
-    """Return which of two signals of one event stays. ``own_page``: the later one is the party's own page.
+    """Return which of two signals of one event remains. ``own_page``: the later one is the party's own page.
 
-    Only an answer takes another signal's place: nobody is told twice to act, and an order gives way to a denial unless it
-    was confirmed. ``neither`` leaves both: a doubt stays visible beside what it doubts, and silences nothing.
+    Only a conclusive verdict replaces another signal: no order is given twice, and a denial replaces an order unless the
+    order was confirmed. ``neither`` keeps both: a doubt is shown beside the signal that it doubts.
     """
     if later == earlier and later in ACTED_ON:
         return "later" if own_page else "earlier"
@@ -53,11 +53,11 @@ def better_founded(later: Verdict, earlier: Verdict, *, own_page: bool) -> Liter
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):
-    """One usable page towards the claim. Witnesses of one ``source`` (owner, text, or what they cite) count as one.
+    """One usable page with its stance. Witnesses of one ``source`` (owner, text, or cited source) count as one.
 
-    ``speaker``: the party or authority whose word the page is, by its own domain or account (``official``) or as an
-    established page reports it; None for a page that speaks for nobody. ``age``: at the case's time, None without a date.
-    ``quoted``: a critic gave the stance with a quote that the page holds.
+    ``speaker``: the party or authority that speaks on the page: on its own domain or account (``official``), or as an
+    established page reports it; else None. ``age``: at the case's time, None without a date. ``quoted``: a critic gave the
+    stance with a quote that is on the page.
     """
 
     stance: ReadStance
@@ -71,7 +71,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What the evidence amounts to. ``low`` and ``high`` bound the change of confidence, ``cap`` its result."""
+    """The judgement of the evidence. ``low`` and ``high`` bound the change of confidence, ``cap`` its result."""
 
     verdict: Verdict
     low: float
@@ -87,11 +87,12 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """How the pages were read. ``critic``: its overall verdict; None when the word rules read alone. ``unread``: a critic
-    should have read them and did not, so that nothing is raised.
+    """The circumstances of reading the pages.
 
-    ``denies_or_corrects``: the news itself denies or corrects something, so that a party's denial as an established page
-    reports it is its official word. ``quotes_failed``: more than a third of the critic's quotes were not on their pages.
+    ``critic``: the critic's overall verdict; None if only the word rules read. ``unread``: a critic should have read the pages
+    and did not, so the confidence is not raised. ``denies_or_corrects``: the news itself denies or corrects something, so a
+    party's denial on an established page is its official statement. ``quotes_failed``: more than a third of the critic's
+    quotes were not on their pages.
     """
 
     critic: CritiqueVerdict | None = None
@@ -104,15 +105,15 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int = 3
 
 
-def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
+def judge_witnesses(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
     """Return the first verdict that fits: refuted, disputed, stale, confirmed, likely, unconfirmed."""
     supports = [w for w in witnesses if w.stance == "supports"]
     denies = [w for w in witnesses if w.stance == "denies"]
     official = [w for w in supports if _is_official_support(w, reading)]
     sources = len({w.source for w in supports})
     flags = _flags(supports, denies, official, reading)
-    standing = [w for w in supports if w.official or not _is_taken_back(w, denies)]
-    verdict, (low, high) = _verdict(witnesses, standing, denies, official, reading)
+    active = [w for w in supports if w.official or not _is_retracted(w, denies)]
+    verdict, (low, high) = _verdict(witnesses, active, denies, official, reading)
     return Judgement(
         verdict=verdict,
         low=low,
@@ -128,8 +129,8 @@ def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
     )
 
 
-def _is_taken_back(support: Witness, denies: Sequence[Witness]) -> bool:
-    """Whether the source that a page repeats has since denied its own report: its newest word counts."""
+def _is_retracted(support: Witness, denies: Sequence[Witness]) -> bool:
+    """Return whether the source that a page repeats has since denied its own report. Its latest statement counts."""
     return any(
         w.source == support.source and w.established and w.quoted
         and (support.published is None or w.published is None or w.published >= support.published)
@@ -138,7 +139,7 @@ def _is_taken_back(support: Witness, denies: Sequence[Witness]) -> bool:
 
 
 def unchecked(independent_sources: int = 0) -> Judgement:
-    """Return the judgement of a claim that nothing was found out about."""
+    """Return the judgement ``unchecked``."""
     return Judgement(
         verdict="unchecked",
         low=0.0,
@@ -160,15 +161,15 @@ def _verdict(
     official: list[Witness],
     reading: Reading,
 ) -> tuple[Verdict, tuple[float, float]]:
-    # A denial that the word rules alone read disputes, whoever speaks: nobody has read the page.
-    borne = [w for w in denies if w.quoted]
-    word = _last_word(official, [w for w in borne if w.speaker is not None])
-    others = [w for w in denies if w.speaker is None or w not in borne]
-    if reading.denies_or_corrects and (said := _last(official)) is not None:
-        # What was reported before a party denied it is what it denies, and denies nothing of that.
-        others = [w for w in others if w.published is None or w.published >= said]
+    # A denial found by the word rules alone makes the claim disputed, whoever speaks: no model has read the page.
+    quoted = [w for w in denies if w.quoted]
+    word = _last_word(official, [w for w in quoted if w.speaker is not None])
+    others = [w for w in denies if w.speaker is None or w not in quoted]
+    if reading.denies_or_corrects and (stated_at := _last(official)) is not None:
+        # Pages from before the party's denial report what it denies; they do not contradict it.
+        others = [w for w in others if w.published is None or w.published >= stated_at]
     if measured := reading.measured == "confirms":
-        # A figure stands whatever the press says.
+        # A measured figure outweighs the press.
         others = [w for w in others if w.speaker is not None or w.official]
     established = [w for w in others if _is_grave(w, reading)]
     refuted = any(w.quoted for w in established) and not official and (not supports or reading.critic == "refuted")
@@ -206,18 +207,18 @@ def _raised(
 
 
 def _is_grave(denial: Witness, reading: Reading) -> bool:
-    """Whether a denial that is no party's word disputes what an official page says."""
-    # Where nobody has read it but the word rules, only an official page does.
+    """Return whether a denial by a third party disputes an official page."""
+    # If only the word rules read it, it must be an official page.
     return denial.official or (denial.established and not (reading.by_words and not denial.quoted))
 
 
 def _is_official_support(witness: Witness, reading: Reading) -> bool:
-    # What a party denies, an established page may report for it; a confirmation must be its own page.
+    # A party's denial may be reported by an established page; its confirmation must be on its own page.
     return witness.official or (reading.denies_or_corrects and witness.speaker is not None and witness.established)
 
 
 def _last_word(official: list[Witness], denials: list[Witness]) -> Literal["none", "supports", "denies", "open"]:
-    """Return what the parties say in the end. ``open``: one party against another, or an order that no date settles."""
+    """Return the parties' latest statement. ``open``: parties contradict each other, or dates do not settle the order."""
     words = {
         _newest([w for w in official if w.speaker == of], [w for w in denials if w.speaker == of])
         for of in {w.speaker for w in (*official, *denials)}
@@ -229,7 +230,7 @@ def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "
     if not said or not denied:
         return "denies" if denied else "supports"
     last, last_denied = (_last(said), _last(denied))
-    # An undated page may be newer than any other; one that says the same as the newest word changes nothing.
+    # An undated page may be the newest; if it agrees with the newest statement, it changes nothing.
     if last_denied is not None and all(_is_before(w.published, last_denied) for w in said):
         return "denies"
     if last is not None and all(_is_before(w.published, last) for w in denied):
@@ -238,7 +239,7 @@ def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "
 
 
 def _is_before(one: datetime | None, other: datetime) -> bool:
-    """Whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
+    """Return whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
     if one is None:
         return False
     return one + timedelta(days=1) <= other if one.time() == time.min else one < other
@@ -253,7 +254,7 @@ def _is_stale(witnesses: Sequence[Witness], supports: list[Witness]) -> bool:
         return True
     fresh = any(w.age is not None and w.age <= STALE_AFTER for w in supports)
     earlier = [w for w in witnesses if w.stance == "earlier"]
-    # One stranger's page does not make old what an established or official page tells without a date.
+    # One unrated page does not make an undated report of an established or official page old.
     alone = len({w.source for w in earlier}) == 1 and not any(w.established or w.official for w in earlier)
     return bool(earlier) and not fresh and not (alone and any(w.established or w.official for w in supports))
 

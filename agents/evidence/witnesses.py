@@ -1,8 +1,9 @@
-"""From references to witnesses: what a critic read, checked against the page, or what the word rules read alone.
+"""From references to witnesses: a critic's reading, checked against the page, or the reading of the word rules alone.
 
-To raise, both; to lower, either: a page supports only by a quote that it holds, about the same subject and the same event,
-and with no amount that differs; a denial that only the word rules read stands unless the critic says otherwise. What a
-critic answers slot by slot, code makes a stance (:func:`stance_by_slots`); amounts are compared by code, whatever it says.
+Raising the confidence needs both; lowering it needs either. A page supports the claim only with a quote that it contains,
+about the same subject and event, and with no amount that differs. A denial that only the word rules found counts unless
+the critic says otherwise. Code derives the stance from the critic's slots
+(:func:`agents.planning.critic_reading.stance_by_slots`) and compares amounts itself, whatever the critic says.
 """
 
 from __future__ import annotations
@@ -14,34 +15,33 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from agents.evidence.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
 from agents.evidence.claim import STORY_TIME, Claim
-from agents.evidence.claim_words import chinese_name
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.entities import AUTHORITIES, names_in
-from agents.evidence.hosts import canonical_url, host_of, registrable_domain
+from agents.evidence.entities import AUTHORITIES, chinese_name, names_in
 from agents.evidence.owners import addresses_of, owner_of, owners_of
 from agents.evidence.pages import utc
-from agents.evidence.quotes import folded, names_any, sentences_of
-from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
+from agents.evidence.passages import folded, names_any, sentences_of
+from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judge_witnesses
+from agents.text.amounts import ABOVE, Amounts, Figure, differing, figures, main_figures
+from agents.text.hosts import canonical_url, host_of, registrable_domain
 from agents.text.matching import fold_han
 from schemas.config import Entity, Snapshot
 from schemas.evidence import PageStance, ReadStance, SearchReference
 from schemas.signals import NO_ASSET
 
 MAX_FAILED_SHARE = 1 / 3
-"""Share of a critic's stances whose quote is not on the page, above which its reading confirms nothing."""
+"""Share of a critic's stances with a quote that is not on the page, above which its reading cannot confirm."""
 
 
 MAX_SHOWN = 6
-"""References that one critique reads."""
+"""Maximum references that one critique reads."""
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """One reference after the checks. ``dropped_quote``: its stance had no quote that the page holds.
+class CheckedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One reference with its checked stance. ``dropped_quote``: the quote of its stance is not on the page.
 
-    ``figures``: the page's amount and the claim's, where they differ and code could compare them.
-    ``own_word``: it is the page of the news itself, by which a party or an authority speaks.
+    ``figures``: the page's amount and the claim's, if code could compare them and they differ.
+    ``own_word``: it is the page of the news itself, published by a party or an authority.
     """
 
     reference: SearchReference
@@ -56,7 +56,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge_evidence(
     claim: Claim,
-    heard: Sequence[Heard],
+    pages: Sequence[CheckedPage],
     *,
     snapshot: Snapshot,
     by_words: bool,
@@ -65,11 +65,11 @@ def judge_evidence(
     partly_refuted: bool = False,
     unread: bool = False,
 ) -> Judgement:
-    """Judge the claim by its references as :func:`hear` returns them.
+    """Return the judgement of the claim by its references, as :func:`check_pages` returns them.
 
-    ``by_words``: no critic read the pages. ``unread``: a critic should have, so that nothing is raised and the verdict is
-    at most likely. So it is too where more than a third of the critic's quotes failed: of those on official and established
-    pages, where it gave any, else of all.
+    ``by_words``: no critic read the pages. ``unread``: a critic should have read them, so the confidence is not raised and the
+    verdict is at most likely. The same applies if more than a third of the critic's quotes failed: of those on official and
+    established pages if there are any, else of all.
     """
     reader = Reader(
         by_words=by_words,
@@ -79,11 +79,11 @@ def judge_evidence(
         unread=unread,
         threshold=snapshot.search_multi_source_threshold,
     )
-    return judgement_by(compiled(snapshot.tables), claim, tuple(heard), reader)
+    return judge_evidence_with(compiled(snapshot.tables), claim, tuple(pages), reader)
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """Who read the references, and what is known beside them, as in :func:`judge_evidence`. ``threshold``: sources that confirm."""
+    """The arguments of :func:`judge_evidence` beside claim and pages. ``threshold``: number of sources that confirm."""
 
     by_words: bool
     critic: CritiqueVerdict | None
@@ -93,26 +93,30 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int
 
 
-def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reader: Reader) -> Judgement:
-    """Return what :func:`judge_evidence` does, of arguments that can be compared by value."""
-    sources = _sources(heard, tables)
+def judge_evidence_with(tables: Compiled, claim: Claim, pages: tuple[CheckedPage, ...], reader: Reader) -> Judgement:
+    """Return the same as :func:`judge_evidence`, from arguments that can be compared by value."""
+    sources = _sources(pages, tables)
     addresses, owners = addresses_of(claim), owners_of(claim, tables.directory)
     usable = [
-        h
-        for h in heard
-        if h.own_word
+        page
+        for page in pages
+        if page.own_word
         or (
-            canonical_url(h.reference.url) not in addresses
-            and not (h.stance == "supports" and owner_of(h.reference.url, tables.directory) in owners)
+            canonical_url(page.reference.url) not in addresses
+            and not (page.stance == "supports" and owner_of(page.reference.url, tables.directory) in owners)
         )
     ]
-    own_word = any(h.own_word for h in heard)
-    # Where anybody may write, a party's host is heard only while nobody supports: it lowers, and raises nothing.
-    forums = all(h.stance != "supports" for h in usable)
-    witnesses = [_witness(claim, h, sources[h.reference.reference_number], tables, forums=forums) for h in usable]
-    # What confirms rests on these pages, so a quote that fails on a stranger's page does not bar it.
-    vouched = [h for h, w in zip(usable, witnesses, strict=True) if _told(h) and (w.official or w.established)]
-    found = judged(
+    own_word = any(page.own_word for page in pages)
+    # User content on a party's host counts only if no page supports the claim: it can lower the verdict, never raise it.
+    forums = all(page.stance != "supports" for page in usable)
+    witnesses = [
+        _witness(claim, page, sources[page.reference.reference_number], tables, forums=forums) for page in usable
+    ]
+    # These pages decide a confirmation, so a failed quote on an unrated page does not bar it.
+    vouched = [
+        page for page, w in zip(usable, witnesses, strict=True) if _is_read(page) and (w.official or w.established)
+    ]
+    found = judge_witnesses(
         witnesses,
         Reading(
             # The critic was not shown the party's own page, which is enough.
@@ -120,52 +124,52 @@ def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reade
             by_words=reader.by_words,
             unread=reader.unread,
             denies_or_corrects=claim.modality in {"denied", "corrected"},
-            quotes_failed=too_many_unquoted(vouched or heard),
+            quotes_failed=too_many_unquoted(vouched or pages),
             partly_refuted=reader.partly_refuted,
             measured=reader.measured,
             threshold=reader.threshold,
         ),
     )
-    flags = dict.fromkeys((*found.flags, *(f for h in heard for f in h.flags)))
+    flags = dict.fromkeys((*found.flags, *(f for page in pages for f in page.flags)))
     return replace(found, flags=tuple(flags))
 
 
-def hear(
+def check_pages(
     claim: Claim, references: Sequence[SearchReference], said: Sequence[PageStance] | None, snapshot: Snapshot
-) -> list[Heard]:
-    """Return each reference with the stance that stands. ``said``: the critic's reading, None where none read the pages."""
-    return heard_by(compiled(snapshot.tables), claim, tuple(references), None if said is None else tuple(said))
+) -> list[CheckedPage]:
+    """Return each reference with its checked stance. ``said``: the critic's reading, None if no critic read the pages."""
+    return check_pages_with(compiled(snapshot.tables), claim, tuple(references), None if said is None else tuple(said))
 
 
-def heard_by(
+def check_pages_with(
     tables: Compiled, claim: Claim, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
-) -> list[Heard]:
-    """Return what :func:`hear` does, of arguments that can be compared by value."""
+) -> list[CheckedPage]:
+    """Return the same as :func:`check_pages`, from arguments that can be compared by value."""
     if said is None:
-        return [Heard(reference=r, stance=r.stance) for r in references]
+        return [CheckedPage(reference=r, stance=r.stance) for r in references]
     by_number = {s.reference_number: s for s in said}
     check = _QuoteCheck(claim, tables)
     return [_checked(r, by_number.get(r.reference_number), check) for r in references]
 
 
-def too_many_unquoted(heard: Sequence[Heard]) -> bool:
-    """Whether more than a third of the critic's stances have no quote that their page holds."""
-    told = [h for h in heard if _told(h)]
-    return sum(h.dropped_quote for h in told) > MAX_FAILED_SHARE * len(told)
+def too_many_unquoted(pages: Sequence[CheckedPage]) -> bool:
+    """Return whether more than a third of the critic's stances have a quote that is not on their page."""
+    read = [page for page in pages if _is_read(page)]
+    return sum(page.dropped_quote for page in read) > MAX_FAILED_SHARE * len(read)
 
 
-def _told(heard: Heard) -> bool:
-    return heard.said is not None and heard.said.stance != "unrelated"
+def _is_read(page: CheckedPage) -> bool:
+    return page.said is not None and page.said.stance != "unrelated"
 
 
 def shown_to_critic(references: Sequence[SearchReference], most: int = MAX_SHOWN) -> tuple[SearchReference, ...]:
-    """Return the references that a critic reads, in their order: official ones first, then one for each owner, by quality."""
+    """Return the references that a critic reads, in their order: official ones, then one per owner by quality."""
     owners: set[str] = set()
     ranked: list[tuple[bool, int, SearchReference]] = []
     for r in sorted(references, key=lambda r: (not r.official, -r.quality_score, r.reference_number)):
         ranked.append((r.owner in owners, len(ranked), r))
         owners.add(r.owner)
-    chosen = {r.reference_number for _, _, r in sorted(ranked, key=lambda one: one[:2])[:most]}
+    chosen = {r.reference_number for _, _, r in sorted(ranked, key=lambda entry: entry[:2])[:most]}
     return tuple(r for r in references if r.reference_number in chosen)
 
 
@@ -177,7 +181,7 @@ _BOUND = re.compile(
 
 
 class _QuoteCheck:
-    """Whether a quote stands on its page and is about the claim's subject, asset or amount."""
+    """The check that a quote is on its page and about the claim's subject, asset or amount."""
 
     def __init__(self, claim: Claim, tables: Compiled) -> None:
         parties = tables.entities.parties(claim)
@@ -191,19 +195,19 @@ class _QuoteCheck:
         self._parties = {e.name for e in parties}
 
     def _figures(self, sentence: str) -> bool:
-        """Whether a sentence gives the claim's percentage, or an amount somewhat above one claimed as a bound."""
+        """Return whether a sentence gives the claim's percentage, or an amount somewhat above one claimed as a bound."""
         given = Amounts(sentence).given if self._at_least else ()
         return not self._shares.isdisjoint(map(float, _SHARE.findall(sentence))) or any(
             least <= a <= ABOVE * least for a in given for least in self._at_least
         )
 
     def word(self, reference: SearchReference) -> ReadStance:
-        """Return what the word rules read on a page. They do not know which event a denial from before the story is of."""
+        """Return the word rules' stance on a page. A denial from before the story counts as unrelated: it may be about another event."""
         before = self._since is not None and is_before(reference, self._since)
         return "unrelated" if reference.stance == "denies" and before else reference.stance
 
     def differing(self, sentences: Sequence[str]) -> tuple[Figure, Figure] | None:
-        """Return the claim's figure and the one of a quote's sentences, where they can be compared and differ."""
+        """Return the claim's figure and the quote's figure if they can be compared and differ; else None."""
         return (
             differing(self._claimed, [f for s in sentences for f in figures(s, self._coins)]) if self._claimed else None
         )
@@ -214,19 +218,19 @@ class _QuoteCheck:
         # On its own page the party need not name itself.
         if reference.official or any(names_any(s, self._names, self._amounts) or self._figures(s) for s in sentences):
             return True
-        # A page whose title names the subject goes on with “it” and “the bank”, until it names somebody else.
+        # A page whose title names the subject continues with “it” and “the bank” until it names another entity.
         if not names_any(folded(reference.title), self._names):
             return False
-        # Names are found in the page as it is written, since “near” and “sec” are words where they are not capitalised.
+        # Names are searched in the page as written: “near” and “sec” are ordinary words unless capitalised.
         named = self._entities.mentioned(f"{reference.title} | {reference.passage or reference.snippet}")
         others = {folded(n) for e in named if e.name not in self._parties for n in (e.name, *e.aliases) if len(n) > 1}
         return not any(names_any(s, others) for s in sentences)
 
 
 def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadStance:
-    """Return the stance that counts, of what the word rules read on a page and what a critic said of it.
+    """Return the stance that counts, from the word rules' stance ``word`` and the critic's reading ``said``.
 
-    ``quoted``: the critic's quote is on the page. Without it only a denial that the word rules read is left.
+    ``quoted``: the critic's quote is on the page. Without it, only a denial found by the word rules counts.
     """
     left: ReadStance = "denies" if word == "denies" else "unrelated"
     if said is None:
@@ -241,44 +245,15 @@ def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadS
     return "hedges" if said.stance == "supports" and said.amount == "differs" else said.stance
 
 
-def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadStance:
-    """Return the stance that a critic's slots amount to: support needs agreement, and lesser slots only lower.
-
-    ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is from
-    before the story, so that only the critic's date says which event it denies.
-    """
-    is_about = said.subject == "agrees" or (own_page and said.subject == "silent")
-    if said.says == "nothing" or not is_about or said.act == "differs":
-        return "unrelated"
-    if said.says == "denies":
-        of_this = said.act == "agrees" and "differs" not in (said.date, said.place)
-        return "denies" if of_this and (said.date == "agrees" or not before) else "unrelated"
-    lesser = said.says == "hedges" or said.act == "silent" or "differs" in (said.stage, said.place)
-    if said.date == "differs":
-        return "unrelated" if lesser else "earlier"
-    return "hedges" if lesser or said.amount == "differs" else "supports"
-
-
-def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
-    """Return a critic's slots with the stance that code derives of them. ``news_at``: None where no news begins the story."""
-    before = news_at is not None and is_before(reference, utc(news_at) - STORY_TIME)
-    return replace(
-        said,
-        stance=stance_by_slots(said, own_page=reference.official, before=before),
-        same_subject=said.subject == "agrees" or (reference.official and said.subject == "silent"),
-        same_event="differs" not in (said.act, said.date),
-    )
-
-
 def is_before(reference: SearchReference, moment: datetime) -> bool:
-    """Whether a page is dated before the moment."""
+    """Return whether a page is dated before the moment."""
     return reference.published_at is not None and utc(reference.published_at) < moment
 
 
-def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
+def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> CheckedPage:
     word = check.word(reference)
     if said is None or said.stance == "unrelated" or not said.same_subject:
-        return Heard(reference=reference, stance=counted(word, said, quoted=False), said=said)
+        return CheckedPage(reference=reference, stance=counted(word, said, quoted=False), said=said)
     sentences = sentences_of(said.quote or "", reference.title, reference.passage or reference.snippet)
     quoted = check.passes(sentences, reference)
     stance = counted(word, said, quoted=quoted)
@@ -290,7 +265,7 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
         "amount_differs": differs,
         "stance_disputed": stance == "supports" and reference.stance == "denies",
     }
-    return Heard(
+    return CheckedPage(
         reference=reference,
         stance=stance,
         said=said,
@@ -322,37 +297,37 @@ _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 """Korean words and katakana runs of the news: names there have no capitals, and the tables hold few of them."""
 
 
-def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forums: bool) -> Witness:
-    reference, said = heard.reference, heard.said
-    established = _is_established(reference, tables) and not _repeats_wire(heard, tables)
+def _witness(claim: Claim, page: CheckedPage, source: int, tables: Compiled, *, forums: bool) -> Witness:
+    reference, said = page.reference, page.said
+    established = _is_established(reference, tables) and not _repeats_wire(page, tables)
     published = None if reference.published_at is None else utc(reference.published_at)
-    owner = None if tables.is_user_content(reference.url) and not forums else _owner_heard(claim, heard, tables)
+    owner = None if tables.is_user_content(reference.url) and not forums else _speaking_owner(claim, page, tables)
     speaker, official = reference.speaker or owner, reference.official or owner is not None
-    # Who repeats the news with its own origin as the source is no more a witness than that origin.
+    # A page that cites the news' own origin is no more a witness than that origin.
     outlet = None if said is None or not said.cites or not claim.source_url else _domain_of(said.cites, tables)
     retells = outlet is not None and outlet in {registrable_domain(host_of(a)) for a in addresses_of(claim)}
-    if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
+    if speaker is None and established and page.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
-    unfit = (not official and retells) or not _names_asset(claim, heard, tables)
+    unfit = (not official and retells) or not _names_asset(claim, page, tables)
     return Witness(
-        stance="hedges" if heard.stance == "supports" and unfit else heard.stance,
+        stance="hedges" if page.stance == "supports" and unfit else page.stance,
         source=source,
         official=official,
         speaker=speaker,
         established=established,
         age=None if published is None else utc(claim.as_of) - published,
         published=published,
-        quoted=heard.quoted,
+        quoted=page.quoted,
     )
 
 
-def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
-    """Whether a page names the asset, where the news names one that is not its subject's own.
+def _names_asset(claim: Claim, page: CheckedPage, tables: Compiled) -> bool:
+    """Return whether a page names the asset, if the news names one that is not the subject's own.
 
-    “Circle launches Arc, with DOGE as gas” is not supported by what Circle says of Arc alone: an order would buy DOGE.
+    “Circle launches Arc, with DOGE as gas” is not supported by a page about Arc alone: an order would buy DOGE.
     """
     asset = claim.asset.upper()
-    if heard.own_word or asset == NO_ASSET:
+    if page.own_word or asset == NO_ASSET:
         return True
     parties = [e for name in (claim.subject, claim.entity) if name for e in tables.entities.named(name)]
     own = {a for e in parties for a in e.assets} | {
@@ -360,19 +335,19 @@ def _names_asset(claim: Claim, heard: Heard, tables: Compiled) -> bool:
     }
     if asset not in tables.asset_names:  # “Kuru bridge” is KURU's
         own |= {word.upper() for word in re.findall(r"[A-Za-z0-9]+", claim.subject)}
-    reference = heard.reference
-    page = f"{reference.title} | {reference.passage or reference.snippet}"
-    named = asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, page, tables)
+    reference = page.reference
+    text = f"{reference.title} | {reference.passage or reference.snippet}"
+    named = asset in own or not _mentions_asset(claim, claim.text, tables) or _mentions_asset(claim, text, tables)
     return named or _moves_any_coin(claim, tables)
 
 
 _ABOUT_AN_ASSET = frozenset({"listing", "partnership", "product", "funding", "airdrop", "governance", "regulation"})
-"""Types of events that are done to an asset, whatever the words."""
+"""Event types that always concern an asset."""
 _WITH_A_COIN = frozenset(
     {"launch", "list", "delist", "buy", "sell", "acquire", "move", "fund", "partner", "support", "hold", "airdrop", "mint"}
     | {"approve", "file", "sign", "ban", "license", "freeze"}
 )  # fmt: skip
-"""Acts (groups of the lexicon) that are done with a coin, so that a page must name it."""
+"""Acts (groups of the lexicon) that involve a coin, so a page must name it."""
 _OF_LOSSES = {"hack": frozenset({"hack"}), "liquidation": frozenset({"liquidate", "bankrupt", "halt"})}
 _OF_ALL_MARKETS = re.compile(
     r"\b(?:interest rates?|rate (?:cut|hike)s?|basis points?|inflation|cpi|ppi|pce|payrolls?|unemployment|gdp|tariffs?)\b"
@@ -381,7 +356,7 @@ _OF_ALL_MARKETS = re.compile(
 
 
 def _moves_any_coin(claim: Claim, tables: Compiled) -> bool:
-    """Whether pages tell the event without its asset: a loss, all markets, or an authority's deed without a coin."""
+    """Return whether pages report the event without the asset: a loss, all markets, or an authority's act without a coin."""
     if claim.event_type in _ABOUT_AN_ASSET:
         return False
     says = tables.grammar.sense(claim.text).says
@@ -402,31 +377,31 @@ def _mentions_asset(claim: Claim, text: str, tables: Compiled) -> bool:
     return names_any(folded(written), spelled | {f"{n}s" for n in spelled if n.isascii()})
 
 
-def speakers_of(claim: Claim, heard: Sequence[Heard], tables: Compiled) -> list[tuple[str | None, str | None]]:
-    """Return, page by page, the party or authority whose word supports or denies there, and its Chinese name.
+def speakers_of(claim: Claim, pages: Sequence[CheckedPage], tables: Compiled) -> list[tuple[str | None, str | None]]:
+    """Return for each page the party or authority that supports or denies there, and its Chinese name, as judged.
 
-    As the judgement takes it. "" for one that the tables do not name; None for nobody, and for the page of the news itself,
+    "" for a speaker that the tables do not name. None for a page without a speaker, and for the page of the news itself,
     which is no witness.
     """
     addresses = addresses_of(claim)
 
-    def speaker(one: Heard) -> tuple[str | None, str | None]:
-        witness = _witness(claim, one, 0, tables, forums=False)
-        if witness.stance not in {"supports", "denies"} or canonical_url(one.reference.url) in addresses:
+    def speaker(page: CheckedPage) -> tuple[str | None, str | None]:
+        witness = _witness(claim, page, 0, tables, forums=False)
+        if witness.stance not in {"supports", "denies"} or canonical_url(page.reference.url) in addresses:
             return None, None
         if not witness.speaker:
             return ("" if witness.official else None), None
-        # A name from outside is no name of ours: what a page calls its source may be any words.
+        # Only names of the tables are returned: a page may call its source anything.
         known = next((e for e in tables.entities.exactly(witness.speaker) if e.name == witness.speaker), None)
         return ("", None) if known is None else (known.name, chinese_name(known))
 
-    return [speaker(one) for one in heard]
+    return [speaker(page) for page in pages]
 
 
-def _owner_heard(claim: Claim, heard: Heard, tables: Compiled) -> str | None:
-    """Return the page's owner if the critic hears it speak here and it is a party of the claim or a competent authority."""
-    said, url, directory = heard.said, heard.reference.url, tables.directory
-    if said is None or said.speaks_for == "other" or not heard.quoted:
+def _speaking_owner(claim: Claim, page: CheckedPage, tables: Compiled) -> str | None:
+    """Return the page's owner if the critic says that it speaks here and it is a party or a competent authority."""
+    said, url, directory = page.said, page.reference.url, tables.directory
+    if said is None or said.speaks_for == "other" or not page.quoted:
         return None
     # Filings and accounts are attributed by code alone: an account may have been taken over.
     if directory.cik_of(url) is not None or directory.account_of(url) is not None:
@@ -445,16 +420,16 @@ def _domain_of(cited: str, tables: Compiled) -> str | None:
 
 
 def _is_established(reference: SearchReference, tables: Compiled) -> bool:
-    # Whoever pays may speak through a press wire, and anybody on a forum or in the letters to an authority.
+    # A press wire publishes for whoever pays, and a forum or an authority's mailbox for anybody.
     outlet = tables.directory.outlet_of_host(reference.owner)
     paid = outlet is not None and outlet.wire
     anybodys = tables.is_user_content(reference.url) and not reference.official
     return reference.source_credibility in {"high", "medium"} and not paid and not anybodys
 
 
-def _repeats_wire(heard: Heard, tables: Compiled) -> bool:
-    """Whether the page only carries a press wire's release, which nobody but its issuer vouches for."""
-    cited = heard.said.cites if heard.said is not None and heard.quoted else None
+def _repeats_wire(page: CheckedPage, tables: Compiled) -> bool:
+    """Return whether the page only carries a press wire's release, for which only its issuer vouches."""
+    cited = page.said.cites if page.said is not None and page.quoted else None
     outlet = tables.directory.outlet_of(cited) if cited else None
     return outlet is not None and outlet.wire
 
@@ -464,32 +439,32 @@ def _named(name: str, tables: Compiled) -> str:
     return found[0].name if found else folded(name)
 
 
-def _sources(heard: Sequence[Heard], tables: Compiled) -> Mapping[int, int]:
-    """Return reference number → source: references of one owner, or of one text that they cite, are one source.
+def _sources(pages: Sequence[CheckedPage], tables: Compiled) -> Mapping[int, int]:
+    """Return reference number → source. References of one owner, or that cite one text, are one source.
 
-    A page that nobody vouches for joins what it cites; it never makes two sources of established pages one.
+    An unrated page joins the source that it cites; it never merges the sources of established pages.
     """
     by_key: dict[str, int] = {}
     out: dict[int, int] = {}
-    established = {h.reference.reference_number: _is_established(h.reference, tables) for h in heard}
+    established = {page.reference.reference_number: _is_established(page.reference, tables) for page in pages}
     firm: set[int] = set()
-    for h in sorted(heard, key=lambda h: not established[h.reference.reference_number]):
-        reference = h.reference
+    for page in sorted(pages, key=lambda page: not established[page.reference.reference_number]):
+        reference = page.reference
         vouched = established[reference.reference_number]
-        # The claimant's own pages, wherever they lie, are one voice.
+        # All pages of the claimant are one source.
         keys = ["claimant" if reference.own_page else reference.owner or reference.registrable_domain]
-        cited = h.said.cites if h.said is not None and h.quoted else None
+        cited = page.said.cites if page.said is not None and page.quoted else None
         if cited:
             outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else _domain_of(cited, tables)
-            # Established pages that each name a spokesperson or a filing asked for themselves; others copy.
+            # Established pages that name a spokesperson or a filing did their own reporting; others copy.
             if outlet is not None or not vouched:
                 keys.append(outlet or f"cited:{_named(cited, tables)}")
         known = list(dict.fromkeys(by_key[k] for k in keys if k in by_key))
         if not vouched and firm.issuperset(known):
             known = known[:1]
         number = min(known, default=reference.reference_number)
-        # A page without a quote is nobody's support, so it keeps nothing apart.
-        firm |= {number} if (vouched and h.quoted) or not firm.isdisjoint(known) else set()
+        # A page without a quote supports nothing, so it does not keep sources apart.
+        firm |= {number} if (vouched and page.quoted) or not firm.isdisjoint(known) else set()
         for other, source in out.items():
             if source in known:
                 out[other] = number

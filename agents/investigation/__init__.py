@@ -1,1 +1,1 @@
-"""The steps of an investigation, one file each, but for those that it shares with the news pipeline (agents/planning)."""
+"""The steps of an investigation, one file each. It shares the steps of a round with the news pipeline (agents/planning)."""

@@ -1,4 +1,4 @@
-"""The news that an investigation of a watch opens: what is new and can be tested, to be verified as all news are. Pure."""
+"""The news that an investigation of a watch publishes: new, testable claims, verified like all news. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from agents.investigation.investigation import Investigation
 from agents.investigation.writing import Draft
 from schemas.effects import PublishNews
 from schemas.ids import normalise_text, uuid5
-from schemas.investigation_events import BriefClaim
 from schemas.news import News
+from schemas.research_events import BriefClaim
 from schemas.watches import source_of
 
 MAX_ANNOUNCED = 3
-"""News of one investigation: each is a case of its own, with searches of its own."""
+"""Maximum news items of one investigation. Each is a case with searches of its own."""
 
 
 def announced(case: Investigation, draft: Draft) -> tuple[PublishNews, ...]:
-    """Return a news item for each claim that the previous brief did not have and that a page tells in checked words.
+    """Return a news item for each claim that is not in the previous brief and that a page states in checked words.
 
-    None where no watch asked, and none of a watch's first investigation, which has nothing to compare with. The pages that
-    tell the claim are its ``origins``, so that what is verified rests on others.
+    None without a watch, and none for a watch's first investigation, which has no previous brief. The pages that state the
+    claim are its ``origins``, so other pages must verify it.
     """
     previous = case.framed.previous if case.framed else None
     if case.asked.watch is None or previous is None:

@@ -1,4 +1,4 @@
-"""What the models of an investigation reply, as they wrote it. The steps check and bound every field."""
+"""The reply types of an investigation's models. The steps check and bound every field."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StatedAnswer(msgspec.Struct):
 
 
 class ClaimsAnswer(msgspec.Struct):
-    """The claims that pages make (``investigate_claims.v1.schema.json``)."""
+    """The claims that the pages state (``investigate_claims.v1.schema.json``)."""
 
     claims: list[StatedAnswer]
 

@@ -1,38 +1,37 @@
-"""The brief step: the judged claims in sentences with their references. A model chooses the words; code does the rest."""
+"""The brief step: writes the judged claims in sentences with references. A model chooses the words; code does the rest."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from agents.core.answers import answer
-from agents.core.asking import ask_model, bounded, facts
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure, needed
+from agents.core.model_calls import ask_model, bounded, facts
+from agents.core.step import On, StepFailure, StepRequest, needed
 from agents.investigation.announcing import announced
 from agents.investigation.answers import BriefAnswer
-from agents.investigation.asking import subject_parts
 from agents.investigation.investigation import BRIEF, Investigation
+from agents.investigation.prompt_parts import subject_parts
 from agents.investigation.writing import Draft, draft_of, written
 from schemas.effects import CallModel, PublishedReply, Untrusted
 from schemas.events import CaseFailed, Event, StepFailed
-from schemas.investigation_events import BriefWritten, ClaimsCritiqued
-from schemas.research_events import AnswerStopped, FinishRequested
+from schemas.research_events import AnswerStopped, BriefWritten, ClaimsCritiqued, FinishRequested
 
 MAX_QUOTED = 400
 
 
 class WriteBrief:
-    """The last resort of an investigation. Where the model fails, the claims stand in the brief as they were stated.
+    """The last resort of an investigation. If the model fails, the brief has the claims as they were stated.
 
-    One that failed before anything was searched has found nothing out, and ends with the reason.
+    An investigation that failed before any search ends with the reason.
     """
 
     name = BRIEF
     takes = (On(ClaimsCritiqued), On(FinishRequested), On(StepFailed, outcome="degrade"))
     emits = (BriefWritten, AnswerStopped, CaseFailed)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         if case.stopped is not None:  # stopped, then asked to finish: the stop wins
             return AnswerStopped(requested_by=case.stopped.requested_by, reason=case.stopped.reason)
         if case.failed is not None and not case.searches:
@@ -57,19 +56,19 @@ class WriteBrief:
 
 
 class GiveUp:
-    """The time is up: code writes the brief of what there is. Without any page the investigation fails with the reason."""
+    """The end at the deadline: code writes the brief from what there is. Without any page, the investigation fails."""
 
     name = "give_up_brief"
     takes = (On(StepFailed, outcome="give_up"),)
     emits = (BriefWritten, CaseFailed)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         last: StepFailed = case.head
         draft = draft_of(case)
         return written(case, draft, (), unwritten=last.failure.kind) if draft.claims else _failed(last)
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
-        raise NotImplementedError("it asks for nothing")
+        raise NotImplementedError("this step has no effects")
 
 
 def _failed(last: StepFailed) -> CaseFailed:
@@ -90,9 +89,9 @@ def _call(case: Investigation, draft: Draft) -> CallModel:
         ]
     )
     claims = [Untrusted(f"claim {n}", bounded(c.claim, 300)) for n, c in enumerate(draft.claims, start=1)]
-    told = {r.number: r for r in draft.references}
+    by_number = {r.number: r for r in draft.references}
     quotes = [
-        Untrusted(f"quote {e.number}, {e.stance}", bounded(e.quote or told[e.number].title, MAX_QUOTED))
+        Untrusted(f"quote {e.number}, {e.stance}", bounded(e.quote or by_number[e.number].title, MAX_QUOTED))
         for c in draft.claims
         for e in c.evidence
     ]

@@ -1,4 +1,4 @@
-"""What is new since the previous brief of a subject, worked out from both. Pure."""
+"""Changes since the previous brief of a subject, computed from both. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from agents.text.matching import fold_han, units
 from schemas.evidence import PreviousBrief, PreviousClaim
-from schemas.investigation_events import BriefClaim, BriefReference, Change
+from schemas.research_events import BriefClaim, BriefReference, Change
 
 SAME_WORDS = 0.6
-"""Share of the words of two claims, of all words of both, from which they are the same claim."""
+"""Shared words of two claims, as a share of all words of both, from which they are the same claim."""
 SAME_PAGES_WORDS = 0.25
-"""The same where they rest on a common page: two tellings of one page are alike sooner than those of two."""
+"""The same if both have a page in common: statements of one page need less similarity."""
 
 
 def detect_changes(
@@ -19,7 +19,7 @@ def detect_changes(
 ) -> tuple[Change, ...]:
     """Return the changes since ``previous``, in the order of the claims; none without one.
 
-    A claim that no earlier one is the same as, one whose verdict is another, or pages about a known one that were not there.
+    A change is a new claim, another verdict, or new pages about a known claim.
     """
     if previous is None:
         return ()

@@ -1,33 +1,33 @@
-"""The critique step: of each claim, what each page says of it, in words that the page holds. All claims side by side."""
+"""The critique step: the stance of each page on each claim, with a quote. All claims are read concurrently."""
 
 from __future__ import annotations
 
 from agents.core.answers import CritiqueAnswer
-from agents.core.asking import ask_model, facts, reference_facts
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure
+from agents.core.model_calls import ask_model, facts, reference_facts
+from agents.core.step import On, StepFailure, StepRequest
 from agents.evidence.witnesses import too_many_unquoted
-from agents.investigation.asking import claim_parts
 from agents.investigation.investigation import Investigation
-from agents.investigation.judging import heard_of, shown
-from agents.planning.reading import critique_answer, pages_to_judge, stances_of, unquoted_in
+from agents.investigation.judging import check_claim_pages, shown
+from agents.investigation.prompt_parts import claim_parts
+from agents.planning.critic_reading import critique_answer, pages_to_judge, stances_of, unquoted_in
 from schemas.effects import CallModel, Failure, ModelReply, Reply
 from schemas.events import Event
-from schemas.investigation_events import ClaimReading, ClaimsCritiqued, ClaimsStated, FoundClaim
+from schemas.research_events import ClaimReading, ClaimsCritiqued, ClaimsStated, FoundClaim
 
 
 class CritiqueClaims:
-    """One heavy call for each claim, and a second where a third of its quotes fail.
+    """Makes one heavy call per claim, and a second if over a third of its quotes fail.
 
-    A claim that no critic read is judged without one, and the event says why; the others keep what was read of them.
+    A claim whose call failed is judged without a critic, and the event says why. The others keep their reading.
     """
 
     name = "critique"
     takes = (On(ClaimsStated),)
     emits = (ClaimsCritiqued,)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         calls = tuple(call for found in _claims(case) for call in _calls(case, found, case.replies))
         return calls or ClaimsCritiqued(readings=())
 
@@ -56,13 +56,13 @@ def _calls(case: Investigation, found: FoundClaim, replies: Replies) -> tuple[Ca
     first = _call(case, found)
     said = _answer(case, replies.of(first))
     stances = None if said is None else stances_of(said, shown(case, found), None)
-    heard = () if stances is None else heard_of(case, found, stances)
-    return (first, _call(case, found, unquoted_in(heard))) if too_many_unquoted(heard) else (first,)
+    pages = () if stances is None else check_claim_pages(case, found, stances)
+    return (first, _call(case, found, unquoted_in(pages))) if too_many_unquoted(pages) else (first,)
 
 
 def _reply(case: Investigation, found: FoundClaim, replies: Replies) -> Reply | None:
     answered = [replies.of(call) for call in _calls(case, found, replies)]
-    # A second reading that was not answered leaves the first, whose failed quotes count against it.
+    # If the second call failed, the first reply counts, with its failed quotes.
     return answered[-1] if isinstance(answered[-1], ModelReply) else answered[0]
 
 
@@ -82,7 +82,7 @@ def _reading(case: Investigation, found: FoundClaim, reply: Reply | None) -> Cla
         claim=found,
         stances=stances,
         critic=said.verdict if stances is not None else None,
-        unquoted=unquoted_in(heard_of(case, found, stances)) if stances is not None else (),
+        unquoted=unquoted_in(check_claim_pages(case, found, stances)) if stances is not None else (),
     )
 
 

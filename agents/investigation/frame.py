@@ -1,32 +1,32 @@
-"""The frame step: what was known before, and three to five sub-questions to look into."""
+"""The frame step: what was known before, and three to five sub-questions."""
 
 from __future__ import annotations
 
 from agents.core.answers import answer, clean_keywords, one_line
-from agents.core.asking import ask_model, memory_parts
 from agents.core.case_core import Replies
-from agents.core.step import Asked, On
+from agents.core.model_calls import ask_model, memory_parts
+from agents.core.step import On, StepRequest
 from agents.investigation.answers import FrameAnswer
-from agents.investigation.asking import previous_parts, subject_parts
 from agents.investigation.investigation import Investigation
+from agents.investigation.prompt_parts import previous_parts, subject_parts
 from agents.investigation.subject import subject_key
 from agents.planning.tools import offered_tools
 from schemas.effects import BriefReply, CallModel, Failure, FindBrief, Recall, RecallReply
 from schemas.events import Event
 from schemas.evidence import MemoryEntry, PreviousBrief
-from schemas.investigation_events import InvestigationAsked, InvestigationFramed, SubQuestion
+from schemas.research_events import InvestigationAsked, InvestigationFramed, SubQuestion
 
 MAX_QUESTIONS = 5
 
 
 class FrameSubject:
-    """Memory and the earlier brief are optional; without the model the subject itself is the one question."""
+    """Finds memories and the earlier brief (both optional) and frames the sub-questions; without any, the subject is the question."""
 
     name = "frame"
     takes = (On(InvestigationAsked),)
     emits = (InvestigationFramed,)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         before = (_earlier(case), _recall(case))
         if any(case.replies.of(effect) is None for effect in before):
             return before

@@ -13,15 +13,15 @@ from agents.evidence.compiled import compiled
 from schemas.budget import ClaimKind
 from schemas.events import CancelRequested, Event, StepFailed
 from schemas.evidence import MemoryEntry
-from schemas.investigation_events import (
+from schemas.research_events import (
     ClaimsCritiqued,
     ClaimsStated,
+    FinishRequested,
     InvestigationAsked,
     InvestigationFramed,
     Limits,
     SubQuestion,
 )
-from schemas.research_events import FinishRequested
 from schemas.signals import NO_ASSET, EventType, StatedClaim
 
 BRIEF = "brief"
@@ -29,7 +29,7 @@ BRIEF = "brief"
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
-    """The subject as queries are made of it. ``asset``: the token of that name or of that party, ``UNKNOWN`` for most."""
+    """The subject as a source of queries. ``asset``: the token of that name or party, ``UNKNOWN`` for most subjects."""
 
     summary: str
     entity: str | None
@@ -41,7 +41,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 class Investigation(Inquiry, frozen=True, kw_only=True):
     """The state of one investigation.
 
-    ``finishing``: somebody asked to finish, or a step failed, so that the brief is written of what there is.
+    ``finishing``: a person asked to finish or a step failed, so the brief is written from what there is.
     """
 
     open_ended: ClassVar[bool] = True
@@ -56,7 +56,7 @@ class Investigation(Inquiry, frozen=True, kw_only=True):
 
     @property
     def about(self) -> Topic:
-        return self.worked_out.once(_topic, self.asked.subject, compiled(self.config.tables))
+        return self.memo.once(_topic, self.asked.subject, compiled(self.config.tables))
 
     @property
     def text(self) -> str:
@@ -88,7 +88,7 @@ class Investigation(Inquiry, frozen=True, kw_only=True):
 
     @property
     def next_questions(self) -> tuple[SubQuestion, ...]:
-        """The sub-questions of the frame, then what the keywords of the latest expansion ask."""
+        """The sub-questions of the frame, then one per keyword of the latest expansion."""
         if not self.plans:
             return self.framed.questions if self.framed else ()
         if not self.expansions:

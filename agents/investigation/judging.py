@@ -1,4 +1,4 @@
-"""The judgement of each claim of an investigation, by the rules that judge a claim of news."""
+"""The judgement of each claim of an investigation, by the same rules as for news."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from agents.core.answers import cite_only, one_line
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import assess
-from agents.evidence.hosts import host_of
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import MAX_SHOWN, Heard, Reader, heard_by, judgement_by
+from agents.evidence.witnesses import MAX_SHOWN, CheckedPage, Reader, check_pages_with, judge_evidence_with
 from agents.investigation.investigation import Investigation
 from agents.planning.rounds import references_so_far
+from agents.text.hosts import host_of
 from agents.text.matching import fold_han, units
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchReference, SearchResult
-from schemas.investigation_events import ClaimReading, FoundClaim
 from schemas.news import News, language_of
+from schemas.research_events import ClaimReading, FoundClaim
 
 
-class JudgedClaim(msgspec.Struct, frozen=True):
-    """A claim with its judgement, and what each page says of it."""
+class ClaimJudgement(msgspec.Struct, frozen=True):
+    """A claim with its judgement and its checked pages."""
 
     found: FoundClaim
     judgement: Judgement
-    heard: tuple[Heard, ...]
+    pages: tuple[CheckedPage, ...]
 
 
 def claim_as(case: Investigation, found: FoundClaim) -> Claim:
@@ -50,7 +50,7 @@ def claim_as(case: Investigation, found: FoundClaim) -> Claim:
 
 
 def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]:
-    """Return the references that the critic reads of one claim: those that tell it, then those that share its words."""
+    """Return the references that the critic reads for one claim: those that state it, then those that share its words."""
     wanted = frozenset(units(fold_han(found.claim)))
 
     def order(r: SearchReference) -> tuple[bool, int, int]:
@@ -61,20 +61,22 @@ def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]
     return tuple(sorted(best, key=lambda r: r.reference_number))
 
 
-def heard_of(case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None) -> tuple[Heard, ...]:
-    """Return each reference with the stance that stands towards a claim. ``said``: the critic's, None where none read them."""
+def check_claim_pages(
+    case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None
+) -> tuple[CheckedPage, ...]:
+    """Return each reference with its checked stance on a claim. ``said``: the critic's reading, None without a critic."""
     claim = claim_as(case, found)
     if said is None:
-        # Word rules know a denial by its words, not which of a subject's stories it denies: they read what tells this one.
-        telling = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
-        pages = _read_by_words(claim, telling, case.config)
-        return tuple(Heard(reference=r, stance=r.stance) for r in pages)
-    return tuple(case.worked_out.once(heard_by, compiled(case.config.tables), claim, shown(case, found), said))
+        # Word rules do not know which of a subject's stories a denial is about, so they read only the pages that state this claim.
+        stating = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
+        pages = _read_by_words(claim, stating, case.config)
+        return tuple(CheckedPage(reference=r, stance=r.stance) for r in pages)
+    return tuple(case.memo.once(check_pages_with, compiled(case.config.tables), claim, shown(case, found), said))
 
 
-def judged_claim(case: Investigation, reading: ClaimReading) -> JudgedClaim:
-    """Judge one claim. Where a critic should have read the pages and did not, it is at most likely."""
-    heard = heard_of(case, reading.claim, reading.stances)
+def judge_claim(case: Investigation, reading: ClaimReading) -> ClaimJudgement:
+    """Return the judgement of one claim. If a critic should have read the pages and did not, it is at most likely."""
+    pages = check_claim_pages(case, reading.claim, reading.stances)
     reader = Reader(
         by_words=reading.stances is None,
         critic=reading.critic if reading.stances is not None else None,
@@ -83,12 +85,12 @@ def judged_claim(case: Investigation, reading: ClaimReading) -> JudgedClaim:
         unread=reading.stances is None and bool(reading.unread),
         threshold=case.config.search_multi_source_threshold,
     )
-    judgement = judgement_by(compiled(case.config.tables), claim_as(case, reading.claim), heard, reader)
-    return JudgedClaim(reading.claim, judgement, heard)
+    judgement = judge_evidence_with(compiled(case.config.tables), claim_as(case, reading.claim), pages, reader)
+    return ClaimJudgement(reading.claim, judgement, pages)
 
 
 def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
-    """Return what the best pages are called, as claims: where nobody read what they claim."""
+    """Return the titles of the best pages as claims, for an investigation whose pages were not read."""
     best = sorted(references_so_far(case), key=lambda r: (not r.official, not r.independent, r.reference_number))
     titles = ((cite_only(one_line(r.title, 300), None), r.reference_number) for r in best[:MAX_SHOWN])
     return tuple(FoundClaim(claim=title, told_by=(number,)) for title, number in titles if title)
@@ -97,7 +99,7 @@ def titles_as_claims(case: Investigation) -> tuple[FoundClaim, ...]:
 def _read_by_words(
     claim: Claim, references: tuple[SearchReference, ...], snapshot: Snapshot
 ) -> tuple[SearchReference, ...]:
-    # The references were read towards the subject; towards each claim they are read anew, from what was kept of them.
+    # The references were read for the subject. For each claim they are read again, from their stored passages.
     results = [
         SearchResult(
             title=r.title,

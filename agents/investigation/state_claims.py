@@ -1,30 +1,30 @@
-"""The state_claims step: what the pages found claim of the subject, in sentences that can be true or false on their own."""
+"""The state_claims step: the claims of the pages about the subject, in sentences that can be true or false on their own."""
 
 from __future__ import annotations
 
 from agents.core.answers import answer, cite_only, one_line
-from agents.core.asking import ask_model, facts, reference_facts, reference_parts
 from agents.core.case_core import Replies
-from agents.core.step import Asked, only_reply
+from agents.core.model_calls import ask_model, facts, reference_facts, reference_parts
+from agents.core.step import StepRequest, only_reply
 from agents.investigation.answers import ClaimsAnswer
-from agents.investigation.asking import previous_parts, subject_parts
 from agents.investigation.investigation import Investigation
+from agents.investigation.prompt_parts import previous_parts, subject_parts
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from schemas.effects import Untrusted
 from schemas.events import Event
-from schemas.investigation_events import ClaimsStated, FoundClaim
+from schemas.research_events import ClaimsStated, FoundClaim
 
 MAX_CLAIMS = 6
 
 
 class StateClaims:
-    """Without a page there is nothing to claim, and no call. A claim that no page tells is left out."""
+    """Calls a model for the claims. Without a page there is no call. A claim without a page is left out."""
 
     name = "state_claims"
     takes = ROUNDS_ENDED
     emits = (ClaimsStated,)
 
-    def ask(self, case: Investigation) -> Asked:
+    def ask(self, case: Investigation) -> StepRequest:
         pages = references_so_far(case)
         if not pages:
             return ClaimsStated(claims=())

@@ -1,26 +1,99 @@
-"""What a brief is made of: numbered references, judged claims, what is new, and what was not done. Pure."""
+"""The contents of a brief: numbered references, judged claims, changes, and sentences on what was not done. Pure.
+
+The sentences for people are in Chinese for a Chinese question, else in English.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
 from agents.core.answers import one_line
-from agents.evidence.witnesses import Heard
-from agents.investigation import words
+from agents.evidence.witnesses import CheckedPage
 from agents.investigation.changes import detect_changes
 from agents.investigation.investigation import Investigation
-from agents.investigation.judging import JudgedClaim, judged_claim, titles_as_claims
+from agents.investigation.judging import ClaimJudgement, judge_claim, titles_as_claims
 from agents.investigation.subject import subject_key
-from schemas.investigation_events import (
-    BriefClaim,
-    BriefReference,
-    BriefSentence,
-    BriefWritten,
-    ClaimEvidence,
-    ClaimReading,
-)
+from schemas.printable import Count
+from schemas.research_events import BriefClaim, BriefReference, BriefSentence, BriefWritten, ClaimEvidence, ClaimReading
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "offline": (
+        "Offline: rules read a bundled, invented corpus. Nothing was looked up in the world.",
+        "离线: 由规则读取内置的虚构语料, 没有查询任何真实来源。",
+    ),
+    "simulated": (
+        "Simulated: the answers are made up for measuring. Nothing was looked up in the world.",
+        "模拟: 回答仅用于测量, 没有查询任何真实来源。",
+    ),
+    "failed": ("{count:search|searches} of {what} failed ({why}).", "{what} 的 {count} 次搜索失败 ({why})。"),
+    "budget": (
+        "{count:search was|searches were} not made: the searches of this investigation or of the day are used up.",
+        "有 {count} 次搜索没有进行: 本次调查或当日的搜索额度已用完。",
+    ),
+    "pages": (
+        "{count:page|pages} did not open, and only what the search gave of each was read.",
+        "有 {count} 个页面未能打开, 只读取了搜索结果中的内容。",
+    ),
+    "briefs": (
+        "Earlier briefs could not be read ({why}), so nothing is marked as new.",
+        "无法读取此前的简报 ({why}), 因此没有标出新内容。",
+    ),
+    "memory": ("Memory could not be read ({why}).", "无法读取记忆 ({why})。"),
+    "by_words": (
+        "No critic read the pages of {count:claim|claims}: rules over words judged instead.",
+        "有 {count} 条说法没有经模型核读页面, 由词语规则判断。",
+    ),
+    "unread": (
+        "No critic read the pages of {count:claim|claims} ({why}), judged at most likely.",
+        "有 {count} 条说法没有经模型核读页面 ({why}), 至多判为“很可能”。",
+    ),
+    "unwritten": (
+        "No model wrote the sentences ({why}): the claims stand as they were stated.",
+        "没有模型撰写文字 ({why}): 各说法按原样列出。",
+    ),
+    "cut_short": ("It was cut short: {why}.", "调查提前结束: {why}。"),
+    "finish": ("somebody asked for the brief at once", "有人要求立即给出简报"),
+    "nothing": ("No page about the subject was found.", "没有找到与该主题有关的页面。"),
+}
+
+
+def not_done(case: Investigation, unwritten: str = "") -> Iterator[str]:
+    """Yield the omissions with their reasons, in the order of the steps. ``unwritten``: why no model wrote the sentences."""
+
+    def say(name: str, **values: object) -> str:
+        return _WORDS[name][case.language == "zh"].format(
+            **{name: Count(one) if isinstance(one, int) else one for name, one in values.items()}
+        )
+
+    if (mode := case.config.provider_mode) != "live":
+        yield say(mode)
+    if case.finishing:
+        why = say("finish") if case.failed is None else f"{case.failed.step}: {case.failed.failure.kind}"
+        yield say("cut_short", why=why)
+    for name, _, why in (unread.partition(": ") for unread in (case.framed.unread if case.framed else ())):
+        yield say(name, why=why)
+    outcomes = [o for s in case.searches for o in s.outcomes]
+    if denied := sum(o.failure is not None and o.failure.kind == "budget" for o in outcomes):
+        yield say("budget", count=denied)
+    lost = Counter((o.provider, o.failure.kind) for o in outcomes if o.failure and o.failure.kind != "budget")
+    for (provider, kind), count in lost.items():
+        yield say("failed", count=count, what=provider, why=kind)
+    if shut := sum(len(s.failures) for s in case.scrapes):
+        yield say("pages", count=shut)
+    if case.searches and not case.searches[-1].findings.references:
+        yield say("nothing")
+    readings = case.critiqued.readings if case.critiqued else ()
+    if plain := sum(r.stances is None and not r.unread for r in readings):
+        yield say("by_words", count=plain)
+    for why, count in Counter(r.unread for r in readings if r.unread).items():
+        yield say("unread", count=count, why=why)
+    if unwritten:
+        yield say("unwritten", why=unwritten)
+
 
 ESTABLISHED = frozenset({"confirmed", "likely"})
 DISPUTED = frozenset({"disputed", "refuted"})
@@ -30,43 +103,45 @@ _NUMBER = re.compile(r"\d+")
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """The claims in the order of a brief, and the references that they rest on, numbered from 1 in the order of use."""
+    """The claims in the order of a brief, and their references, numbered from 1 in the order of use."""
 
     claims: tuple[BriefClaim, ...]
     references: tuple[BriefReference, ...]
 
 
 def draft_of(case: Investigation) -> Draft:
-    """Return what is to be written, of whatever was found so far."""
-    judged = sorted((judged_claim(case, r) for r in _readings(case)), key=lambda j: _ORDER.index(j.judgement.verdict))
+    """Return the draft of a brief, from everything found so far."""
+    judged = sorted((judge_claim(case, r) for r in _readings(case)), key=lambda j: _ORDER.index(j.judgement.verdict))
     number: dict[str, int] = {}
     references: list[BriefReference] = []
     known = frozenset(case.framed.previous.urls if case.framed and case.framed.previous else ())
     claims = []
-    for one in judged:
+    for claim in judged:
         evidence = []
-        for heard in _told(one):
-            page = heard.reference
-            if page.url not in number:
-                number[page.url] = len(number) + 1
+        for page in _pages_of(claim):
+            reference = page.reference
+            if reference.url not in number:
+                number[reference.url] = len(number) + 1
                 references.append(
                     BriefReference(
-                        number=number[page.url],
-                        title=page.title,
-                        url=page.url,
-                        passage=page.passage or page.snippet,
-                        credibility=page.source_credibility,
-                        official=page.official,
-                        published_at=page.published_at,
-                        first_seen=page.url not in known,
+                        number=number[reference.url],
+                        title=reference.title,
+                        url=reference.url,
+                        passage=reference.passage or reference.snippet,
+                        credibility=reference.source_credibility,
+                        official=reference.official,
+                        published_at=reference.published_at,
+                        first_seen=reference.url not in known,
                     )
                 )
-            quote = heard.said.quote if heard.quoted and heard.said else None
-            evidence.append(ClaimEvidence(number=number[page.url], stance=heard.stance, quote=quote))
+            quote = page.said.quote if page.quoted and page.said else None
+            evidence.append(ClaimEvidence(number=number[reference.url], stance=page.stance, quote=quote))
         if evidence:
-            verdict, sources = one.judgement.verdict, one.judgement.supporting_sources
+            verdict, sources = claim.judgement.verdict, claim.judgement.supporting_sources
             claims.append(
-                BriefClaim(claim=one.found.claim, verdict=verdict, supporting_sources=sources, evidence=tuple(evidence))
+                BriefClaim(
+                    claim=claim.found.claim, verdict=verdict, supporting_sources=sources, evidence=tuple(evidence)
+                )
             )
     return Draft(tuple(claims), tuple(references))
 
@@ -76,8 +151,8 @@ def written(
 ) -> BriefWritten:
     """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
 
-    A citation of a page that says nothing of the claim, or that does not exist, is removed, and so is a sentence that is left
-    without one; both are counted. A claim without a sentence stands as it was stated. ``unwritten``: why no model wrote.
+    A citation of a page that does not exist or is not about the claim is removed, and so is a sentence left without one. Both
+    are counted. A claim without a sentence appears as it was stated. ``unwritten``: why no model wrote.
     """
     sentences, citations_removed, sentences_removed = _checked(draft, said)
     by_section: dict[str, list[BriefSentence]] = {"established": [], "disputed": [], "unsettled": []}
@@ -101,7 +176,7 @@ def written(
         previous_as_of=previous.as_of if previous else None,
         questions=tuple(q.question for q in case.framed.questions) if case.framed else (),
         not_found=_not_found(case),
-        not_done=tuple(words.not_done(case, unwritten)),
+        not_done=tuple(not_done(case, unwritten)),
         citations_removed=citations_removed,
         sentences_removed=sentences_removed,
         rounds=len(case.searches),
@@ -112,7 +187,7 @@ def written(
 
 
 def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int, list[BriefSentence]], int, int]:
-    """Return the sentences of each claim with the citations that stand, and how many citations and sentences do not."""
+    """Return the sentences of each claim with their valid citations, and the numbers of removed citations and sentences."""
     sentences: dict[int, list[BriefSentence]] = {}
     citations_removed = sentences_removed = 0
     for number, text in said:
@@ -132,15 +207,15 @@ def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int,
 def _readings(case: Investigation) -> tuple[ClaimReading, ...]:
     if case.critiqued is not None:
         return case.critiqued.readings
-    # Cut short before the critique: what was stated, or what the pages are called, and nobody has read.
+    # Cut short before the critique: the stated claims, or the titles of the pages, all unread.
     claims = case.found.claims if case.found is not None else titles_as_claims(case)
     return tuple(ClaimReading(claim=c, unread="not_reached") for c in claims)
 
 
-def _told(one: JudgedClaim) -> list[Heard]:
-    """Return the pages that say anything of a claim; where none does, those that it was taken from."""
-    told = [h for h in one.heard if h.stance != "unrelated"]
-    return told or [h for h in one.heard if h.reference.reference_number in one.found.told_by]
+def _pages_of(judged: ClaimJudgement) -> list[CheckedPage]:
+    """Return the pages with a stance on a claim; without any, those that it was taken from."""
+    related = [page for page in judged.pages if page.stance != "unrelated"]
+    return related or [page for page in judged.pages if page.reference.reference_number in judged.found.told_by]
 
 
 def _section(claim: BriefClaim) -> str:

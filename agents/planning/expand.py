@@ -1,4 +1,4 @@
-"""The expand step: asks a model whether the evidence names something concrete that is worth one more search."""
+"""The expand step: a model finds new keywords in the evidence that are worth one more search."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.core.answers import ExpandAnswer, answer, clean_keywords, one_line
-from agents.core.asking import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.core.model_calls import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
+from agents.core.step import On, StepFailure, StepRequest, only_reply
 from agents.planning.rounds import findings_so_far
 from schemas.effects import Part, Untrusted
 from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted
@@ -18,9 +18,9 @@ MAX_KEYWORDS = 3
 
 
 class ExpandKeywords:
-    """Optional: if the model does not answer, the case continues to the critique with the evidence it has.
+    """An optional step. If the model fails, the case continues to the critique with its evidence.
 
-    ``prompt``: what is asked; ``parts``: those that say what about.
+    ``prompt``: name of the prompt; ``parts`` returns the parts that describe the subject.
     """
 
     name = "expand"
@@ -30,7 +30,7 @@ class ExpandKeywords:
     def __init__(self, prompt: str, parts: Callable[[Any], tuple[Part, ...]]) -> None:
         self._prompt, self._parts = prompt, parts
 
-    def ask(self, case: Inquiry) -> Asked:
+    def ask(self, case: Inquiry) -> StepRequest:
         findings = findings_so_far(case)
         # A model that had read outside text wrote these keywords, so they are untrusted.
         asked = [Untrusted("searched", p.search_keywords) for p in case.plans if p.search_keywords]

@@ -9,17 +9,17 @@ from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure, needed, only_reply
-from agents.evidence.query_builder import build_query, fallback_query
-from agents.evidence.stated import claim_of
+from agents.core.step import On, StepFailure, StepRequest, needed, only_reply
+from agents.evidence.news_claim import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
-from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, question, sub_tasks, tasks_of
+from agents.planning.plan_tools import Decision, decide_next_tools, decision_of, planning_call, sub_tasks, tasks_of
 from agents.planning.providers import providers_of
+from agents.planning.query_builder import build_query, fallback_query
 from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import TOOLS, offered_tools
 from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
-from schemas.investigation_events import InvestigationFramed
+from schemas.research_events import InvestigationFramed
 
 
 class PlanTools:
@@ -33,19 +33,19 @@ class PlanTools:
 
     @property
     def declares(self) -> tuple[FunctionDeclaration, ...]:
-        """The function with every tool, and with each alone: what a case is offered lies between."""
+        """The function with every tool, and with each tool alone. A case is offered a subset."""
         return decide_next_tools(tuple(TOOLS)), *(
             replace(one, name=f"{one.name}/{tool}") for tool in TOOLS for one in (decide_next_tools((tool,)),)
         )
 
-    def ask(self, case: Inquiry) -> Asked:
+    def ask(self, case: Inquiry) -> StepRequest:
         if isinstance(case, Case) and case.look is not None:
             return _again(case, case.look.keywords)
         rule = decided_by(case)
         if rule not in ("model", "force_search"):
             return _nothing(case, rule)
         if isinstance(case, Case):
-            return question(case)
+            return planning_call(case)
         asked, tasks = case.next_questions, tasks_of(case, case.next_questions)
         why = "keywords that the evidence named" if case.plans else "the sub-questions of the frame"
         return _event(case, "model", tasks, "; ".join(q.query for q in asked), "model", reason=why)
@@ -78,7 +78,7 @@ def _keywords(decision: Decision, wanted: tuple[RequestedTask, ...]) -> str:
 
 
 def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: str) -> ToolPlanned:
-    # A forced search needs no model, which could only have improved the keywords.
+    # A forced search needs no model; it only improves the keywords.
     if failed(case, step, failure, now=replies.at or case.head_at).outcome == "retry":
         raise StepFailure(failure)
     keywords = build_query(
@@ -89,7 +89,7 @@ def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: s
 
 
 def _again(case: Case, keywords: str) -> ToolPlanned:
-    # The first plan's words, or built ones: what is new since then is found without asking a model again.
+    # The first plan's keywords, or built ones: no model is called again to find new pages.
     tasks = sub_tasks(case, ("search",), keywords) if "search" in offered_tools(case) else ()
     source: KeywordsFrom = "model" if keywords else "query_builder"
     return _event(case, "second_look", tasks, keywords, source, reason="the same search, once more")

@@ -1,4 +1,4 @@
-"""The function call that a planning model is forced to make, and the sub-tasks made from it."""
+"""The function that a planning model must call, and the sub-tasks made from the call."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from typing import Any
 import msgspec
 
 from agents.core.answers import checked
-from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.model_calls import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.step import StepFailure, invalid_output
-from agents.planning.claims import claim_count, is_complex
+from agents.planning.plan_rules import claim_count, is_complex
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_TASKS, RequestedTask
 from agents.planning.rounds import findings_so_far, references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
-from agents.planning.tool_tasks import unopened
-from agents.planning.tools import TOOLS, offered_tools
+from agents.planning.tools import TOOLS, offered_tools, unopened
 from schemas.effects import CallModel, FunctionDeclaration, ModelReply, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
-from schemas.investigation_events import SubQuestion
+from schemas.research_events import SubQuestion
 
 _GIVEN_APART = ("query", "asset")
-"""The argument that every sub-task has, and the one that the case itself determines."""
+"""Arguments not repeated for each tool: every sub-task has ``query``, and the case determines ``asset``."""
 
 
 class Decision(msgspec.Struct):
@@ -36,8 +35,8 @@ class Decision(msgspec.Struct):
     tasks: Any = None
 
 
-def question(case: Case) -> CallModel:
-    """Return the call of the planning model: what is known so far, and the tools that it may choose."""
+def planning_call(case: Case) -> CallModel:
+    """Return the call of the planning model: the known facts, and the tools that it may choose."""
     findings, tools = findings_so_far(case), offered_tools(case)
     known = facts(
         **findings_facts(findings),
@@ -118,7 +117,7 @@ def unopened_parts(case: Inquiry, tools: tuple[str, ...]) -> tuple[Part, ...]:
 
 
 def queries_allowed(case: Inquiry) -> int:
-    """Return how many different queries the next plan may search for, at least 1.
+    """Return the maximum number of different queries in the next plan, at least 1.
 
     The simple path has one. A complex case searches claim by claim: up to ``DEEP_ANALYSIS_MAX_TOOL_CALLS`` (the number
     of rounds) in a round and ``MAX_TASKS`` in all rounds; after that each further round has one.
@@ -157,10 +156,10 @@ def sub_tasks(
 
 
 def decision_of(reply: ModelReply) -> Decision:
-    """Return the arguments that the model called the function with.
+    """Return the arguments of the model's function call.
 
     Raises:
-        StepFailure: invalid_output, where it did not call it, or with other arguments.
+        StepFailure: invalid_output, if it did not call the function or the arguments do not match.
     """
     call = next((c for c in reply.function_calls if c.name == "decide_next_tools"), None)
     if call is None:
@@ -169,14 +168,14 @@ def decision_of(reply: ModelReply) -> Decision:
 
 
 def tasks_of(case: Inquiry, questions: tuple[SubQuestion, ...]) -> tuple[SubTask, ...]:
-    """Return the sub-tasks of questions that were put already: the first goes to every provider, each other one to one.
+    """Return the sub-tasks of given questions: the first goes to every provider, each other question to one.
 
     Earlier queries are not repeated.
     """
     tasks: list[SubTask] = []
-    for one in questions:
-        tool = "platform_search" if one.platforms else "search"
-        wish = RequestedTask(tool=tool, claim=one.question, query=one.query)
+    for question in questions:
+        tool = "platform_search" if question.platforms else "search"
+        wish = RequestedTask(tool=tool, claim=question.question, query=question.query)
         wanted = TOOLS[tool].tasks(case, wish) if tool in offered_tools(case) else ()
         home = tuple(t for t in wanted if t.tool.partition(":")[2] == one_provider(case)) or wanted
         tasks += wanted if not tasks else home[:1]
@@ -185,7 +184,7 @@ def tasks_of(case: Inquiry, questions: tuple[SubQuestion, ...]) -> tuple[SubTask
 
 
 def _claim_by_claim(case: Inquiry, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:
-    # One provider is enough for a side claim: the main one went to all of them.
+    # One provider is enough for a further claim; the main claim goes to all.
     other = [w for w in wanted if w.tool == "search" and w.query and w.query != keywords]
     tasks = []
     for wish in other[: queries_allowed(case) - 1]:

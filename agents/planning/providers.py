@@ -11,23 +11,23 @@ from agents.core.case import Case
 from agents.core.case_core import Replies
 from agents.core.inquiry import Inquiry
 from agents.evidence.compiled import compiled
-from agents.evidence.stated import claim_of
+from agents.evidence.news_claim import claim_of
 from schemas.config import Snapshot, Tables
 from schemas.effects import Failure, Reply, Search, SearchReply
 from schemas.events import SubTask
 
 ENOUGH = 3
-"""Results of news and of official pages together, from which no general search is added."""
+"""Number of news and official results from which no general search is added."""
 MAX_DOMAINS = 10
 MOST_DOMAINS, MOST_RESULTS = 300, 20
-"""What one request to Tavily takes (https://docs.tavily.com/documentation/api-reference/endpoint/search)."""
+"""Limits of one Tavily request (https://docs.tavily.com/documentation/api-reference/endpoint/search)."""
 DEFAULT_ROLE = "verification"
 SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt", "feeds"})
-"""Providers with a single collection each, of papers, of documents, of news: no social platform is in it."""
+"""Providers with one collection each (papers, documents, news) that contains no social platform."""
 OF_OUR_OWN = "feeds"
-"""The provider that searches what our listeners brought in, the news itself and its source's other items among it."""
+"""The provider that searches our own listeners' items, including the news itself and other items of its source."""
 AT_HOME = {"zh": "bocha", "en": "tavily"}
-"""The provider that knows the pages of a language best."""
+"""Language → the provider that knows its pages best."""
 
 
 def role_of(config: Snapshot, event_type: str) -> str:
@@ -36,14 +36,14 @@ def role_of(config: Snapshot, event_type: str) -> str:
 
 
 def unreached_roles(tables: Tables) -> tuple[str, ...]:
-    """Return the roles that no event type is mapped to, so that no search is ever made in them."""
+    """Return the roles that no event type is mapped to, so no search ever uses them."""
     roles = tables.search_roles
     reached = {DEFAULT_ROLE, *(role for key, names in roles.items() if key.startswith("event:") for role in names)}
     return tuple(role for role in roles if ":" not in role and role not in reached)
 
 
 def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
-    """Return the providers to ask, by priority: the configured ones of the role, or else all configured ones.
+    """Return the providers to call, by priority: the configured ones of the role, or else all configured ones.
 
     ``agents/tables/search_roles.json`` lists the providers of each role, and maps an event type to its role with
     ``event:<type>``. Every other event has the role ``verification``. The roles under ``depth:advanced`` search deeper, and
@@ -54,7 +54,7 @@ def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
 
 
 def one_provider(case: Inquiry) -> str | None:
-    """Return the one web search provider to ask: that of the news' language, else the first; None without any."""
+    """Return the one web search provider to call: that of the news' language, else the first; None without any."""
     asked = providers_of(case.config, case.about.event_type)
     web = [name for name in (*asked, *case.config.search_providers) if name not in SITE_BLIND]
     home = AT_HOME.get(case.language)
@@ -88,11 +88,11 @@ def _depth(case: Inquiry) -> str:
 
 
 def searches_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search, ...]:
-    """Return the searches of one sub-task that looks for evidence, as far as the replies so far call for them.
+    """Return the searches of one evidence sub-task that are due after the replies so far.
 
-    Most are one. A provider of ``search_by_topic`` is asked for news, whose results are dated; for the plan's own query
-    also on the domains of those who may speak officially, until such a page is there; and without a topic when both
-    together gave fewer than ``ENOUGH`` results, after what took too long was asked again.
+    Most sub-tasks are one search. A provider of ``search_by_topic`` is called for news, whose results are dated. For the
+    plan's own query it is also called on the domains of official speakers, until such a page is found. If both together
+    returned fewer than ``ENOUGH`` results (after a retry of timeouts), it is called without a topic.
     """
     tool, _, provider = task.tool.partition(":")
     plain = search_of(case, provider, task.query, domains=task.domains, days=task.days)
@@ -102,18 +102,18 @@ def searches_of(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search,
     first = next(t for t in case.plans[-1].tasks if t.tool == task.tool)
     domains = official_domains(case) if task == first else ()
     asked = (news, *((replace(plain, include_domains=domains),) if domains else ()))
-    told = [replies.of(search) for search in asked]
-    answers = [reply for reply in told if isinstance(reply, SearchReply)]
+    received = [replies.of(search) for search in asked]
+    answers = [reply for reply in received if isinstance(reply, SearchReply)]
     few = sum(len(reply.results) for reply in answers) < ENOUGH
-    awaited = None in told or (may_ask_again(case) and any(_is_late(reply) for reply in told))
+    awaited = None in received or (may_ask_again(case) and any(_is_late(reply) for reply in received))
     return (*asked, plain) if answers and few and not awaited else asked
 
 
 def forms_of(case: Inquiry, task: SubTask) -> tuple[Search, ...]:
-    """Return the requests to a provider that bills each of them, the one that finds most first.
+    """Return the requests to a provider that bills each of them, the most productive first.
 
-    That is one search of the parties' and the established outlets' own domains together, where pages are opened for their
-    dates; then one of dated news, and one of the whole web. docs/verification.md says what was measured of each.
+    The first one searches the parties' and the established outlets' own domains together, if pages are opened for their
+    dates. Then follow one for dated news and one of the whole web. docs/verification.md has the measurements.
     """
     tool, _, provider = task.tool.partition(":")
     plain = search_of(case, provider, task.query, domains=task.domains, days=task.days)
@@ -127,12 +127,14 @@ def forms_of(case: Inquiry, task: SubTask) -> tuple[Search, ...]:
         return news, plain
     if not case.config.tool_scrape_enabled:
         return news, replace(plain, include_domains=official), plain
-    # It stands for two searches, and a request costs the same whatever it returns.
-    best = replace(plain, include_domains=_heard_domains(case), max_results=min(2 * plain.max_results, MOST_RESULTS))
+    # This request replaces two searches, and costs the same whatever it returns.
+    best = replace(
+        plain, include_domains=_preferred_domains(case), max_results=min(2 * plain.max_results, MOST_RESULTS)
+    )
     return best, news, plain
 
 
-def _heard_domains(case: Inquiry) -> tuple[str, ...]:
+def _preferred_domains(case: Inquiry) -> tuple[str, ...]:
     table = case.config.tables.credibility
     outlets = (d for level in ("high", "medium") for d in table.get(level, ()) if "*" not in d)
     beside = case.config.search_include_domains or outlets
@@ -140,26 +142,26 @@ def _heard_domains(case: Inquiry) -> tuple[str, ...]:
 
 
 def is_counted(case: Inquiry, provider: str) -> bool:
-    """Whether searches of this provider are billed, and a message may send so many; an investigation has limits of its own."""
+    """Return whether this provider's searches count against the billed requests of a message. Investigations have other limits."""
     config = case.config
     return config.search_requests_per_message > 0 and provider in config.search_billed and not case.open_ended
 
 
 def requests_sent(case: Inquiry) -> int:
-    """Return how many billed requests the rounds so far have sent. What failed or came from the cache is none."""
+    """Return the number of billed requests sent so far, without failed and cached ones."""
     outcomes = (o for s in case.searches for o in s.outcomes)
     return sum(is_counted(case, o.provider) and o.failure is None and not o.cached for o in outcomes)
 
 
 def can_search(case: Inquiry) -> bool:
-    """Whether a further round could search: a billed request is left, or a provider of the role bills none."""
+    """Return whether another round could search: a billed request is left, or a provider of the role bills nothing."""
     asked = providers_of(case.config, case.about.event_type)
     left = case.config.search_requests_per_message - requests_sent(case)
     return left > 0 or not asked or not all(is_counted(case, name) for name in asked)
 
 
 def may_ask_again(case: Inquiry) -> bool:
-    """Whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
+    """Return whether a search that timed out may be retried, at most ``search_retries`` times."""
     late = sum(1 for f in case.failures if f.step == "search" and f.failure.kind == "timeout")
     return case.config.search_retries is None or late < case.config.search_retries
 
@@ -169,18 +171,18 @@ def _is_late(reply: Reply | None) -> bool:
 
 
 def topic_of(case: Inquiry, search: Search) -> Literal["", "news", "official", "general"]:
-    """Return what a search was made for; empty where its provider is asked in one."""
+    """Return the topic of a search; empty if its provider does not search by topic."""
     if search.provider not in case.config.search_by_topic:
         return ""
     if search.topic == "news":
         return "news"
     mixed = [(), case.config.search_include_domains]
-    mixed += [_heard_domains(case)] if is_counted(case, search.provider) else []
+    mixed += [_preferred_domains(case)] if is_counted(case, search.provider) else []
     return "official" if search.include_domains not in mixed else "general"
 
 
 def official_domains(case: Inquiry) -> tuple[str, ...]:
-    """Return the domains of those whose word on the claim is official; none where one of their pages is among the evidence."""
+    """Return the domains of the claim's official speakers; empty if one of their pages is already evidence."""
     if case.searches and any(r.official for r in case.searches[-1].findings.references):
         return ()
     speaking = compiled(case.config.tables).entities.speaking(claim_of(case))

@@ -1,7 +1,7 @@
-"""Sanitised tool requests: nothing that a model writes becomes a tool argument before it has passed through here.
+"""Sanitised tool requests. Everything that a model writes passes through here before it becomes a tool argument.
 
-A model reads outside text and may repeat what that text asks for. So links, operators and brackets are removed, site
-names must be in our table, numbers are bounded, and an address must already be in the evidence.
+A model reads outside text and may repeat its instructions. So links, operators and brackets are removed, site names must
+be in our table, numbers are bounded, and an address must already be in the evidence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_ITEMS = 20
 
 
 class RequestedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One sub-task that a model asks for, sanitised. A field that was missing or not acceptable is empty.
+    """One sub-task requested by a model, sanitised. A missing or unacceptable field is empty.
 
     ``url`` is only bounded here; the tool that takes it compares it with the addresses of the evidence.
     """

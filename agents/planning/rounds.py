@@ -11,8 +11,8 @@ from agents.core.case import Case
 from agents.core.inquiry import Inquiry
 from agents.core.step import On
 from agents.evidence.findings import assess
-from agents.evidence.quality import weak_among
-from agents.evidence.stated import claim_of
+from agents.evidence.news_claim import claim_of
+from agents.evidence.quality import weak_results
 from agents.planning.providers import can_search
 from agents.text.injection import steers_model
 from schemas.events import (
@@ -29,9 +29,9 @@ from schemas.signals import Draft, StatedClaim
 ROUNDS_ENDED = tuple(
     On(event, route="critique") for event in (ToolPlanned, SearchCompleted, PagesScraped, KeywordsExpanded)
 )
-"""What a step takes that follows the last round, however that round ended."""
+"""The heads of a step that follows the last round, however that round ended."""
 MAX_PAGES = 3
-"""Pages opened in one round. The best pages carry nearly all the evidence, and each more costs seconds."""
+"""Maximum pages opened in one round. The best pages have nearly all the evidence, and each page costs seconds."""
 
 
 def findings_so_far(case: Inquiry) -> Findings:
@@ -39,11 +39,11 @@ def findings_so_far(case: Inquiry) -> Findings:
     known = _known(case)
     if known is not None:
         return known
-    return assess(claim_of(case), (), query="", snapshot=case.config, worked_out=case.worked_out)
+    return assess(claim_of(case), (), query="", snapshot=case.config, memo=case.memo)
 
 
 def references_so_far(case: Inquiry) -> tuple[SearchReference, ...]:
-    """Return the references of :func:`findings_so_far`; before the first search none, without judging anything."""
+    """Return the references of :func:`findings_so_far`; none before the first search, without judging anything."""
     known = _known(case)
     return () if known is None else known.references
 
@@ -56,7 +56,7 @@ def _known(case: Inquiry) -> Findings | None:
     return opened[-1] if opened else last.findings
 
 
-def judged_again(
+def rejudge_findings(
     case: Inquiry,
     *,
     query: str,
@@ -64,10 +64,9 @@ def judged_again(
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
 ) -> Findings:
-    """Return the findings of all rounds with new search results, answer by answer, or new texts of opened pages.
+    """Return the findings of all rounds with new search results, reply by reply, or new texts of opened pages.
 
-    A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay
-    set: a spoof found once stays found.
+    A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay set.
     """
     earlier = _known(case)
     known = earlier.references if earlier else ()
@@ -79,8 +78,8 @@ def judged_again(
         earlier=known,
         opened=opened,
         searched_at=searched_at,
-        weak=weak_among(answers, case.config),
-        worked_out=case.worked_out,
+        weak=weak_results(answers, case.config),
+        memo=case.memo,
     )
     if earlier is None:
         return judged
@@ -90,13 +89,13 @@ def judged_again(
     return replace(judged, dropped=tuple(dropped.values()), risk_flags=flags)
 
 
-def evidence_is_there(case: Inquiry, findings: Findings) -> bool:
-    """Whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
+def has_enough_evidence(case: Inquiry, findings: Findings) -> bool:
+    """Return whether there are enough pages about the claim, none of which contradicts the others."""
     return not case.open_ended and findings.multi_source and not findings.conflict
 
 
 def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
-    """Whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
+    """Return whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
     limits = case.limits
     return (
         len(case.plans) < limits.rounds
@@ -107,25 +106,25 @@ def rounds_left(case: Inquiry, *, ahead: int = 0) -> bool:
 
 
 def searches_left(case: Inquiry) -> int:
-    """Return how many more searches the limits of the case allow, of those that were not denied."""
+    """Return the number of searches left within the limits of the case. Denied searches do not count."""
     outcomes = (o for s in case.searches for o in s.outcomes)
     return case.limits.searches - sum(o.failure is None or o.failure.kind != "budget" for o in outcomes)
 
 
 def may_expand(case: Inquiry, findings: Findings) -> bool:
-    """Whether to look for new keywords: there are references, open questions, and a round left to use them."""
+    """Return whether to look for new keywords: there are references, open questions, and a round left to use them."""
     return (
         case.config.tool_expand_enabled
         and bool(findings.references)
-        and not evidence_is_there(case, findings)
+        and not has_enough_evidence(case, findings)
         and rounds_left(case, ahead=2)
     )
 
 
 def pages_worth_opening(case: Inquiry, findings: Findings) -> tuple[str, ...]:
-    """Return the addresses of the best unopened references, official ones first, and of these the ones without a date.
+    """Return the addresses of the best unopened references: official ones first, undated ones before dated ones.
 
-    An undated page cannot confirm alone; the page itself mostly names its date.
+    An undated page cannot confirm alone, and the opened page mostly has a date.
     """
     opened = {p.url for p in case.opened_pages}
     best = sorted(
@@ -141,19 +140,19 @@ def pages_worth_opening(case: Inquiry, findings: Findings) -> tuple[str, ...]:
 
 
 def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, ...]:
-    """Return ``search_skipped:<kind>`` for each kind of failure that left a whole round without an answer."""
+    """Return ``search_skipped:<kind>`` for each kind of failure that left a whole round without results."""
     kinds = (_why_unanswered(outcomes) for outcomes in rounds)
     return tuple(dict.fromkeys(f"search_skipped:{k}" for k in kinds if k is not None))
 
 
-def judged_as(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
-    """Return the case as if triage had given this draft and claim. A degraded case may have none of its own."""
+def case_with_draft(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
+    """Return the case as if triage had stated this draft and claim. A degraded case may have none of its own."""
     triaged = CaseTriaged(
         draft=draft,
         route="single_pass",
         gate_reason="",
         rollout_bucket=0.0,
-        injection_suspected=case.worked_out.once(steers_model, case.news.text),
+        injection_suspected=case.memo.once(steers_model, case.news.text),
         claim=claim,
     )
     return replace(case, triaged=triaged)

@@ -1,4 +1,4 @@
-"""The search step: performs the round's sub-tasks and judges everything found so far by the rules of evidence."""
+"""The search step: performs the round's sub-tasks and judges all results so far by the rules of evidence."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from msgspec.structs import replace
 
 from agents.core.case_core import Replies, denied_kinds
 from agents.core.inquiry import Inquiry
-from agents.core.step import Asked, On, StepFailure
+from agents.core.step import On, StepFailure, StepRequest
+from agents.planning.due_searches import asks_in_turn, failure_to_retry, searches_due, tasks_due, within_limit
 from agents.planning.providers import topic_of
-from agents.planning.requests import searches_due
-from agents.planning.retries import why_ask_again
-from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
-from agents.planning.tool_answers import in_time, observed, sentiment
+from agents.planning.rounds import may_expand, pages_worth_opening, rejudge_findings
+from agents.planning.tool_answers import in_time, observation_of, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
-from agents.planning.turns import asks_in_turn, tasks_due, within_limit
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, Observation, Page
@@ -29,12 +27,12 @@ class SearchEvidence:
     takes = (On(ToolPlanned, route="search"),)
     emits = (SearchCompleted,)
 
-    def ask(self, case: Inquiry) -> Asked:
+    def ask(self, case: Inquiry) -> StepRequest:
         asked = (e for task in tasks_due(case, case.replies) for e in _effects_of(case, task, case.replies))
         effects = within_limit(case, dict.fromkeys(asked), case.replies)
         if not effects:
             return self.tell(case, Replies())
-        # Where another search may follow, which depends on the answers, the step is asked again.
+        # If the replies may lead to another search, the step requests a tuple and is called again.
         alone = len(effects) == 1 and not case.config.search_by_topic and not asks_in_turn(case)
         return effects[0] if alone else effects
 
@@ -45,12 +43,12 @@ class SearchEvidence:
             for _, asked, reply in searches
             if isinstance(asked, Search)
         )
-        if (stop := why_ask_again(case, outcomes, now=replies.at or case.head_at)) is not None:
+        if (stop := failure_to_retry(case, outcomes, now=replies.at or case.head_at)) is not None:
             raise StepFailure(stop)
-        told = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
-        answers = tuple(in_time(reply.results, case, task) for task, reply in told)
+        found_by_task = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
+        answers = tuple(in_time(reply.results, case, task) for task, reply in found_by_task)
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
-        findings = judged_again(
+        findings = rejudge_findings(
             case, query=case.plans[-1].search_keywords, answers=answers, opened=pages, searched_at=replies.at
         )
         return SearchCompleted(
@@ -84,9 +82,9 @@ def _observations(
     # Figures have their own field in the event. Here are only the failures to read figures or a page.
     for task, _, reply in (*_answered(case, replies, "figures"), *_answered(case, replies, "page")):
         if not isinstance(reply, MarketReply | PageReply):
-            yield observed(case, task, reply)
+            yield observation_of(case, task, reply)
     for task, _, reply in (*_answered(case, replies, "memory"), *_answered(case, replies, "context")):
-        yield observed(case, task, reply)
+        yield observation_of(case, task, reply)
     read = (*case.opened_pages, *pages)
     for task, _, _ in _answered(case, replies, "mood"):
         yield sentiment(case, task, findings, read)
@@ -97,7 +95,7 @@ def outcome(search: Search, reply: object) -> ProviderOutcome:
     if isinstance(reply, SearchReply):
         hits, cached, cut = len(reply.results), reply.cached, reply.truncated
         return ProviderOutcome(provider=search.provider, query=search.query, hits=hits, cached=cached, truncated=cut)
-    # Whatever is asked for is answered, so that it was left out: beyond the limit of the case.
+    # Every requested search has a reply, so this one was left out: it is beyond the limit of the case.
     lost = Failure(kind="budget", message="the searches of this case are used up", retryable=False)
     failure = reply if isinstance(reply, Failure) else lost
     return ProviderOutcome(provider=search.provider, query=search.query, hits=0, failure=failure)

@@ -1,4 +1,4 @@
-"""The tool answers of a round: stored beside the evidence and given to the models that judge it."""
+"""The tool replies of a round, stored beside the evidence and shown to the models that judge it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from agents.core.asking import bounded
 from agents.core.case import Case
 from agents.core.inquiry import Inquiry
+from agents.core.model_calls import bounded
 from agents.text.injection import steers_model
 from schemas.effects import Failure, Part, RecallReply, Reply, SearchReply, Untrusted
 from schemas.events import SubTask
@@ -19,7 +19,7 @@ MAX_TEXTS = 3
 MAX_TEXT_CHARACTERS = 300
 MAX_ENTRIES = 10
 MOODS = ("panic", "neutral", "optimistic")
-"""Word lists of the lexicon. A text counts once in each list that has a word of it."""
+"""Word lists of the lexicon. A text counts once in each list with one of its words."""
 _EVEN = (0.33, 0.34, 0.33)
 _SENTENCE = re.compile(r"[。!?!?;;\n]+|\.\s+")
 
@@ -30,8 +30,8 @@ def in_time(hits: Iterable[SearchResult], case: Inquiry, task: SubTask) -> tuple
     return tuple(h for h in hits if oldest is None or h.published_at is None or h.published_at >= oldest)
 
 
-def observed(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
-    """Return the answer of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
+def observation_of(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
+    """Return the observation of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
     tool = task.tool.partition(":")[0]
     match reply:
         case RecallReply(entries=entries):
@@ -48,7 +48,7 @@ def observed(case: Inquiry, task: SubTask, reply: Reply | None) -> Observation:
 
 
 def sentiment(case: Inquiry, task: SubTask, findings: Findings, pages: Iterable[Page]) -> Observation:
-    """Return the share of each mood over the texts that the sub-task names, with opinions if requested."""
+    """Return the share of each mood in the texts that the sub-task names, with opinions if requested."""
     read, texts = task.query.split(), list[str]()
     texts += [case.text] if "news" in read else []
     texts += [f"{r.title} {r.snippet}" for r in findings.references] if "references" in read else []
@@ -66,7 +66,7 @@ def sentiment(case: Inquiry, task: SubTask, findings: Findings, pages: Iterable[
 
 
 def tool_facts(case: Inquiry) -> dict[str, Any]:
-    """Return the figures that tools read or computed, for :func:`~agents.core.asking.facts`; empty without any."""
+    """Return the figures that tools read or computed, for :func:`~agents.core.model_calls.facts`; empty without any."""
     market = [
         {"name": v.name, "value": v.value, "unit": v.unit, "source": v.source, "observed_at": v.observed_at.isoformat()}
         for s in case.searches
@@ -83,13 +83,13 @@ def tool_facts(case: Inquiry) -> dict[str, Any]:
 def tool_parts(case: Inquiry) -> tuple[Part, ...]:
     """Return the text of tool answers as untrusted parts: pages, and summaries by models that read outside text."""
     seen = [o for s in case.searches for o in s.observations]
-    texts = [(o.tool, text) for o in seen for text in (*o.texts, *map(_told, o.entries))]
+    texts = [(o.tool, text) for o in seen for text in (*o.texts, *map(_memory_text, o.entries))]
     return tuple(
         Untrusted(f"answer {n} of {tool}", bounded(text, 400)) for n, (tool, text) in enumerate(texts, start=1)
     )
 
 
-def _told(entry: MemoryEntry) -> str:
+def _memory_text(entry: MemoryEntry) -> str:
     when = f"{entry.decided_at:%Y-%m-%d}"
     return f"{when} {entry.asset} {entry.event_type} {entry.confidence:.2f} {entry.outcome or ''}: {entry.summary}"
 

@@ -1,22 +1,150 @@
-"""The table of planning tools. To add a tool, add one row; ``tool_answers`` reads the answers.
+"""The table of planning tools, and the conversion of a request into sub-tasks and effects.
 
-A row states how the tool is described to a model, when it is offered, which sub-tasks a request for it becomes, and
-which effect performs a sub-task. Every effect argument comes from the case, from our tables, or through ``wanted``.
+To add a tool, add one row; ``tool_answers`` reads the replies. A row states how the tool is described to a model, when it is
+offered, which sub-tasks a request for it becomes, and which effect performs a sub-task. Every argument of an effect comes
+from the case, from our tables, or through ``wanted``, the sanitised request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
 
+from agents.core.answers import ticker
 from agents.core.inquiry import Inquiry
-from agents.planning import tool_tasks as of
-from agents.planning.providers import one_provider
+from agents.evidence.compiled import compiled
+from agents.evidence.news_claim import claim_of
+from agents.planning.providers import one_provider, providers_of, search_of
+from agents.planning.query_builder import build_query, fit_query
 from agents.planning.requested_task import MAX_DAYS, PLATFORMS, TIME_RANGES, RequestedTask
-from schemas.effects import Effect, FetchMarket, FunctionDeclaration
+from agents.planning.rounds import references_so_far
+from schemas.config import Entity
+from schemas.effects import Effect, FetchMarket, FunctionDeclaration, Recall, Scrape, Search
 from schemas.events import SubTask
+
+TIMELINE_DAYS = 90
+"""Default length of a timeline: a quarter."""
+TIMELINE_CASES = 20
+MAX_PEERS = 4
+_HOME_PLATFORMS = {"zh": ("wechat", "zhihu")}
+_ABROAD = ("x", "reddit")
+
+
+def searched(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one search per provider of the event's role, in the provider's form. Without keywords, the query is built."""
+    claim, tables = claim_of(case), case.config.tables
+    tasks = []
+    for provider in providers_of(case.config, case.about.event_type):
+        query = fit_query(wanted.query, claim, provider=provider, tables=tables) if wanted.query else ""
+        query = query or build_query(claim, provider=provider, tables=tables)
+        tasks.append(SubTask(tool=f"search:{provider}", query=query, claim=_claim(case, wanted)))
+    return tuple(tasks)
+
+
+def search_effect(case: Inquiry, task: SubTask) -> Search:
+    return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains, days=task.days)
+
+
+def platforms(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one search limited to the platforms' sites; empty if no provider supports that."""
+    provider = one_provider(case)
+    query = wanted.query or build_query(claim_of(case), provider=provider or "", tables=case.config.tables)
+    names = wanted.platforms or _HOME_PLATFORMS.get(case.language, _ABROAD)
+    domains = tuple(site for name in names for site in PLATFORMS[name])
+    task = SubTask(
+        tool=f"platform_search:{provider}",
+        query=query,
+        claim=_claim(case, wanted),
+        domains=domains,
+        days=wanted.days,
+    )
+    return (task,) if provider else ()
+
+
+def competitors(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one search for the peers of the named party, with names only from the table; at most one per case."""
+    index = compiled(case.config.tables).entities
+    claim, provider = claim_of(case), one_provider(case)
+    entity = next(iter(index.named(wanted.subject)), None) if wanted.subject else next(iter(index.parties(claim)), None)
+    done = any(t.tool.startswith("competitor_lookup") for plan in case.plans for t in plan.tasks)
+    if entity is None or provider is None or done:
+        return ()
+    words = "竞争对手 同类" if case.language == "zh" else "competitors"
+    query = " ".join([entity.name, words, *(peer.name for peer in _peers(case, entity))])
+    return (SubTask(tool=f"competitor_lookup:{provider}", query=query, claim=_claim(case, wanted)),)
+
+
+def _peers(case: Inquiry, entity: Entity) -> list[Entity]:
+    known = case.config.tables.entities
+    same = [e for e in known if e.kind == entity.kind and e.name != entity.name and e.synthetic == entity.synthetic]
+    return same[:MAX_PEERS]
+
+
+def recalled(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one memory query in other words than the news."""
+    query = wanted.query or case.about.summary
+    subject = _asset(case, wanted.subject) or case.about.asset
+    return (
+        SubTask(tool="memory_search", query=query, claim=_claim(case, wanted), subject=subject, detail=wanted.detail),
+    )
+
+
+def recall_effect(case: Inquiry, task: SubTask) -> Recall:
+    timeline = task.tool == "timeline_query"
+    return Recall(
+        text=task.query,
+        asset=task.subject,
+        as_of=case.as_of,
+        limit=TIMELINE_CASES if timeline else case.config.memory_limit,
+        exclude_case=case.case_id,
+        since=case.as_of - timedelta(days=task.days) if timeline else None,
+    )
+
+
+def timeline(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one query for a subject's past cases. The default subject is the claim's own party or asset."""
+    named = wanted.subject or case.about.entity or case.about.asset
+    asset = _asset(case, wanted.subject) if wanted.subject else case.about.asset
+    days = min(wanted.days or TIMELINE_DAYS, MAX_DAYS)
+    return (SubTask(tool="timeline_query", query=named, claim=_claim(case, wanted), subject=asset, days=days),)
+
+
+def _asset(case: Inquiry, subject: str) -> str:
+    # A subject may be a ticker, or a party with its own token. Otherwise it is a name to search for in summaries, or empty.
+    known = compiled(case.config.tables).entities.named(subject) if subject else ()
+    tokens = [asset for entity in known for asset in entity.assets]
+    written = subject.removeprefix("$")
+    return tokens[0] if tokens else ticker(written) if written.isupper() and " " not in written else ""
+
+
+def scraped(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one page to open. The address must be that of an unopened reference of this case."""
+    known = wanted.url if wanted.url in unopened(case) else ""
+    return (SubTask(tool="web_scrape", query=known, claim=_claim(case, wanted)),) if known else ()
+
+
+def scrape_effect(_case: Inquiry, task: SubTask) -> Scrape:
+    return Scrape(url=task.query)
+
+
+def unopened(case: Inquiry) -> tuple[str, ...]:
+    """Return the addresses of the references whose pages were not opened yet."""
+    opened = {p.url for p in case.opened_pages}
+    return tuple(r.url for r in references_so_far(case) if r.url not in opened)
+
+
+def mood(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:
+    """Return one sentiment analysis of the evidence. ``query`` lists the texts to read."""
+    read = wanted.texts or ("references", "pages")
+    return (SubTask(tool="analyze_sentiment", query=" ".join(read), claim=_claim(case, wanted), detail=wanted.detail),)
+
+
+def _claim(case: Inquiry, wanted: RequestedTask) -> str:
+    return wanted.claim or case.about.summary
+
 
 Reads = Literal["evidence", "page", "figures", "memory", "context", "mood"]
 Tasks = Callable[[Inquiry, RequestedTask], tuple[SubTask, ...]]
@@ -25,10 +153,10 @@ _FLAG: dict[str, Any] = {"type": "boolean"}
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``parameters`` are the properties of the tool's JSON Schema, and ``required`` those that must be given.
+    """One row. ``parameters`` are the properties of the tool's JSON Schema, ``required`` the mandatory ones.
 
-    ``setting`` switches the tool on (None: always on). ``makes_sense`` tells whether a case can use it. ``reads`` is
-    the kind of its answer: evidence, pages and figures justify a plan of their own; the others only accompany one.
+    ``setting`` switches the tool on (None: always on). ``makes_sense`` returns whether a case can use it. ``reads`` is the
+    kind of its reply: evidence, pages and figures justify a plan; the others only accompany one.
     """
 
     name: str
@@ -71,8 +199,8 @@ _ROWS = (
         makes_sense=lambda case: bool(case.config.search_providers),
         parameters={"query": _STRING},
         required=("query",),
-        tasks=of.searched,
-        effect=of.search_effect,
+        tasks=searched,
+        effect=search_effect,
     ),
     Tool(**_market("price", "price_check"), about="read the asset's price", parameters={"asset": _STRING}),
     Tool(**_market("macro", "macro_check"), about="read macro indicators"),
@@ -86,11 +214,11 @@ _ROWS = (
         about="open one more page of the references, by its exact url",
         reads="page",
         setting="tool_scrape_enabled",
-        makes_sense=lambda case: bool(of.unopened(case)),
+        makes_sense=lambda case: bool(unopened(case)),
         parameters={"url": _STRING},
         required=("url",),
-        tasks=of.scraped,
-        effect=of.scrape_effect,
+        tasks=scraped,
+        effect=scrape_effect,
     ),
     Tool(
         name="platform_search",
@@ -104,8 +232,8 @@ _ROWS = (
             "time_range": {"type": "string", "enum": list(TIME_RANGES)},
         },
         required=("query",),
-        tasks=of.platforms,
-        effect=of.search_effect,
+        tasks=platforms,
+        effect=search_effect,
     ),
     Tool(
         name="competitor_lookup",
@@ -115,8 +243,8 @@ _ROWS = (
         makes_sense=lambda case: one_provider(case) is not None,
         parameters={"name": _STRING},
         required=("name",),
-        tasks=of.competitors,
-        effect=of.search_effect,
+        tasks=competitors,
+        effect=search_effect,
     ),
     Tool(
         name="memory_search",
@@ -126,8 +254,8 @@ _ROWS = (
         makes_sense=_remembers,
         parameters={"query": _STRING, "subject": _STRING, "detect_changes": _FLAG},
         required=("query",),
-        tasks=of.recalled,
-        effect=of.recall_effect,
+        tasks=recalled,
+        effect=recall_effect,
     ),
     Tool(
         name="timeline_query",
@@ -137,8 +265,8 @@ _ROWS = (
         makes_sense=_remembers,
         parameters={"subject": _STRING, "days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS}},
         required=("subject",),
-        tasks=of.timeline,
-        effect=of.recall_effect,
+        tasks=timeline,
+        effect=recall_effect,
     ),
     Tool(
         name="analyze_sentiment",
@@ -149,7 +277,7 @@ _ROWS = (
             "texts": {"type": "array", "items": {"type": "string", "enum": ["news", "references", "pages"]}},
             "extract_opinions": _FLAG,
         },
-        tasks=of.mood,
+        tasks=mood,
         effect=lambda _case, _task: None,
     ),
 )
@@ -169,6 +297,6 @@ def tool_of(task: SubTask) -> Tool | None:
 
 
 def effect_of(case: Inquiry, task: SubTask) -> Effect | None:
-    """Return the effect of a sub-task, or None if the case itself holds the answer."""
+    """Return the effect of a sub-task, or None if the case itself contains the answer."""
     tool = tool_of(task)
     return tool.effect(case, task) if tool else None

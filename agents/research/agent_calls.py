@@ -1,6 +1,9 @@
-"""The calls of MacroAgent, TAAgent and OnChainAgent: the figures of their blocks and the question, without history.
+"""The chat's model calls. Our own words are trusted parts; the question and all other text are untrusted.
 
-Pure in the turn: the same turn gives the same request, so the request of a recorded reply can be rebuilt.
+The amount of history is part of an agent's contract. The two agents that decide what to do see the last five messages
+whole. The three that read data see none, but the figures of their blocks. The one that writes the answer sees the
+beginnings of the last three messages. Pure in the turn: the same turn gives the same request, so the request of a recorded
+reply can be rebuilt.
 """
 
 from __future__ import annotations
@@ -14,19 +17,79 @@ from agents.analysis.blocks import (
     as_facts,
     blocks_of,
     can_judge,
-    given,
-    has,
-    missing,
+    figures_in,
+    has_data,
+    missing_indicators,
     own_figures,
-    told,
+    rounded_figure,
 )
-from agents.analysis.names import called
-from agents.core.asking import bounded, facts
-from agents.research.asking import ask_agent, question_parts
+from agents.analysis.names import display_name
+from agents.core.model_calls import bounded, call_of, facts
+from agents.core.step import StepFailure
+from agents.prompts import render
 from agents.research.turn import Turn
-from schemas.effects import CallModel, Part, Trusted, Untrusted
+from schemas.effects import CallModel, Failure, Part, Trusted, Untrusted
 from schemas.evidence import Candle, FoundSignal
 from schemas.research_events import AgentName, AgentResult, AgentTask, AnalysisPlanned, DataCollected
+
+MAX_QUESTION_CHARACTERS = 8_000
+"""Characters of one question that an agent reads. The log keeps the whole text."""
+WHOLE_MESSAGES = 5
+"""Messages before the question that SuperAgent and PlanningAgent see, whole."""
+CLIPPED_MESSAGES = 3
+"""Messages before the question that GeneralAnalysisAgent sees, clipped."""
+CLIPPED_CHARACTERS = 80
+"""Characters of each clipped message."""
+_LANGUAGES = {"zh": "Chinese (中文)", "en": "English"}
+
+
+def ask_agent(turn: Turn, prompt_name: str, parts: Iterable[Part], **values: str) -> CallModel:
+    """Build the call of one prompt, in the version that the turn's snapshot pins.
+
+    ``values`` fill the prompt's fields and must be our own words.
+
+    Raises:
+        StepFailure: (not retryable) when the snapshot holds no such prompt.
+    """
+    prompt = turn.config.prompts.get(prompt_name)
+    if prompt is None:
+        message = f"the turn's snapshot has no prompt {prompt_name!r}: build it with load_prompts('research')"
+        raise StepFailure(Failure(kind="not_configured", message=message, retryable=False))
+    language = _LANGUAGES.get(turn.language, "the language of the question")
+    return call_of(prompt, render(prompt, language=language, **values), parts)
+
+
+def question_parts(turn: Turn) -> tuple[Part, ...]:
+    """Return the question as an untrusted part, and the time it was asked as a trusted one."""
+    return (
+        Trusted(f"The question, asked at {turn.as_of:%Y-%m-%d %H:%M} UTC:"),
+        Untrusted("question", bounded(turn.asked.message, MAX_QUESTION_CHARACTERS)),
+    )
+
+
+def whole_history(turn: Turn) -> tuple[Part, ...]:
+    """Return the last five messages before the question, each whole."""
+    return _history(turn, WHOLE_MESSAGES, None)
+
+
+def clipped_history(turn: Turn) -> tuple[Part, ...]:
+    """Return the first 80 characters of each of the last three messages before the question."""
+    return _history(turn, CLIPPED_MESSAGES, CLIPPED_CHARACTERS)
+
+
+def sent(call: CallModel) -> str:
+    """Return the call as readable text, without the random delimiters."""
+    parts = (p.text if isinstance(p, Trusted) else f"<{p.label}>\n{p.text}\n</{p.label}>" for p in call.parts)
+    return "\n\n".join((call.system.strip(), *parts))
+
+
+def _history(turn: Turn, messages: int, characters: int | None) -> tuple[Part, ...]:
+    # Clip first, then clean: the limit applies to the characters as they were sent.
+    return tuple(
+        Untrusted(f"history, {m.role}", bounded(m.content[:characters], len(m.content)))
+        for m in turn.asked.history[-messages:]
+    )
+
 
 PROMPT_OF: dict[AgentName, str] = {
     "MacroAgent": "research_macro",
@@ -45,7 +108,7 @@ def task_of(plan: AnalysisPlanned, agent: AgentName) -> AgentTask:
 
 
 def agents_to_ask(turn: Turn) -> tuple[tuple[AgentName, ...], tuple[AgentName, ...]]:
-    """Return the agents to ask concurrently, and those to ask after them: planned agents with data to judge."""
+    """Return the agents to call concurrently, and those to call after them: planned agents with data to judge."""
     if turn.plan is None or turn.data is None:
         return (), ()
     data, strategy = turn.data, turn.plan.execution_strategy
@@ -54,7 +117,7 @@ def agents_to_ask(turn: Turn) -> tuple[tuple[AgentName, ...], tuple[AgentName, .
     return first, later
 
 
-def question(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *, again: bool = False) -> CallModel:
+def agent_call(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *, again: bool = False) -> CallModel:
     """Return the call of one agent.
 
     ``before`` are the results that the agent sees. ``again``: its last reply did not match the schema.
@@ -114,7 +177,7 @@ def report_parts(results: Iterable[AgentResult]) -> tuple[Part, ...]:
 
 
 def unavailable_parts(data: DataCollected) -> tuple[Part, ...]:
-    """Return what no source gave, with the reasons, as untrusted parts: reasons may quote sources."""
+    """Return the missing data with the reasons, as untrusted parts: reasons may quote sources."""
     if not data.unavailable:
         return ()
     return (Untrusted("unavailable data", bounded("\n".join(data.unavailable), 2_000)),)
@@ -122,9 +185,9 @@ def unavailable_parts(data: DataCollected) -> tuple[Part, ...]:
 
 def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[str, ...]) -> dict[str, Any]:
     own = own_figures(agent, data)
-    beside = {name: value for name, value in given(data, blocks).items() if name not in own}
+    beside = {name: value for name, value in figures_in(data, blocks).items() if name not in own}
     zh = turn.language == "zh"
-    names = {*own, *beside, *missing(agent, data)}
+    names = {*own, *beside, *missing_indicators(agent, data)}
     told_bars = {"last_bars": [_bar(c) for c in data.candles[-LAST_BARS:]]} if agent == "TAAgent" else {}
     return {
         "agent": agent,
@@ -132,9 +195,9 @@ def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[st
         "figures": as_facts(own),
         "beside": as_facts(beside),
         "known_indicators": list(dict.fromkeys([*EXPECTED[agent], *own])),
-        "missing": list(missing(agent, data)),
-        "blocks_without_data": [b for b in blocks if not has(data, b)],
-        "called": {name: called(name, zh=zh) for name in sorted(names)},
+        "missing": list(missing_indicators(agent, data)),
+        "blocks_without_data": [b for b in blocks if not has_data(data, b)],
+        "called": {name: display_name(name, zh=zh) for name in sorted(names)},
         "bar_interval": data.candle_interval if agent == "TAAgent" else "",
         **told_bars,
     }
@@ -142,4 +205,4 @@ def _figures(turn: Turn, agent: AgentName, data: DataCollected, blocks: tuple[st
 
 def _bar(bar: Candle) -> list[Any]:
     prices = (bar.open, bar.high, bar.low, bar.close, bar.volume)
-    return [f"{bar.ended_at:%Y-%m-%d %H:%M}", *map(told, prices)]
+    return [f"{bar.ended_at:%Y-%m-%d %H:%M}", *map(rounded_figure, prices)]

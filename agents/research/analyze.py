@@ -1,7 +1,7 @@
 """The analyze step: the agents judge the collected data concurrently; agents planned after them see their results.
 
-Each reply is logged as it arrives. An agent with a transient failure is asked again on its own. One with a permanent
-failure is reported as failed, and the other results are kept.
+Each reply is logged as it arrives. A call with a transient failure is retried on its own. An agent with a permanent failure
+is reported as failed, and the other results are kept.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from agents.analysis.blocks import OWN, can_judge
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure
-from agents.research.agent_calls import agents_to_ask, question
+from agents.core.step import On, StepFailure, StepRequest
+from agents.research.agent_calls import agent_call, agents_to_ask
 from agents.research.results import fits, results_so_far, seen_by
 from agents.research.turn import ANALYZE, Turn
 from schemas.effects import CallModel, Failure, ModelReply, Reply
@@ -20,19 +20,19 @@ from schemas.research_events import AgentName, AgentsReported, DataCollected
 
 
 class Analyze:
-    """Ask only agents that have figures to judge. A reply that does not match its schema is requested once more."""
+    """Calls only agents that have figures to judge. A reply that does not match its schema is requested once more."""
 
     name = ANALYZE
     takes = (On(DataCollected),)
     emits = (AgentsReported,)
 
-    def ask(self, turn: Turn) -> Asked:
+    def ask(self, turn: Turn) -> StepRequest:
         first, later = agents_to_ask(turn)
         if not (first or later):
             return _reported(turn, turn.replies)
         asked = [call for agent in first for call in _calls(turn, agent, turn.replies)]
         if all(turn.replies.of(call) is not None for call in asked):
-            # Later agents see these results, so retry the agents that may still answer before asking the later ones.
+            # Later agents see these results, so retry transient failures before calling the later ones.
             _retry_while_it_may_help(turn, first, turn.replies)
             asked += [call for agent in later for call in _calls(turn, agent, turn.replies)]
         return tuple(asked)
@@ -45,10 +45,10 @@ class Analyze:
 
 def _calls(turn: Turn, agent: AgentName, replies: Replies) -> tuple[CallModel, ...]:
     before = seen_by(turn, agent)
-    call = question(turn, agent, before)
+    call = agent_call(turn, agent, before)
     reply = replies.of(call)
     misfit = isinstance(reply, ModelReply) and not fits(reply)
-    return (call, question(turn, agent, before, again=True)) if misfit else (call,)
+    return (call, agent_call(turn, agent, before, again=True)) if misfit else (call,)
 
 
 def _last_reply(turn: Turn, agent: AgentName, replies: Replies) -> Reply | None:

@@ -1,24 +1,23 @@
-"""The answer step: GeneralAnalysisAgent writes the final answer from whatever results there are, possibly none."""
+"""The answer step: GeneralAnalysisAgent writes the final answer from the available results, possibly none."""
 
 from __future__ import annotations
 
-from agents.analysis.blocks import AGENTS, BLOCKS, SCALES, given
+from agents.analysis.blocks import AGENTS, BLOCKS, SCALES, figures_in
 from agents.analysis.numbers import unsupported_numbers
-from agents.analysis.words import paragraphs, said_in, several
+from agents.analysis.words import distinct_lines, is_repeated_in, paragraphs
 from agents.core.answers import answer, one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.core.step import On, StepFailure, StepRequest, only_reply
 from agents.research.agent_calls import signal_text
-from agents.research.answer_calls import results_of, writing
+from agents.research.answer_calls import answer_call, bounded_confidence, results_of
 from agents.research.answer_directly import direct_answer
 from agents.research.answers import CasesAnswer, FinalAnswer
-from agents.research.bounds import bounded_confidence
-from agents.research.by_code import answered_by_code, metadata_of
 from agents.research.case_answer import answer_from_cases, cases_written
 from agents.research.citations import cited_only, sources_of, used
-from agents.research.collected import with_data_so_far
+from agents.research.fallback_answer import answer_by_code, metadata_of
 from agents.research.results import supported_words
+from agents.research.source_data import with_data_so_far
 from agents.research.turn import ANSWER, Turn
 from schemas.effects import Failure
 from schemas.events import Event, StepFailed
@@ -32,14 +31,14 @@ class Answer:
     takes = (On(AgentsReported), On(CasesFound), On(FinishRequested), On(StepFailed, outcome="degrade"))
     emits = (AnswerGiven, AnswerStopped)
 
-    def ask(self, turn: Turn) -> Asked:
+    def ask(self, turn: Turn) -> StepRequest:
         if turn.stopped is not None:  # stopped, then asked to finish: the stop wins
             return AnswerStopped(requested_by=turn.stopped.requested_by, reason=turn.stopped.reason)
         if turn.routed is not None and turn.routed.direct_answer:
             return direct_answer(turn)  # routed before somebody asked to finish
         if turn.from_cases:
             return answer_from_cases(turn)
-        return writing(with_data_so_far(turn))
+        return answer_call(with_data_so_far(turn))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         turn = with_data_so_far(turn)
@@ -49,7 +48,7 @@ class Answer:
             return _written(turn, answer(only_reply(replies), FinalAnswer))
         except StepFailure as stop:
             again = failed(turn, ANSWER, stop.failure, now=replies.at or turn.head_at).outcome == "retry"
-            ending = None if again else answered_by_code(turn, stop.failure)
+            ending = None if again else answer_by_code(turn, stop.failure)
             if ending is None:
                 raise
             return ending
@@ -59,8 +58,8 @@ def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
     results, sources = results_of(turn), sources_of(turn.data, zh=turn.language == "zh")
     text, removed = cited_only(paragraphs(said.answer, 12_000), sources)
     summary, more = cited_only(one_line(said.summary, 400), sources)
-    listed = [cited_only(line, sources) for line in several(said.key_insights, 8, 300)]
-    insights = tuple(line for line, _ in listed if line and not said_in(line, text))
+    listed = [cited_only(line, sources) for line in distinct_lines(said.key_insights, 8, 300)]
+    insights = tuple(line for line, _ in listed if line and not is_repeated_in(line, text))
     shown = (text, summary, *insights)
     if not text:
         raise StepFailure(Failure(kind="invalid_output", message="the answer has no text", retryable=True))
@@ -79,7 +78,7 @@ def _unsupported(turn: Turn, results: tuple[AgentResult, ...], words: str) -> tu
     figures = [r.confidence for r in results]
     texts = [turn.asked.message, *map(supported_words, results)]
     if turn.data is not None:
-        figures += [v.value for v in given(turn.data, BLOCKS).values()]
+        figures += [v.value for v in figures_in(turn.data, BLOCKS).values()]
         texts += [signal_text(s) for s in turn.data.signals]
     scales = {mark for agent in AGENTS for mark in SCALES[agent]}
     return unsupported_numbers(words, figures, texts=texts, scales=scales)

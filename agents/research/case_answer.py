@@ -1,33 +1,39 @@
-"""The answer from the pipeline's cases: a model says what they mean for the question, code tells them.
+"""The answer from the pipeline's cases: a model says what they mean for the question, code lists them.
 
-The model chooses the cases that are about the question and writes a sentence or three. Verdict, confidence, time and quotes
-stand below as they were recorded, in the reader's language, so no model can change them. Without a model, or without a case,
-code writes all of it.
+The model chooses the relevant cases and writes one to three sentences. Below them, code writes verdict, confidence, time and
+quotes as recorded, in the reader's language, so no model can change them. Without a model, or without a case, code writes
+the whole answer. Texts from outside (summaries, quotes) are one line without links and without brackets that would read
+as citations.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from agents.analysis.names import field_word, signal_facts
 from agents.analysis.numbers import unsupported_numbers
+from agents.analysis.pages import linkable
 from agents.analysis.words import paragraphs
 from agents.core.answers import clamped, one_line
-from agents.core.asking import bounded, facts
-from agents.core.step import Asked
+from agents.core.model_calls import bounded, facts
+from agents.core.step import StepRequest
+from agents.research.agent_calls import ask_agent, clipped_history, question_parts
+from agents.research.answer_calls import BY_CODE, LEAST, MOST, NOTHING, UNSUPPORTED
 from agents.research.answers import CasesAnswer
-from agents.research.asking import ask_agent, clipped_history, question_parts
-from agents.research.bounds import BY_CODE, LEAST, MOST, NOTHING, UNSUPPORTED
-from agents.research.case_words import case_told, lead_of, none_told, not_looked_up, searched_text
 from agents.research.citations import cited_only, sources_of
 from agents.research.turn import Turn
 from schemas.effects import Failure, Untrusted
-from schemas.evidence import FoundSignal
+from schemas.evidence import FoundPage, FoundSignal
 from schemas.research_events import AnswerGiven, AnswerMetadata
 
 WRITER = "GeneralAnalysisAgent"
 MAX_CASE_CHARACTERS = 2_500
 
 
-def answer_from_cases(turn: Turn) -> Asked:
-    """Return the writer's call, or the answer itself where there is no case to write of."""
+def answer_from_cases(turn: Turn) -> StepRequest:
+    """Return the writer's call, or the answer itself if there is no case."""
     found = _found(turn)
     if not found:
         return cases_by_code(turn, None)
@@ -50,18 +56,18 @@ def answer_from_cases(turn: Turn) -> Asked:
         ],
         names_asked_for=len(turn.routed.cases.names) if turn.routed and turn.routed.cases else 0,
     )
-    told = (Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
-    return ask_agent(turn, "research_cases", (*clipped_history(turn), *question_parts(turn), known, *told))
+    case_parts = (Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
+    return ask_agent(turn, "research_cases", (*clipped_history(turn), *question_parts(turn), known, *case_parts))
 
 
 def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
-    """Return the answer of a model's words and the cases that it chose. Unknown numbers and citations are left out."""
+    """Return the answer from a model's words and the cases that it chose. Unknown numbers and citations are left out."""
     found, zh = _found(turn), turn.language == "zh"
     about = [s for s in found if s.number in {n for n in said.relevant if isinstance(n, int)}]
     if not about:
-        return _given(turn, none_told(turn, zh=zh), (), confidence=min(said.confidence, MOST))
+        return _given(turn, no_case_text(turn, zh=zh), (), confidence=min(said.confidence, MOST))
     words, removed = cited_only(paragraphs(said.answer, 2_000), sources_of(turn.data))
-    texts = (turn.asked.message, *map(searched_text, found), *(case_told(s, zh=zh) for s in found))
+    texts = (turn.asked.message, *map(searched_text, found), *(case_item(s, zh=zh) for s in found))
     unsupported = unsupported_numbers(words, [s.confidence for s in found], texts=texts, scales=(0, 1, 100))
     high = MOST - (UNSUPPORTED if unsupported else 0.0)
     lead = words or lead_of(turn, about, zh=zh)
@@ -69,15 +75,15 @@ def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
 
 
 def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
-    """Return the answer without a model. ``failure``: why none wrote it; None: there was nothing to write of."""
+    """Return the answer without a model. ``failure``: why no model wrote it; None: there was no case."""
     found, zh = _found(turn), turn.language == "zh"
     if turn.data is None or turn.data.unavailable:
         why = turn.data.unavailable[0] if turn.data else failure.kind if failure else ""
         return _given(
-            turn, not_looked_up(why, zh=zh), (), confidence=LEAST, missing=() if failure is None else (WRITER,)
+            turn, lookup_failed_text(why, zh=zh), (), confidence=LEAST, missing=() if failure is None else (WRITER,)
         )
     if not found:
-        return _given(turn, none_told(turn, zh=zh), (), confidence=NOTHING)
+        return _given(turn, no_case_text(turn, zh=zh), (), confidence=NOTHING)
     lead = lead_of(turn, found, zh=zh)
     return _given(turn, lead, found, confidence=BY_CODE, missing=(WRITER,))
 
@@ -97,7 +103,7 @@ def _given(
     removed: int = 0,
 ) -> AnswerGiven:
     zh = turn.language == "zh"
-    text = "\n\n".join((lead, "\n".join(case_told(s, zh=zh) for s in cases))).strip()
+    text = "\n\n".join((lead, "\n".join(case_item(s, zh=zh) for s in cases))).strip()
     known = tuple(s for s in sources_of(turn.data, zh=zh) if f"[{s.number}]" in text)
     unavailable = turn.data.unavailable if turn.data else ("signals: not looked up",)
     return AnswerGiven(
@@ -117,3 +123,91 @@ def _given(
             as_of=turn.as_of,
         ),
     )
+
+
+MAX_TOLD_QUOTES = 3
+MAX_NEAR = 3
+
+
+def summary_in(signal: FoundSignal, *, zh: bool) -> str:
+    """Return the summary in the reader's language if there is one, else in the language of the news."""
+    text = (signal.summary_zh if zh else signal.summary_en) or signal.summary
+    return cited_only(one_line(text, 300), ())[0]
+
+
+def searched_text(signal: FoundSignal) -> str:
+    """Return a case as text for a model: the summary in each language, and its pages with stances and quotes."""
+    summaries = dict.fromkeys(filter(None, (signal.summary, signal.summary_en, signal.summary_zh)))
+    return "\n".join((*summaries, *(f"{_host(p.url)} ({p.stance}): {p.quote or '(no quote)'}" for p in signal.pages)))
+
+
+def case_item(signal: FoundSignal, *, zh: bool) -> str:
+    """Return a case as a list item of Markdown that cites it: summary, verdict, order, confidence, time, and its pages."""
+    head = f"- {summary_in(signal, zh=zh)} [{signal.number}]"
+    quoted = [f"> {_quoted(p.quote, zh)} – {_said_by(p, zh)}" for p in signal.pages if p.quote][:MAX_TOLD_QUOTES]
+    others = ("、" if zh else ", ").join(_said_by(p, zh) for p in signal.pages if not p.quote)
+    facts = f"{field_word(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)} · {signal.decided_at:%Y-%m-%d %H:%M} UTC"
+    blocks = (facts, *quoted, *([f"{field_word('pages', zh=zh)}{others}"] if others else []))
+    return "\n\n".join((head, *(f"  {block}" for block in blocks)))
+
+
+def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
+    """Return the sentence before the cases if no model wrote one: the number of matches and their verdicts."""
+    count = len(cases)
+    verdict_counts = [
+        (n, field_word(verdict, zh=zh)) for verdict, n in Counter(s.verdict or "" for s in cases).most_common()
+    ]
+    sought = _sought(turn, zh)
+    if zh:
+        return (
+            f"本系统有 {count} 个案例符合（{sought}）："
+            + "、".join(f"{n} 个{word}" for n, word in verdict_counts)
+            + "。"
+        )
+    match = "1 case of this pipeline matches" if count == 1 else f"{count} cases of this pipeline match"
+    return f"{match} ({sought}): " + ", ".join(f"{n} {word}" if count > 1 else word for n, word in verdict_counts) + "."
+
+
+def no_case_text(turn: Turn, *, zh: bool) -> str:
+    """Return the text for no relevant case, with the search terms; partial matches are cited."""
+    near = "".join(f"[{s.number}]" for s in turn.data.signals[:MAX_NEAR]) if turn.data else ""
+    if zh:
+        return f"本系统没有案例说到这一点（{_sought(turn, zh)}）。" + (
+            f"下列案例只提到其中一部分：{near}" if near else ""
+        )
+    more = f" Cases that name only a part of it: {near}" if near else ""
+    return f"No case of this pipeline says anything on that ({_sought(turn, zh)}).{more}"
+
+
+def lookup_failed_text(why: str, *, zh: bool) -> str:
+    """Return the text for a failed look-up, with the reason."""
+    reason = one_line(why, 200)
+    if zh:
+        return f"未能查到本系统的案例，因此无法据此作答{f'（{reason}）' if reason else ''}。请稍后再问。"
+    return f"The cases of this pipeline could not be looked up{f' ({reason})' if reason else ''}. Ask again in a while."
+
+
+def _sought(turn: Turn, zh: bool) -> str:
+    assert turn.routed is not None and turn.routed.cases is not None
+    query = turn.routed.cases
+    names = [next((n for n in spelled if n.isascii() is not zh), spelled[0]) for spelled in query.names]
+    named = [*(names or filter(None, [query.asset])), *(field_word(v, zh=zh) for v in query.verdicts)]
+    days = max(query.hours // 24, 1)
+    if zh:
+        return f"过去 {days} 天，查找：{'、'.join(named) or '所有信号'}"
+    return f"the last {'day' if days == 1 else f'{days} days'}, looked for: {', '.join(named) or 'any signal'}"
+
+
+def _quoted(quote: str, zh: bool) -> str:
+    text = cited_only(one_line(quote, 300), ())[0]
+    return f"「{text}」" if zh else f"“{text}”"
+
+
+def _said_by(page: FoundPage, zh: bool) -> str:
+    kinds = (field_word(page.stance, zh=zh), *([field_word("official", zh=zh)] if page.official else []))
+    return f"{_host(page.url)}（{'，'.join(kinds)}）" if zh else f"{_host(page.url)} ({', '.join(kinds)})"
+
+
+def _host(url: str) -> str:
+    # An unsafe address is not written at all: its host could contain marks that make a link.
+    return (urlsplit(url).hostname or "?").removeprefix("www.") if linkable(url) else "?"

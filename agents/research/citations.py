@@ -1,12 +1,12 @@
-"""The sources that an answer may cite, and the check of its citations. Code, never a model, makes the list."""
+"""The sources that an answer may cite, and the check of its citations. Code makes the list, never a model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from agents.analysis.blocks import told
-from agents.analysis.names import called, said, signal_facts
+from agents.analysis.blocks import rounded_figure
+from agents.analysis.names import display_name, field_word, signal_facts
 from agents.analysis.pages import page_behind, page_of
 from agents.core.answers import one_line
 from schemas.evidence import FoundSignal, MarketValue
@@ -61,13 +61,14 @@ def _signal(signal: FoundSignal, zh: bool) -> Source:
         case_id=signal.case_id,
         url=page_behind(signal),
         observed_at=signal.decided_at,
-        preview=f"{said(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)}",
+        preview=f"{field_word(signal.verdict or '', zh=zh)} · {signal_facts(signal, zh=zh)}",
     )
 
 
 def _market(number: int, name: str, values: list[MarketValue], page: str | None, zh: bool) -> Source:
     figures = "; ".join(
-        f"{called(v.name, zh=zh)} {told(v.value):,} {v.unit}".strip() for v in values[:MAX_PREVIEW_FIGURES]
+        f"{display_name(v.name, zh=zh)} {rounded_figure(v.value):,} {v.unit}".strip()
+        for v in values[:MAX_PREVIEW_FIGURES]
     )
     more = f"; {len(values) - MAX_PREVIEW_FIGURES} more" if len(values) > MAX_PREVIEW_FIGURES else ""
     newest = max(v.observed_at for v in values)

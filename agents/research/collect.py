@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure
-from agents.research.bounds import anything
-from agents.research.collected import answers_of, collected, questions_to_sources
+from agents.core.step import On, StepFailure, StepRequest
+from agents.research.answer_calls import has_any_data
+from agents.research.source_data import collect_data, source_queries, source_replies
 from agents.research.turn import COLLECT, Turn
 from schemas.effects import Failure
 from schemas.events import Event
@@ -14,20 +14,20 @@ from schemas.research_events import AnalysisPlanned, DataCollected
 
 
 class Collect:
-    """Succeeds if any source gave data. If none did, retries while retries are left, then continues with no data."""
+    """Succeeds if any source returned data. Otherwise retries while retries are left, then continues without data."""
 
     name = COLLECT
     takes = (On(AnalysisPlanned),)
     emits = (DataCollected,)
 
-    def ask(self, turn: Turn) -> Asked:
-        return tuple(questions_to_sources(turn).values())
+    def ask(self, turn: Turn) -> StepRequest:
+        return tuple(source_queries(turn).values())
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
-        answered = answers_of(turn, replies)
-        data = collected(turn, answered)
+        answered = source_replies(turn, replies)
+        data = collect_data(turn, answered)
         worth = [r for r in answered.values() if isinstance(r, Failure) and r.retryable]
-        if worth and not anything(data):
+        if worth and not has_any_data(data):
             failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
             if failed(turn, self.name, failure, now=replies.at or turn.head_at).outcome == "retry":
                 raise StepFailure(failure)

@@ -1,4 +1,4 @@
-"""The find-cases step: looks the question up among the signals of the news pipeline, with their verdicts and quotes."""
+"""The find-cases step: searches the signals of the news pipeline, with their verdicts and quotes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.step import Asked, On, StepFailure, only_reply
-from agents.research.case_query import MAX_SIGNALS, looking_up
+from agents.core.step import On, StepFailure, StepRequest, only_reply
+from agents.research.answers import MAX_SIGNALS, case_lookup
 from agents.research.turn import Turn
 from schemas.effects import Failure, SignalsReply
 from schemas.events import Event
@@ -16,14 +16,14 @@ from schemas.research_events import CasesFound, QuestionRouted
 
 
 class FindCases:
-    """Retries a look-up that may still work; then the answer says that it did not."""
+    """Retries a failed look-up while retries are left. Then the answer says that it failed."""
 
     name = "find_cases"
     takes = (On(QuestionRouted, route="cases"),)
     emits = (CasesFound,)
 
-    def ask(self, turn: Turn) -> Asked:
-        return looking_up(turn)
+    def ask(self, turn: Turn) -> StepRequest:
+        return case_lookup(turn)
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         reply = only_reply(replies)

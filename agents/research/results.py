@@ -1,4 +1,4 @@
-"""Builds an agent's result from its logged reply: checked, bounded, with every value filled in by code.
+"""The result of an agent, built from its logged reply: checked, bounded, with every value filled in by code.
 
 An agent weighs figures but does not state them. Its confidence is limited by the share of its indicators that have
 data: at most 0.3 with none of them, 0.9 with all.
@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.analysis.blocks import EXPECTED, SCALES, blocks_of, given, missing, own_figures, told
+from agents.analysis.blocks import (
+    EXPECTED,
+    SCALES,
+    blocks_of,
+    figures_in,
+    missing_indicators,
+    own_figures,
+    rounded_figure,
+)
 from agents.analysis.numbers import unsupported_numbers
-from agents.analysis.words import paragraphs, several
+from agents.analysis.words import distinct_lines, paragraphs
 from agents.core.answers import answer, clamped
 from agents.core.step import StepFailure, invalid_output
-from agents.research.agent_calls import LAST_BARS, agent_of, agents_to_ask, question, signal_text, task_of
+from agents.research.agent_calls import LAST_BARS, agent_call, agent_of, agents_to_ask, sent, signal_text, task_of
 from agents.research.answers import AgentAnswer, IndicatorAnswer
-from agents.research.asking import sent
 from agents.research.turn import Turn
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, ModelReply, request_hash, widened
@@ -46,7 +53,7 @@ def agent_result(turn: Turn, call: Call) -> AgentResult | Failure:
 
 
 def fits(reply: ModelReply) -> bool:
-    """Whether the reply matches the schema of an agent's result. One that does not is requested once more."""
+    """Return whether the reply matches the schema of an agent's result. One that does not is requested once more."""
     try:
         answer(reply, AgentAnswer)
     except StepFailure:
@@ -83,12 +90,12 @@ def seen_by(turn: Turn, agent: AgentName) -> tuple[AgentResult, ...]:
 
 
 def _checked(turn: Turn, data: DataCollected, agent: AgentName, said: AgentAnswer, call: Call) -> AgentResult:
-    own, absent = own_figures(agent, data), missing(agent, data)
+    own, absent = own_figures(agent, data), missing_indicators(agent, data)
     known = len(EXPECTED[agent]) - len(absent)
     ceiling = LEAST_CEILING + (CEILING - LEAST_CEILING) * known / len(EXPECTED[agent])
     confidence = round(min(clamped(said.confidence, 0.0, 1.0), ceiling), 4)
     reasoning = paragraphs(said.reasoning, 6_000)
-    factors, risks = several(said.key_factors, 8, 300), paragraphs(said.risk_assessment, 1_500)
+    factors, risks = distinct_lines(said.key_factors, 8, 300), paragraphs(said.risk_assessment, 1_500)
     return AgentResult(
         agent_name=agent,
         signal=said.signal,
@@ -120,7 +127,7 @@ def _indicator(said: IndicatorAnswer | None, figure: MarketValue | None) -> Indi
         # A figure that was not measured has no weight, whatever the model said of it.
         return Indicator(value=None, impact="NEUTRAL", weight=0.0)
     return Indicator(
-        value=told(figure.value),
+        value=rounded_figure(figure.value),
         impact=said.impact if said else "NEUTRAL",
         weight=round(clamped(said.weight, 0.0, 1.0), 4) if said else 0.0,
         unit=figure.unit,
@@ -132,7 +139,7 @@ def _indicator(said: IndicatorAnswer | None, figure: MarketValue | None) -> Indi
 def _unsupported(turn: Turn, data: DataCollected, agent: AgentName, words: str) -> tuple[str, ...]:
     assert turn.plan is not None
     blocks = blocks_of(task_of(turn.plan, agent))
-    figures = [v.value for v in given(data, blocks).values()]
+    figures = [v.value for v in figures_in(data, blocks).values()]
     if agent == "TAAgent":
         figures += [n for c in data.candles[-LAST_BARS:] for n in (c.open, c.high, c.low, c.close, c.volume)]
     texts = [turn.asked.message, *map(supported_words, seen_by(turn, agent))]
@@ -142,9 +149,9 @@ def _unsupported(turn: Turn, data: DataCollected, agent: AgentName, words: str) 
 
 def _asked(turn: Turn, agent: AgentName, call: Call) -> CallModel:
     before = seen_by(turn, agent)
-    asked = [question(turn, agent, before, again=again) for again in (False, True)]
-    forms = ((one, form) for one in asked for form in (one, widened(one)) if form is not None)
-    return next((one for one, form in forms if request_hash(form) == call.request_hash), asked[0])
+    asked = [agent_call(turn, agent, before, again=again) for again in (False, True)]
+    forms = ((request, form) for request in asked for form in (request, widened(request)) if form is not None)
+    return next((request for request, form in forms if request_hash(form) == call.request_hash), asked[0])
 
 
 def _response(call: Call) -> str:

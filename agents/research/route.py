@@ -1,14 +1,13 @@
-"""The route step: SuperAgent answers a question that needs no data, has the pipeline's cases looked up, or an analysis made."""
+"""The route step: SuperAgent answers a question that needs no data, or requests a look-up of cases or an analysis."""
 
 from __future__ import annotations
 
 from agents.analysis.words import paragraphs
 from agents.core.answers import answer, clamped, one_line
 from agents.core.case_core import Replies
-from agents.core.step import Asked, On, only_reply
-from agents.research.answers import RouteAnswer
-from agents.research.asking import ask_agent, question_parts, whole_history
-from agents.research.case_query import case_query
+from agents.core.step import On, StepRequest, only_reply
+from agents.research.agent_calls import ask_agent, question_parts, whole_history
+from agents.research.answers import RouteAnswer, case_query
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
 from schemas.events import Event
@@ -18,13 +17,13 @@ NO_DIRECT_ANSWER = "(no direct answer was given, so the question is analysed)"
 
 
 class Route:
-    """SuperAgent sees the last five messages whole."""
+    """Calls SuperAgent with the last five messages."""
 
     name = "route"
     takes = (On(QuestionAsked),)
     emits = (QuestionRouted,)
 
-    def ask(self, turn: Turn) -> Asked:
+    def ask(self, turn: Turn) -> StepRequest:
         return ask_agent(turn, "research_route", (*whole_history(turn), *question_parts(turn)))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:

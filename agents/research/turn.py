@@ -20,9 +20,9 @@ COLLECT = "collect"
 class Turn(CaseCore, frozen=True, kw_only=True):
     """The state of one question.
 
-    ``source_calls`` and ``agent_calls`` are the calls answered so far. They are kept so that the answer can use them if
-    a person asks to finish or the time is up. ``finishing``: that happened before every agent had reported. ``stopped``
-    is the request of the person who stopped the turn.
+    ``source_calls`` and ``agent_calls`` are the calls with a reply so far. The answer uses them if a person asks to finish or
+    the time is up. ``finishing``: that happened before every agent had reported. ``stopped`` is the request of the person
+    who stopped the turn.
     """
 
     asked: rev.QuestionAsked
@@ -47,7 +47,7 @@ class Turn(CaseCore, frozen=True, kw_only=True):
 
     @property
     def from_cases(self) -> bool:
-        """Whether the answer is written from the pipeline's cases alone."""
+        """Return whether the answer is written from the pipeline's cases alone."""
         return self.routed is not None and self.routed.route == "cases"
 
     def is_last_resort(self, step: str) -> bool:

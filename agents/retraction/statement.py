@@ -1,4 +1,4 @@
-"""Parses one news text as a statement: its parties, predicates, amounts, and what it denies or corrects."""
+"""The statement of one news text: its parties, predicates, amounts, and its denials or corrections."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from agents.evidence.amounts import Amounts
 from agents.evidence.compiled import Compiled
-from agents.evidence.denial import Telling
-from agents.evidence.scope import stem
-from agents.evidence.stance import ClaimSense
+from agents.evidence.news_claim import ParsedText
+from agents.text.amounts import Amounts
+from agents.text.grammar import ClaimSense
 from agents.text.matching import fold_han, has_cjk, words_regex
+from agents.text.scope import stem
 from schemas.config import Entity
 
 _CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")
@@ -21,12 +21,12 @@ _BACKGROUND = re.compile(
     r"\s(?:after|following|despite|amid)\s|\sand\s(?=(?:\w+\s){0,2}(?:den(?:y|ies|ied)|rejects?|dismiss|refutes?|rebuts?)\b)"
     r"|[并但](?=否认|辟谣|澄清|驳斥|未|没有)"
 )
-"""Where the object of a denial ends or begins: “denies insolvency after halting withdrawals” denies no halt."""
+"""Boundaries of the object of a denial: “denies insolvency after halting withdrawals” denies no halt."""
 _OBJECT = re.compile(
     r"\bden(?:y|ies|ied|ying)\s(?!.{0,20}\b(?:rumou?rs?|reports?|claims?|allegations?|speculation|stor(?:y|ies)|posts?|news|it|this)\b)"
     r".*[a-z]{3}.*|否认(?!.*(?:消息|传闻|传言|报道|说法|一事|此事|该)).{3,}"
 )
-"""What a denial names as its object, not as a report of it, which may be told in another clause."""
+"""The object that a denial names directly. A report of it may be in another clause."""
 _SAID = re.compile(
     r"辟谣|否认|澄清|驳斥|不实|不属实|虚假|伪造|冒用|假的|假消息|谣言|传闻|传言|网传|消息|声明|公告|官方|账号|账户|公司|主席|发言人|"
     r"创始人|首席执行官|与|和|的|系|为|是|没有|没|未|从未|并未|并|不|无|任何|一事|相关|遭|被|入侵"
@@ -48,9 +48,9 @@ _BYSTANDERS = frozenset({"court", "network"})
 
 
 class DeniedPart(NamedTuple):
-    """One thing that a text denies: its predicates and amounts, whether an account did it, the words and terms of its object.
+    """One denied matter: its predicates and amounts, whether an account did it, the words and terms of its object.
 
-    ``beside``: whether it is what goes beside an event, as who did it or its delay; then the event itself is admitted.
+    ``beside``: it is a circumstance of an event, such as who did it or its delay. Then the event itself is admitted.
     """
 
     predicates: frozenset[str]
@@ -62,17 +62,17 @@ class DeniedPart(NamedTuple):
 
 
 def is_beside(sense: ClaimSense) -> bool:
-    """Whether a text is of what goes beside an event: who did it, who knew, its delay."""
+    """Return whether a text is about a circumstance of an event: who did it, who knew, its delay."""
     return sense.beside or sense.postpones
 
 
 def clauses_of(text: str) -> list[str]:
-    """Return the clauses of a text (folded, in lower case), the background of a denial apart from what it denies."""
+    """Return the clauses of a text (folded, in lower case). The background of a denial is a clause of its own."""
     return [c for part in _CLAUSES.split(text) for c in _BACKGROUND.split(part) if c.strip()]
 
 
-class Statement(Telling):
-    """The parsed statement of one text. ``parts``: what it denies, thing by thing; one without predicates where it denies nothing."""
+class Statement(ParsedText):
+    """The parsed statement of one text. ``parts``: its denied matters; one part without predicates if it denies nothing."""
 
     def __init__(self, tables: Compiled, text: str, *, entity: str | None, asset: str) -> None:
         super().__init__(tables, text)
@@ -94,7 +94,7 @@ class Statement(Telling):
 
     @property
     def parties(self) -> frozenset[str]:
-        """All parties named, except the asset's own project, which every claim about it shares, and bystanders.
+        """The named parties, except the asset's own project (which every claim about it shares) and bystanders.
 
         Bystanders: chains that carry the asset, and courts, unless the news is about them (“Chapter 11” names a court).
         """
@@ -147,7 +147,7 @@ def _compound(parts: list[_Denied]) -> list[_Denied]:
 
 
 def speaks_of(tables: Compiled, groups: Iterable[str], text: str) -> bool:
-    """Whether a text (folded, in lower case) uses a verb of one of the groups."""
+    """Return whether a text (folded, in lower case) uses a verb of one of the groups."""
     return bool(_spoken(tables, groups, text))
 
 
@@ -155,9 +155,9 @@ def _spoken(tables: Compiled, groups: Iterable[str], text: str) -> tuple[str, ..
     # Evidence treats a purchase as the other side's sale; for a single party, “has not sold” denies no purchase.
     found = []
     for group in groups:
-        one = ClaimSense()
-        one.groups = (group,)
-        if tables.grammar.speaks_of(one, text):
+        sense = ClaimSense()
+        sense.groups = (group,)
+        if tables.grammar.speaks_of(sense, text):
             found.append(group)
     return tuple(found)
 

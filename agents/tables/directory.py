@@ -1,4 +1,4 @@
-"""Who and what a name, a host, an account or a ticker stands for, by the tables of one snapshot. Pure."""
+"""The directory: entity, asset or outlet of a name, a host, an account or a ticker, by the tables of one snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.config import Asset, Entity, Outlet, Platform, Tables
 _TICKER = re.compile(r"(?<![A-Za-z0-9_$])(\$?)([A-Za-z0-9]{1,12})(?![A-Za-z0-9_])")
 _BEFORE = re.compile(r"(?:\(|代币 ?|(?i:token|coin) )$")
 _AFTER = re.compile(r"^(?:\)|[/-](?:USDT?|USDC|BTC|ETH|BNB|EUR|KRW)\b| ?(?:代币|币)| (?i:tokens?|coins?)\b)")
-"""What marks a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
+"""Marks after a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
 _CITING = re.compile(rf"(?:^|[^{CJK}]|[据引述自由被向对在是和与及])$")
 _EDGAR_CIK = re.compile(r"/edgar/data/0*(\d+)(?:/|$)|[?&]cik=0*(\d+)", re.IGNORECASE)
 
@@ -38,9 +38,9 @@ class Directory:
         self._outlet_accounts = {a: o for o in tables.outlets for a in o.accounts}
 
     def entities_of_host(self, host: str) -> tuple[Entity, ...]:
-        """Return whose host it is: the entities of the longest listed domain that it lies on; several share europa.eu.
+        """Return the owners of a host: the entities of the longest listed domain that contains it. Several share europa.eu.
 
-        On a platform that is the platform's company, not who writes there: ask :meth:`speakers_of`.
+        On a platform that is the platform's company, not the author: use :meth:`speakers_of`.
         """
         return next((self._by_domain[d] for d in _domains(host) if d in self._by_domain), ())
 
@@ -49,9 +49,9 @@ class Directory:
         return next((self._platforms[d] for d in _domains(host) if d in self._platforms), None)
 
     def account_of(self, url: str) -> str | None:
-        """Return who publishes at an address of a platform, as ``platform/handle`` in lower case.
+        """Return the account that publishes at an address of a platform, as ``platform/handle`` in lower case.
 
-        The platform's domain alone where the address does not tell the account (``youtube.com/watch``); None off the
+        The platform's domain alone if the address does not contain the account (``youtube.com/watch``); None off the
         platforms. ``twitter.com/Binance/status/1`` and ``x.com/binance`` are one account, so are ``name.medium.com`` and
         ``medium.com/@name``.
         """
@@ -71,17 +71,17 @@ class Directory:
         return "" if label in {"www", "m", "mobile", "api", "docs"} else label.rpartition(".")[2]
 
     def entity_of_account(self, url: str) -> Entity | None:
-        """Return whose account publishes at an address of a platform; None where anybody may write below it."""
+        """Return the entity whose account publishes at an address of a platform; None where anybody can write."""
         account, platform = self.account_of(url), self.platform_of(_host(url))
         if account is None or platform is None or set(urlsplit(url).path.lower().split("/")) & set(platform.open):
             return None
         return self._by_account.get(account)
 
     def speakers_of(self, url: str) -> tuple[Entity, ...]:
-        """Return whose own word an address is: the registrant's of a filing, the account's owner's, the host's.
+        """Return the speakers of an address: the registrant of a filing, the owner of the account, or the owners of the host.
 
-        On a platform an account that no entity lists gives nobody, whoever the platform belongs to. A filing of a
-        registrant that no entity lists gives nobody either: it is not the SEC's word.
+        An unlisted account on a platform has no speaker, whoever owns the platform. A filing of an unlisted registrant has none
+        either: the SEC does not speak there.
         """
         if (number := self.cik_of(url)) is not None:
             return (self._by_cik[number],) if number in self._by_cik else ()
@@ -98,16 +98,16 @@ class Directory:
         return int(found[1] or found[2]) if found else None
 
     def asset_of(self, word: str) -> Asset | None:
-        """Return the asset of a field that holds nothing else: a ticker in any case, with or without $, or a name."""
+        """Return the asset of a field that contains only an asset: a ticker in any case, with or without $, or a name."""
         plain = fold_han(word).removeprefix("$")
         return self._assets.get(plain.upper()) or self._asset_names.get(_key(plain))
 
     def assets_in(self, text: str) -> tuple[Asset, ...]:
         """Return the assets that a text names, each once, in the text's order.
 
-        A ticker counts in upper case, or after $ in any; one of the lexicon's ``ambiguous_tickers`` (LINK, ONE, NEAR)
-        only where it is marked: after $, in brackets, as a trading pair, or beside 代币, 币, token, coin. A name that is
-        an ordinary word too (``ambiguous_names``) must begin with a capital.
+        A ticker counts in upper case, or after $ in any case. One of the lexicon's ``ambiguous_tickers`` (LINK, ONE, NEAR)
+        counts only if marked: after $, in brackets, as a trading pair, or beside 代币, 币, token, coin. A name that is also an
+        ordinary word (``ambiguous_names``) must begin with a capital.
         """
         written = fold_han(text)
         found: list[tuple[int, Asset]] = []
@@ -122,7 +122,7 @@ class Directory:
             inside = any(a <= match.start() < b for a, b in taken)
             if listed is not None and not inside and self._is_meant(match, written):
                 found.append((match.start(), listed))
-        ordered = sorted(found, key=lambda one: one[0])
+        ordered = sorted(found, key=lambda place: place[0])
         return tuple({asset.ticker: asset for _, asset in ordered}.values())
 
     def _is_ordinary(self, spelled: str, asset: Asset) -> bool:
@@ -137,16 +137,16 @@ class Directory:
         return _BEFORE.search(before) is not None or _AFTER.match(after) is not None
 
     def issuers_of(self, ticker: str) -> tuple[Entity, ...]:
-        """Return the entities behind an asset: who issues it, else who leads its development."""
+        """Return the entities behind an asset: its issuer, else the lead of its development."""
         asset = self._assets.get(ticker.upper())
         named = self._entities.get(_key(asset.issuer), ()) if asset and asset.issuer else ()
         return tuple({id(e): e for e in (*named, *self._issuers.get(ticker.upper(), ()))}.values())
 
     def outlet_of(self, cited: str) -> Outlet | None:
-        """Return the medium that a citation names: the whole of it, else the first name in it ("CoinDesk reporter …").
+        """Return the medium that a citation names: as a whole, or as the first name in it ("CoinDesk reporter …").
 
-        Inside of more words a Latin name must be capitalised, and a Chinese one of two characters stand at a beginning
-        or after a word of citing: "to decrypt", "in the block", 今日经济 and 资金十亿 cite nobody.
+        Within a longer text, a Latin name must be capitalised, and a Chinese name of two characters must be at a beginning or
+        after a word of citing: "to decrypt", "in the block", 今日经济 and 资金十亿 cite nobody.
         """
         written = fold_han(cited)
         if (whole := self._outlets.get(_key(written))) is not None:
@@ -166,7 +166,7 @@ class Directory:
         return self._outlet_accounts.get(self.account_of(url) or "")
 
     def outlet_of_host(self, host: str) -> Outlet | None:
-        """Return the medium or press wire that a host belongs to; its ``wire`` tells which."""
+        """Return the medium or press wire of a host; its ``wire`` distinguishes them."""
         return next((self._outlet_hosts[d] for d in _domains(host) if d in self._outlet_hosts), None)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a set of tables: what is there twice, what nothing could ever match, what contradicts itself. Pure."""
+"""Faults of a set of tables: duplicates, entries that nothing can match, contradictions. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FIELDS = {
     "outlets_demo.json": Outlet.__struct_fields__,
     "platforms.json": Platform.__struct_fields__,
 }
-"""The files of rows → what a row may hold. The others are one object of word lists each."""
+"""File of rows → the fields of a row. Every other file is one object of word lists."""
 KINDS = AUTHORITIES | {"exchange", "issuer", "protocol", "network", "wallet", "payment", "company", "data"}
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One fault: the file, the row by its name (or what else is first in it), what is wrong, and what to do."""
+    """One fault: the file, the row by its name (or its first field), what is wrong, and what to do."""
 
     file: str
     row: str
@@ -48,7 +48,7 @@ def faults_of(tables: Tables) -> tuple[Fault, ...]:
 
 
 def file_faults(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
-    """Return what is lost when files (name → content) are read: keys that are there twice, fields that no row has."""
+    """Return the faults that reading the files (name → content) would hide: duplicate keys, unknown fields."""
     found: list[Fault] = []
     for file, content in files.items():
         rows = json.loads(content, object_pairs_hook=lambda pairs: pairs)

@@ -1,1 +1,1 @@
-"""Text processing (zh and en): scripts, keywords, look-alike characters, word lists, prompt-injection detection."""
+"""Text processing (zh and en): scripts, keywords, amounts, hosts, the grammar of denial, word lists, prompt-injection detection."""

@@ -1,4 +1,4 @@
-"""Converts traditional Chinese characters to simplified ones, so that one word list serves both scripts.
+"""Conversion of traditional Chinese characters to simplified ones, so that one word list serves both scripts.
 
 Source: the character table of OpenCC (TSCharacters, Apache License 2.0), limited to Big5 characters whose simplified
 form is in GB 2312 and which are not themselves simplified characters.

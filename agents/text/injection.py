@@ -1,4 +1,4 @@
-"""Detects prompt injection: text that tries to steer the model, and invisible characters that hide it.
+"""Detection of prompt injection: text that tries to steer the model, and invisible characters that hide it.
 
 A match does not prove an attack. It drops a page from the evidence and flags the signal, which costs one source; a
 missed attack would let a page write its own verdict.
@@ -24,7 +24,7 @@ _INVISIBLE = re.compile(
 def strip_invisible(text: str) -> str:
     """Return the text without invisible characters: zero width, bidi, tags, most controls."""
     if text.isascii() and text.replace("\n", " ").isprintable():
-        return text  # looked at in C: most texts are so
+        return text  # fast path for most texts
     return _INVISIBLE.sub("", text)
 
 
@@ -135,7 +135,7 @@ _JOINED = re.compile(
 
 
 def steers_model(text: str) -> bool:
-    """Whether a text addresses the model that reads it rather than people.
+    """Return whether a text addresses the model that reads it rather than people.
 
     The text is compared in NFKC form (full-width, mathematical and circled letters become plain) and in lower case,
     with its line breaks and with white space collapsed. tests/agents/verification/test_attacks.py counts what it
@@ -157,7 +157,7 @@ def steers_model(text: str) -> bool:
 
 
 def _steers(collapsed: str, low: str) -> bool:
-    """Whether a text steers, with its white space collapsed or as it is: the former holds every word of the latter."""
+    """Return whether a text steers, with its white space collapsed or as it is: the former holds every word of the latter."""
     texts = (collapsed,) if low == collapsed else (low, collapsed)
     for needs, pattern in _STEERS_EN:
         if _has_all(collapsed, needs) and any(map(pattern.search, texts)):

@@ -1,6 +1,6 @@
 """Prompt-injection patterns for languages other than English and Chinese: a short word list for each, not a grammar.
 
-A text is suspected when words of three groups of one language stand close together, since a single group is ordinary
+A text is suspected when words of three groups of one language appear close together, since a single group is ordinary
 news. It is also suspected when it tells a model how to treat this very page. Words are compared in lower case and
 without accents. The test of the attacks counts what these lists miss.
 """
@@ -136,11 +136,11 @@ _LANGUAGES = tuple(_language(row, needs) for row, needs in zip(_TABLE, _NEEDS, s
 _IN_ASCII = tuple(
     one for one in _LANGUAGES if any(w.isascii() for group in (*one.orders, one.needs, one.alone) for w in group)
 )
-"""The languages of which an ASCII text can hold anything."""
+"""The languages that can be written in ASCII."""
 
 
 def steers_in_some_language(low: str) -> bool:
-    """Whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
+    """Return whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
     bare = without_marks(low)
     for language in _IN_ASCII if bare.isascii() else _LANGUAGES:
         if holds_any(bare, language.alone) or _near(bare, language.orders):

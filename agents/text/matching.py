@@ -31,7 +31,7 @@ def fold_han(text: str) -> str:
 
 
 def has_cjk(text: str) -> bool:
-    """Whether the text contains Chinese, Japanese or Korean characters."""
+    """Return whether the text contains Chinese, Japanese or Korean characters."""
     return _HAS_CJK.search(text) is not None
 
 
@@ -68,7 +68,7 @@ _MIN_UNITS = 6
 
 
 def near_duplicates(a: Shape, b: Shape, same: float = 0.55) -> bool:
-    """Whether two contents are the same text, up to small edits.
+    """Return whether two contents are the same text, up to small edits.
 
     The thresholds are our own, set on edited copies of newswire sentences against independent reports of one event.
     Edited copies share over 0.55 of their neighbour pairs (``same``, an overlap coefficient), independent reports under
@@ -121,10 +121,10 @@ def words_regex(entries: Iterable[str]) -> re.Pattern[str]:
 
 
 class Words:
-    """A pattern of which every match holds an entry of a word list, for folded texts in lower case.
+    """A pattern built from a word list, for folded texts in lower case. Every match contains an entry of the list.
 
-    Most texts hold none, so the entries are looked for first, and the pattern is compiled when one is there: most of a
-    claim's own lists never are.
+    Most texts contain no entry. So the entries are searched for first, and the pattern is compiled only when one is
+    found: most of a claim's own lists never are.
     """
 
     __slots__ = ("_beside", "_compiled", "_entries", "_given", "_stems")
@@ -132,9 +132,9 @@ class Words:
     def __init__(
         self, entries: Iterable[str], pattern: Callable[[str], str] | None = None, beside: tuple[str, ...] = ()
     ) -> None:
-        """``pattern`` is given :func:`words_pattern` of the entries, and returns what is matched; by default just that.
+        """``pattern`` turns :func:`words_pattern` of the entries into the pattern to match. Default: the words themselves.
 
-        ``beside``: texts of which each match holds one, too; none given: nothing is asked of it.
+        ``beside``: each match also contains one of these texts. Empty: no such condition.
         """
         self._entries = tuple(e.lower() for e in entries)
         self._given, self._beside = pattern, beside
@@ -165,7 +165,7 @@ class Words:
 
 
 def holds_any(text: str, words: tuple[str, ...]) -> bool:
-    """Whether a text holds one of the words anywhere."""
+    """Return whether a text contains one of the words anywhere."""
     for word in words:  # noqa: SIM110 - a generator costs more than what it runs
         if word in text:
             return True

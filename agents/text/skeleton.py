@@ -1,4 +1,4 @@
-"""Folds look-alike characters, so that texts that look the same to a person compare equal.
+"""Folding of look-alike characters, so that texts that look the same to a person compare equal.
 
 Source: the letters of Unicode's confusables (UTS #39) that imitate a-z in Cyrillic, Greek, Armenian and
 Latin extensions; only those that browsers show in host names.

@@ -1,4 +1,4 @@
-"""Texts in both languages that readers are written to in, made from templates that stand side by side."""
+"""Texts in English and Chinese, filled from pairs of templates."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import msgspec
 from schemas.printable import Count
 
 Language = Literal["zh", "en"]
-"""A language that readers are written to in."""
+"""A language that texts for readers are written in."""
 
 
-class Told(msgspec.Struct, frozen=True):
-    """One text in English and in Chinese. Words of pages, of models and of news stand in both as they were written."""
+class Text(msgspec.Struct, frozen=True):
+    """One text in English and in Chinese. Words from pages, models and news are the same in both."""
 
     en: str = ""
     zh: str = ""
@@ -28,29 +28,29 @@ class Told(msgspec.Struct, frozen=True):
         return self.zh if language == "zh" else self.en
 
 
-def told(en: str, zh: str, **parts: Any) -> Told:
-    """Fill both templates. A part that is a :class:`Told` goes in by its language; ``{n:page|pages}`` counts in English."""
-    return Told(*(template.format(**_parts_in(lang, parts)) for lang, template in (("en", en), ("zh", zh))))
+def fill(en: str, zh: str, **parts: Any) -> Text:
+    """Return both templates, filled. A :class:`Text` part is inserted in each language; ``{n:page|pages}`` picks the English plural."""
+    return Text(*(template.format(**_parts_in(lang, parts)) for lang, template in (("en", en), ("zh", zh))))
 
 
 def _parts_in(language: str, parts: dict[str, Any]) -> dict[str, Any]:
     def part(value: Any) -> Any:
-        if isinstance(value, Told):
+        if isinstance(value, Text):
             return getattr(value, language)
         return Count(value) if isinstance(value, int) else value
 
     return {name: part(value) for name, value in parts.items()}
 
 
-def joined(parts: Iterable[Told | str], en: str = ", ", zh: str = "，") -> Told:
-    """Return the parts that are not empty, one after the other."""
-    kept = [p if isinstance(p, Told) else Told(p, p) for p in parts if p]
-    return Told(en.join(p.en for p in kept), zh.join(p.zh for p in kept))
+def joined(parts: Iterable[Text | str], en: str = ", ", zh: str = "，") -> Text:
+    """Return the non-empty parts, joined."""
+    kept = [p if isinstance(p, Text) else Text(p, p) for p in parts if p]
+    return Text(en.join(p.en for p in kept), zh.join(p.zh for p in kept))
 
 
-def closed_up(told: Told) -> Told:
-    """Return the text without spaces between Chinese characters, which templates have for names in Latin letters."""
-    return Told(told.en, _BETWEEN.sub("", told.zh))
+def closed_up(text: Text) -> Text:
+    """Return the text without spaces between Chinese characters. Templates have them for names in Latin letters."""
+    return Text(text.en, _BETWEEN.sub("", text.zh))
 
 
 _BETWEEN = re.compile(r"(?<=[\u4e00-\u9fff“”（）]) (?=[\u4e00-\u9fff“”（）])")
@@ -61,11 +61,11 @@ def references(numbers: Iterable[int]) -> str:
     return "".join(f"[{n}]" for n in numbers)
 
 
-def term(word: str) -> Told:
-    """Return a word of the code as people read it; one that has no Chinese stands there as it is."""
+def term(word: str) -> Text:
+    """Return a code word as people read it. A word without a Chinese form stays as it is."""
     kind, _, why = word.partition(":")
     plain = kind.replace("_", " ")
-    found = Told(plain, _ZH.get(kind, plain))
+    found = Text(plain, _ZH.get(kind, plain))
     return joined((found, term(why)), ": ", "：") if why else found
 
 

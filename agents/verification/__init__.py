@@ -1,1 +1,1 @@
-"""The steps of the news pipeline, one file each, but for ``plan`` (agents/planning) and ``retract`` (agents/retraction)."""
+"""The steps of the news pipeline, one file each, except ``plan`` (agents/planning) and ``retract`` (agents/retraction)."""

@@ -1,21 +1,21 @@
-"""The conclude step: ends a case that the gate kept off the deep path with its preliminary signal."""
+"""The conclude step: ends a case that the gate kept off the deep path, with triage's draft as its signal."""
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
+from agents.core.step import On, StepRequest
 from agents.signal import preliminary_signal
 from schemas.events import CaseTriaged, Event, SignalSynthesized, StoryChecked
 
 
 class ConcludePreliminary:
-    """Publish triage's draft; needs no effect."""
+    """Publishes triage's draft. Needs no effect."""
 
     name = "conclude"
     takes = (On(CaseTriaged, route="preliminary"), On(StoryChecked, route="preliminary"))
     emits = (SignalSynthesized,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:

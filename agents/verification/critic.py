@@ -1,9 +1,10 @@
-"""What the critic is asked about a case, and what its reply says of each page."""
+"""The calls of the critic for a case, and the reading of its replies."""
 
 from __future__ import annotations
 
 from agents.core.answers import ClaimAnswer, CritiqueAnswer, clamped, one_line
-from agents.core.asking import (
+from agents.core.case import Case, Replies
+from agents.core.model_calls import (
     ask_model,
     claim_parts,
     facts,
@@ -12,30 +13,29 @@ from agents.core.asking import (
     reference_facts,
     stated_claim,
 )
-from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
 from agents.evidence.witnesses import shown_to_critic, too_many_unquoted
-from agents.judging import heard_in
-from agents.planning.reading import critique_answer, pages_to_judge, stances_of, unquoted_in
+from agents.judging import check_case_pages
+from agents.planning.critic_reading import critique_answer, pages_to_judge, stances_of, unquoted_in
 from agents.planning.rounds import references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
-from agents.retraction import Candidate, candidates
+from agents.retraction import Candidate, find_candidates
 from schemas.effects import CallModel, ConcernedReply, ModelReply, Part, Reply
 from schemas.events import ClaimVerdict
 from schemas.evidence import PageStance, SearchReference
 
 
-def shown(case: Case) -> tuple[SearchReference, ...]:
+def shown_references(case: Case) -> tuple[SearchReference, ...]:
     """Return the references that the critic reads."""
     return shown_to_critic(references_so_far(case))
 
 
 def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple[int, ...] = ()) -> CallModel:
-    """Return the call: the claim, what code knows of each page, no stance of ours, and the pages' passages.
+    """Return the call: the claim, the known facts of each page without a stance, and the passages.
 
-    ``unquoted``: references whose quote was not there the first time.
+    ``unquoted``: references whose quote was not on the page the first time.
     """
-    pages = shown(case)
+    pages = shown_references(case)
     same = {"earlier_claims": [{"number": n, "same": c.same_claim} for n, c in enumerate(earlier, start=1)]}
     known = facts(references=reference_facts(pages), **tool_facts(case), **(same if earlier else {}))
     parts: list[Part] = [
@@ -51,34 +51,36 @@ def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple
 
 
 def critique_in(case: Case, reply: Reply | None) -> tuple[CritiqueAnswer, tuple[PageStance, ...] | None]:
-    """Return the critic's reply, and what it read on each page that it was shown.
+    """Return the critic's reply, and its reading of each page that it was shown.
 
     Raises:
         StepFailure: the reply's own failure, or invalid_output.
     """
     said = critique_answer(reply, case.config.prompts.get("critique"))
-    return said, stances_of(said, shown(case), case.as_of)
+    return said, stances_of(said, shown_references(case), case.as_of)
 
 
-def asked_again(case: Case, earlier: tuple[Candidate, ...], first: CallModel, replies: Replies) -> CallModel | None:
-    """Return the second call, where more than a third of the quotes of the ``first`` are not on their pages."""
+def second_critique_call(
+    case: Case, earlier: tuple[Candidate, ...], first: CallModel, replies: Replies
+) -> CallModel | None:
+    """Return the second call if more than a third of the ``first`` call's quotes are not on their pages; else None."""
     reply = replies.of(first)
     if not isinstance(reply, ModelReply):
         return None
     try:
         _, stances = critique_in(case, reply)
     except StepFailure:
-        return None  # tell says what is wrong with it.
-    heard = heard_in(case, references_so_far(case), stances)
-    if not too_many_unquoted(heard):
+        return None  # ``tell`` raises the failure
+    pages = check_case_pages(case, references_so_far(case), stances)
+    if not too_many_unquoted(pages):
         return None
-    return critique_call(case, earlier, unquoted=unquoted_in(heard))
+    return critique_call(case, earlier, unquoted=unquoted_in(pages))
 
 
 def candidates_of(case: Case, replies: Replies) -> tuple[Candidate, ...]:
     """Return the earlier claims that this news may deny or correct."""
-    # If the journal cannot be read in time, nothing is retracted: the case's own signal is still useful.
-    return tuple(c for reply in replies.all(ConcernedReply) for c in candidates(case, reply.claims))
+    # If the journal cannot be read in time, nothing is retracted. The case's own signal is still useful.
+    return tuple(c for reply in replies.all(ConcernedReply) for c in find_candidates(case, reply.claims))
 
 
 def claim_verdict(said: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:

@@ -1,4 +1,4 @@
-"""The critique step: what each page says of the claim, in words that it holds; and the earlier signals to retract."""
+"""The critique step: the stance of each page with a quote, and the earlier signals to retract."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import msgspec
 
 from agents.core.answers import one_line
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, StepFailure
-from agents.judging import Judged, judged_case
-from agents.planning.reading import unquoted_in
+from agents.core.step import StepFailure, StepRequest
+from agents.judging import CaseJudgement, judge_case
+from agents.planning.critic_reading import unquoted_in
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
-from agents.retraction import chosen, question
+from agents.retraction import choose_concerned, earlier_claims_query
 from agents.verification.critic import (
-    asked_again,
     candidates_of,
     claim_verdict,
     critique_call,
     critique_in,
-    shown,
+    second_critique_call,
+    shown_references,
 )
-from agents.verification.look_again import nothing_new, same_verdict
-from agents.verification.rivals import beside_rivals, earlier_reports
+from agents.verification.second_look import nothing_new, same_verdict
+from agents.verification.story_reports import earlier_reports_query, settle_rivals
 from schemas.effects import Failure, ModelReply
 from schemas.errors import FailureKind
 from schemas.events import CaseDropped, Event, EvidenceCritiqued
@@ -32,22 +32,22 @@ MAX_CONTRADICTIONS = 5
 
 
 class CritiqueEvidence:
-    """Ask the heavy model what each page says, with a quote; where a third of the quotes fail, ask it once more.
+    """Calls the heavy model for the stance of each page, with a quote. If over a third of the quotes fail, calls it again.
 
-    Without a reference there is nothing to judge, and no call: a search that nobody answered may go to the single pass.
-    News that denies or corrects is compared with the claims of earlier cases (a free journal read), which the critic is
-    shown as well. A second look that changes nothing ends here.
+    Without a reference there is no call; if every search failed, the case may go to the single pass. News that denies or
+    corrects is compared with the claims of earlier cases (a free journal read), which the critic is also shown. A second
+    look that changes nothing ends here.
     """
 
     name = "critique"
     takes = ROUNDS_ENDED
     emits = (EvidenceCritiqued, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         if (end := nothing_new(case)) is not None:
             return end
-        wanted, reports = question(case), earlier_reports(case)
-        if not shown(case):
+        wanted, reports = earlier_claims_query(case), earlier_reports_query(case)
+        if not shown_references(case):
             if (away := search_away(case)) is not None:
                 raise StepFailure(away)
             return (reports,) if reports is not None else _UNREAD
@@ -55,17 +55,17 @@ class CritiqueEvidence:
             return (wanted,)
         earlier = candidates_of(case, case.replies)
         first = critique_call(case, earlier)
-        asked = (wanted, reports, first, asked_again(case, earlier, first, case.replies))
+        asked = (wanted, reports, first, second_critique_call(case, earlier, first, case.replies))
         return tuple(effect for effect in asked if effect is not None)
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        if not shown(case):
-            return beside_rivals(case, _UNREAD, judged_case(case), replies)
+        if not shown_references(case):
+            return settle_rivals(case, _UNREAD, judge_case(case), replies)
         earlier = candidates_of(case, replies)
         first = critique_call(case, earlier)
-        again = asked_again(case, earlier, first, replies)
+        again = second_critique_call(case, earlier, first, replies)
         better = replies.of(again) if again is not None else None
-        # A second reading that was not answered leaves the first, whose failed quotes count against it.
+        # If the second call failed, the first reply counts, with its failed quotes.
         reply = better if isinstance(better, ModelReply) else replies.of(first)
         said, stances = critique_in(case, reply)
         numbers = {r.reference_number for r in references_so_far(case)}
@@ -77,38 +77,38 @@ class CritiqueEvidence:
             contradictions=tuple(one_line(c, 300) for c in said.contradictions[:MAX_CONTRADICTIONS]),
             timeliness=said.timeliness,
         )
-        judged = judged_case(case, critique=critique)
+        judged = judge_case(case, critique=critique)
         if (end := same_verdict(case, judged.judgement)) is not None:
             return end
-        concerned = chosen(case, earlier, said.concerned, _supporting(judged)) if is_believed(judged) else ()
-        critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.heard), concerned=concerned)
-        return beside_rivals(case, critique, judged, replies)
+        concerned = choose_concerned(case, earlier, said.concerned, _supporting(judged)) if is_believed(judged) else ()
+        critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.pages), concerned=concerned)
+        return settle_rivals(case, critique, judged, replies)
 
 
 _UNREAD = EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
 
 
-def _supporting(judged: Judged) -> list[str]:
-    pages = [h.reference for h in judged.heard if h.stance == "supports"]
+def _supporting(judged: CaseJudgement) -> list[str]:
+    pages = [page.reference for page in judged.pages if page.stance == "supports"]
     return [f"{p.title}\n{p.passage or p.snippet}" for p in pages]
 
 
-def is_believed(judged: Judged) -> bool:
-    """Whether a denial takes an earlier signal back: it is confirmed, or likely by an established page that is quoted."""
+def is_believed(judged: CaseJudgement) -> bool:
+    """Return whether a denial retracts an earlier signal: it is confirmed, or likely with a quoted established page."""
     if judged.judgement.verdict == "likely":
         return any(
-            h.quoted and h.stance == "supports" and h.reference.source_credibility in {"high", "medium"}
-            for h in judged.heard
+            page.quoted and page.stance == "supports" and page.reference.source_credibility in {"high", "medium"}
+            for page in judged.pages
         )
     return judged.judgement.verdict == "confirmed"
 
 
 def search_away(case: Case) -> Failure | None:
-    """Return why no search was answered, where the settings let the single pass judge such a case; else None.
+    """Return the failure of all searches if the settings send such a case to the single pass; else None.
 
-    A search that the budget denied, or that is switched off, is not away: the single pass would get none either.
+    A search that the budget denied or that is switched off does not count: the single pass could not search either.
     """
-    config, why = case.config, judged_case(case).why or ""
+    config, why = case.config, judge_case(case).why or ""
     failed, _, kind = why.partition(":")
     without = bool(why) and config.tool_search_enabled and not config.search_providers
     if not config.search_away_single_pass or not (failed == "search_failed" or without):

@@ -1,21 +1,21 @@
-"""The degrade step: hands a case whose deep path failed to the single-pass analysis. The signal states the reason."""
+"""The degrade step: passes a case whose deep path failed to the single pass. The signal states the reason."""
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
-from agents.verification.look_again import unchanged
+from agents.core.step import On, StepRequest
+from agents.verification.second_look import unchanged
 from schemas.events import CaseDegraded, CaseDropped, Event, StepFailed
 
 
 class DegradeCase:
-    """Record the kind of the failure as the reason, never its text: error text is not content. A second look ends."""
+    """Records the kind of the failure as the reason, never its text: error text is not content. A second look ends."""
 
     name = "degrade"
     takes = (On(StepFailed, outcome="degrade"),)
     emits = (CaseDegraded, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:

@@ -1,19 +1,19 @@
-"""The story steps: a report that adds nothing to a confirmed or likely signal ends here; any other is analysed itself.
+"""The story steps: a report that adds nothing to a confirmed or likely signal ends; any other is analysed.
 
-A report that corroborates the earlier signal is not lost: it becomes the next revision of that signal. A party's own page,
-brought by the listener, never ends here.
+A report that corroborates the earlier signal becomes the next revision of that signal. A party's own page, read by the
+listener, never ends here.
 """
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On, only_reply
+from agents.core.step import On, StepRequest, only_reply
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.owners import is_partys_page
 from agents.evidence.story import adds_nothing, names_nothing_else
 from agents.evidence.story_text import adds_words
-from agents.verification.corroboration import corroboration
-from schemas.effects import FindStory, StoryReply, Telling
+from agents.verification.story_reports import corroborate
+from schemas.effects import FindStory, StoryReply, StoryReport
 from schemas.events import (
     CaseDropped,
     CaseTriaged,
@@ -27,13 +27,13 @@ from schemas.signals import ACTED_ON, Story
 
 
 class FindTheStory:
-    """Free: answered from the log. A check that failed does not stop the case; its signal says so."""
+    """Searches the log for earlier reports, at no cost. A failed check does not stop the case; its signal says so."""
 
     name = "find_story"
     takes = (On(CaseTriaged, route="story"),)
     emits = (StoryChecked, StoryCorroborated, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return FindStory(case_id=case.case_id, hours=case.config.story_window_hours)
 
     def tell(self, case: Case, replies: Replies) -> Event:
@@ -48,18 +48,18 @@ class FindTheStory:
         first = to_join(story, case.news.text, reply.tellings, known) if joins else None
         if first is None:
             return StoryChecked(route=route, earlier=_earlier(case, reply.tellings), own_page=own_page)
-        corroborates = None if reply.own is None else corroboration(case, first, reply.tellings, reply.own)
+        corroborates = None if reply.own is None else corroborate(case, first, reply.tellings, reply.own)
         return corroborates or _reported_before(first.case_id)
 
 
-class CloseTelling:
-    """Ends a case whose report went into an earlier signal, or whose own analysis found no more than that one's did."""
+class CloseReport:
+    """Ends a case whose report joined an earlier signal, or whose own analysis adds nothing to that signal."""
 
     name = "close_telling"
     takes = (On(StoryCorroborated), On(EvidenceCritiqued, route="same_story"))
     emits = (CaseDropped,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:
@@ -68,20 +68,20 @@ class CloseTelling:
         return _reported_before(case.corroborated.of_case if case.corroborated else "")
 
 
-def _own_page(case: Case, own: Telling | None) -> str | None:
+def _own_page(case: Case, own: StoryReport | None) -> str | None:
     """Return the address of the news if the listener read it on the site or account of a listed party or authority."""
     if own is None or own.url is None or not case.received.authenticated:
         return None
     return own.url if is_partys_page(own.url, compiled(case.config.tables)) else None
 
 
-def to_join(story: Story | None, text: str, reports: tuple[Telling, ...], known: Compiled) -> Telling | None:
-    """Return the report whose confirmed or likely signal tells all that this one states; None where there is none."""
+def to_join(story: Story | None, text: str, reports: tuple[StoryReport, ...], known: Compiled) -> StoryReport | None:
+    """Return the report whose confirmed or likely signal covers all that this one states; None without one."""
     acted_on = (r for r in reports if r.verdict in ACTED_ON and not r.joined)
     return next((r for r in acted_on if _same_slots(story, text, r, known)), None)
 
 
-def _same_slots(story: Story | None, text: str, earlier: Telling, known: Compiled) -> bool:
+def _same_slots(story: Story | None, text: str, earlier: StoryReport, known: Compiled) -> bool:
     if story is None or earlier.story is None or not adds_nothing(story, earlier.story):
         return False
     return not _adds_words(story, text, earlier.text, known)
@@ -91,8 +91,8 @@ def _adds_words(story: Story, text: str, other: str, known: Compiled) -> bool:
     return adds_words(text, (story.subject, story.venue, *story.names, *story.assets), other, known)
 
 
-def _earlier(case: Case, reports: tuple[Telling, ...]) -> tuple[EarlierReport, ...]:
-    """Return the reports with a signal, now or soon, that this case's result may supersede."""
+def _earlier(case: Case, reports: tuple[StoryReport, ...]) -> tuple[EarlierReport, ...]:
+    """Return the reports whose signal, present or pending, this case's result may supersede."""
     story, known = case.triaged.story if case.triaged else None, compiled(case.config.tables)
     return tuple(
         EarlierReport(
@@ -103,7 +103,7 @@ def _earlier(case: Case, reports: tuple[Telling, ...]) -> tuple[EarlierReport, .
         )
         for r in reports
         if story is not None and r.story is not None and not r.joined and names_nothing_else(r.story, story)
-        # Of two that name somebody the other does not, neither takes back the other.
+        # If each names somebody whom the other does not, neither supersedes the other.
         if not _adds_words(story, case.news.text, r.text, known)
         and not _adds_words(r.story, r.text, case.news.text, known)
     )
@@ -113,4 +113,4 @@ def _reported_before(case_id: str) -> CaseDropped:
     return CaseDropped(reason="same_story", detail="an earlier case tells the same event", duplicate_of=case_id)
 
 
-STEPS = (FindTheStory(), CloseTelling())
+STEPS = (FindTheStory(), CloseReport())

@@ -1,4 +1,4 @@
-"""The gate: which triaged cases take the deep path, and why."""
+"""The gate: decides which triaged cases take the deep path, and states why."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", 
 def gate(
     draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot, *, listed: bool = True
 ) -> tuple[Gated, str]:
-    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1. ``listed``: somebody vouches for its source.
+    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1. ``listed``: its source is listed.
 
-    Of deep value is news that denies or corrects, of any type; and, but for ``NEVER_DEEP``, the types of ``ALWAYS_DEEP``
-    from listed sources, what reaches the threshold of confidence, and what is doubtful and would matter. These take the
-    deep path where it is switched on and the bucket lies in the rollout, else the single pass.
+    News that denies or corrects is of value, whatever its type. So are, except for ``NEVER_DEEP``: the types of
+    ``ALWAYS_DEEP`` from listed sources, news that reaches the confidence threshold, and doubtful news that would matter.
+    Such news takes the deep path if it is switched on and the bucket is in the rollout, else the single pass.
     """
     kind, threshold = draft.event_type, config.high_value_confidence_threshold
     denies = claim.modality in {"denied", "corrected"}
@@ -57,11 +57,11 @@ def rollout_bucket(case_id: str) -> float:
 
 
 def _doubtful(draft: Draft, claim: StatedClaim) -> str:
-    """Return why a claim that matters if true needs a check; "" if nothing says so."""
+    """Return the reasons to doubt a claim that matters if true; "" without any."""
     reasons = [
         f"action {draft.action}" if draft.action != "observe" else "",
         claim.modality if claim.modality in {"rumoured", "planned"} else "",
         "an unnamed source" if claim.attribution == "unnamed" else "",
     ]
-    told = " and ".join(filter(None, reasons))
-    return f"strength {draft.strength} with {told}" if told and draft.strength != "low" else ""
+    why = " and ".join(filter(None, reasons))
+    return f"strength {draft.strength} with {why}" if why and draft.strength != "low" else ""

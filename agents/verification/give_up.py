@@ -1,28 +1,28 @@
 """The give-up step: ends a case whose last resort failed, or that a person cancelled.
 
-A triaged case that was not cancelled publishes triage's draft, judged by the evidence found so far and marked with the
-failure; a second look leaves the signal as it is. Any other case ends as ``CaseFailed`` and leaves a dead letter.
+A triaged case that was not cancelled publishes triage's draft, judged by the evidence so far and marked with the failure.
+A second look leaves the signal unchanged. Any other case ends as ``CaseFailed`` and leaves a dead letter.
 """
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
-from agents.judging import judged_case, not_judged
+from agents.core.step import On, StepRequest
+from agents.judging import judge_case, unchecked_case
 from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
-from agents.verification.look_again import unchanged
+from agents.verification.second_look import unchanged
 from schemas.events import CancelRequested, CaseDropped, CaseFailed, Event, SignalSynthesized, StepFailed
 
 
 class GiveUp:
-    """Needs no effect; the runtime writes the dead letter."""
+    """Ends the case without an effect. The runtime writes the dead letter."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"), On(CancelRequested))
     emits = (SignalSynthesized, CaseFailed, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> Event:
@@ -39,9 +39,9 @@ class GiveUp:
 
 
 def _ended(case: Case, failed: StepFailed) -> SignalSynthesized:
-    # What was searched before the failure still counts, most of all what denies the claim.
+    # Pages found before the failure still count, above all those that deny the claim.
     flags = (f"degraded:{failed.failure.kind}", *skipped_flags(s.outcomes for s in case.searches))
-    judged = judged_case(case, unread=True) if case.searches else not_judged(f"degraded:{failed.failure.kind}")
+    judged = judge_case(case, unread=True) if case.searches else unchecked_case(f"degraded:{failed.failure.kind}")
     signal = judged_signal(case, case.replies, case.draft, judged, extra_flags=flags)
     return SignalSynthesized(signal=signal, path="degraded", adjustments=signal.adjustments)
 

@@ -1,9 +1,9 @@
-"""The recall step: finds earlier cases like this one in memory."""
+"""The recall step: finds similar earlier cases in memory."""
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On, needed, only_reply
+from agents.core.step import On, StepRequest, needed, only_reply
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.events import CaseTriaged, ContextGathered, Event, StoryChecked
 
@@ -24,13 +24,13 @@ def recall_of(case: Case) -> Recall:
 
 
 class RecallMemory:
-    """Optional: without memory the case goes on, and records that memory was unavailable."""
+    """An optional step: without memory the case continues and records that memory was unavailable."""
 
     name = "recall"
     takes = (On(CaseTriaged, route="deep"), On(StoryChecked, route="deep"))
     emits = (ContextGathered,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return recall_of(case)
 
     def tell(self, case: Case, replies: Replies) -> Event:

@@ -1,21 +1,27 @@
-"""The single-pass step: a model with two functions, then the signal. For cases outside the rollout, and as fallback."""
+"""The single-pass step: one model call with two functions, then the signal. For cases outside the rollout, and as fallback."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from agents.core.answers import DraftAnswer, answer, cite_only
-from agents.core.asking import ask_model, memory_parts, news_parts, result_parts
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On, StepFailure, needed
+from agents.core.model_calls import ask_model, memory_parts, news_parts, result_parts
+from agents.core.step import On, StepFailure, StepRequest, needed
 from agents.evidence.claim import PREDICATE_WORDS
-from agents.evidence.stated import in_closed_words
-from agents.planning.rounds import judged_as, skipped_flags
+from agents.evidence.news_claim import in_closed_words
+from agents.planning.rounds import case_with_draft, skipped_flags
 from agents.planning.search import outcome
 from agents.signal import judged_signal
 from agents.text.injection import steers_model
-from agents.verification.single_pass_ends import evidence_of_pass, unpaid
-from agents.verification.single_pass_tools import FETCH_MEMORIES, SEARCH_NEWS, chosen_effects, functions
+from agents.verification.single_pass_tools import (
+    FETCH_MEMORIES,
+    SEARCH_NEWS,
+    chosen_effects,
+    evidence_of_pass,
+    functions,
+    signal_without_budget,
+)
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply
 from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized, StoryChecked
 from schemas.evidence import SearchResult
@@ -23,9 +29,9 @@ from schemas.signals import Draft, StatedClaim
 
 
 class SinglePass:
-    """Let the model choose functions, perform each at most once, then judge by the same rules of evidence.
+    """Lets the model choose functions, performs each at most once, then judges by the same rules of evidence.
 
-    No critic reads the pages here, so the verdict is at most likely and nothing is raised.
+    No critic reads the pages here, so the verdict is at most likely and the confidence is not raised.
     """
 
     name = "single_pass"
@@ -33,7 +39,7 @@ class SinglePass:
     emits = (SignalSynthesized, CaseDropped)
     declares = (FETCH_MEMORIES, SEARCH_NEWS)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         choice = _choice(case)
         chosen = case.replies.of(choice)
         if not isinstance(chosen, ModelReply):
@@ -47,7 +53,7 @@ class SinglePass:
         try:
             return _judged(case, replies)
         except StepFailure as stop:
-            return unpaid(case, replies, stop)
+            return signal_without_budget(case, replies, stop)
 
 
 def _judged(case: Case, replies: Replies) -> Event:
@@ -56,7 +62,7 @@ def _judged(case: Case, replies: Replies) -> Event:
     if said.spam and case.triaged is None:
         return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
     draft = _draft(case, said.draft())
-    known = case if case.triaged is not None else judged_as(case, draft, _stated(said, draft))
+    known = case if case.triaged is not None else case_with_draft(case, draft, _stated(said, draft))
     searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
     signal = judged_signal(
         known,
@@ -93,7 +99,7 @@ def _known(hit: SearchResult, case: Case) -> bool:
 
 
 def _draft(case: Case, said: Draft) -> Draft:
-    # Triage's judgement stands where there is one. The second reading may only soften the action to observe.
+    # Triage's draft is kept if there is one. The second reading may only soften the action to observe.
     if case.triaged is None:
         return said
     return replace(case.draft, action="observe" if said.action == "observe" else case.draft.action)

@@ -1,17 +1,22 @@
-"""The two functions of the single pass, and the effects for a model's calls of them."""
+"""The two functions of the single pass: their effects, the evidence that they bring, and the signal if the budget is used up."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from agents.core.answers import clean_keywords
-from agents.core.case import Case
-from agents.evidence.query_builder import fallback_query, fit_query
-from agents.evidence.stated import claim_of
+from agents.core.case import Case, Replies
+from agents.core.step import StepFailure
+from agents.evidence.news_claim import claim_of
+from agents.judging import CaseJudgement, judge_case
 from agents.planning.providers import AT_HOME, is_counted, providers_of, requests_sent, search_of
+from agents.planning.query_builder import fallback_query, fit_query
+from agents.planning.rounds import rejudge_findings, skipped_flags
+from agents.signal import judged_signal
 from agents.verification.recall import recall_of
 from schemas.config import Snapshot
-from schemas.effects import Effect, FunctionDeclaration, ModelReply, Search
+from schemas.effects import Effect, FunctionDeclaration, ModelReply, Search, SearchReply
+from schemas.events import Event, ProviderOutcome, SignalSynthesized
 
 FETCH_MEMORIES = FunctionDeclaration(
     name="fetch_memories",
@@ -43,7 +48,7 @@ def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
 
 
 def _search(case: Case, provider: str, query: str) -> Search:
-    # One search is all that the pass makes: that of news, whose results are dated.
+    # The pass makes one search per provider: the one for news, whose results are dated.
     found = search_of(case, provider, query)
     return replace(found, topic="news") if provider in case.config.search_by_topic else found
 
@@ -66,3 +71,44 @@ def _fitted(case: Case, provider: str, query: str) -> str:
 
 def _fallback(case: Case) -> str:
     return fallback_query(case.draft) if case.triaged else clean_keywords(case.news.text[:200])
+
+
+def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutcome, ...] = ()) -> CaseJudgement:
+    """Return the judgement of this step's searches together with the evidence of the failed deep path.
+
+    If a critic has already read pages, only its reading counts: no critic has read the later pages.
+    """
+    if case.critique is not None and case.critique.stances is not None:
+        return judge_case(case)
+    found = replies.all(SearchReply)
+    query = next((r.query for r in found), "")
+    findings = rejudge_findings(case, query=query, answers=[r.results for r in found], searched_at=replies.at)
+    return judge_case(case, findings=findings, outcomes=searched, unread=True)
+
+
+def signal_without_budget(case: Case, replies: Replies, stop: StepFailure) -> Event:
+    """Return a signal without a further call: triage's draft, judged by the evidence that was already paid for.
+
+    Raises:
+        StepFailure: ``stop``, if it is not a denial by the budget, or if there is no draft.
+    """
+    if stop.failure.kind != "budget" or case.triaged is None:
+        raise stop
+    answered = tuple(
+        ProviderOutcome(provider=r.provider, query=r.query, hits=len(r.results)) for r in replies.all(SearchReply)
+    )
+    judged = evidence_of_pass(case, replies, answered)
+    signal = judged_signal(
+        case,
+        replies,
+        case.draft,
+        replace(judged, why="budget") if judged.why == "not_planned" else judged,
+        memory=case.context.entries if case.context else (),
+        extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *(() if case.degraded else _NOT_DEEP)),
+    )
+    return SignalSynthesized(
+        signal=signal, path="degraded" if case.degraded else "single_pass", adjustments=signal.adjustments
+    )
+
+
+_NOT_DEEP = ("not_deep_analysed",)

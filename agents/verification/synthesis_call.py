@@ -1,11 +1,11 @@
-"""What the synthesis is asked: the settled verdict with its range, and the quotes behind it, not the pages."""
+"""The call of the synthesis: the settled verdict with its range, and the quotes behind it, without the pages."""
 
 from __future__ import annotations
 
-from agents.core.asking import ask_model, bounded, facts, keyword_parts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
-from agents.evidence.witnesses import Heard
-from agents.judging import Judged
+from agents.core.model_calls import ask_model, bounded, facts, keyword_parts, memory_parts, news_parts, stated_claim
+from agents.evidence.witnesses import CheckedPage
+from agents.judging import CaseJudgement
 from agents.planning.tool_answers import tool_facts
 from schemas.effects import CallModel, Part, Untrusted
 from schemas.evidence import Findings
@@ -15,7 +15,7 @@ MAX_QUOTED = 400
 """Characters of one quote that the model is shown."""
 
 
-def synthesis_call(case: Case, judged: Judged) -> CallModel:
+def synthesis_call(case: Case, judged: CaseJudgement) -> CallModel:
     """Return the call for a case whose evidence was judged."""
     found = judged.judgement
     known = facts(
@@ -33,21 +33,21 @@ def synthesis_call(case: Case, judged: Judged) -> CallModel:
     return ask_model(
         case,
         "synthesize",
-        (*news_parts(case), *stated_claim(case), *keyword_parts(case), known, *memories, *_quotes(judged.heard)),
+        (*news_parts(case), *stated_claim(case), *keyword_parts(case), known, *memories, *_quotes(judged.pages)),
         lowest=f"{found.low:+.2f}",
         highest=f"{found.high:+.2f}",
     )
 
 
-def _quotes(heard: tuple[Heard, ...]) -> tuple[Part, ...]:
-    """Return what each page says, in its own words: the checked quote, or its title where nobody quoted it."""
-    told = [h for h in heard if h.stance != "unrelated"]
+def _quotes(pages: tuple[CheckedPage, ...]) -> tuple[Part, ...]:
+    """Return the words of each page: the checked quote, or the title if there is none."""
+    related = [page for page in pages if page.stance != "unrelated"]
     return tuple(
         Untrusted(
-            f"quote {h.reference.reference_number}, {h.stance}",
-            bounded((h.said.quote if h.quoted and h.said else None) or h.reference.title, MAX_QUOTED),
+            f"quote {page.reference.reference_number}, {page.stance}",
+            bounded((page.said.quote if page.quoted and page.said else None) or page.reference.title, MAX_QUOTED),
         )
-        for h in told
+        for page in related
     )
 
 

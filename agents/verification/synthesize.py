@@ -1,4 +1,4 @@
-"""The synthesize step: the final signal. The verdict sets the bounds; a model chooses inside them and writes the words."""
+"""The synthesize step: the final signal. The verdict sets the bounds; a model chooses within them and writes the words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from agents.core.answers import SYNTHESIS_FLAGS, SynthesisAnswer, answer, cite_only, one_line
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On, only_reply
-from agents.judging import judged_case
+from agents.core.step import On, StepRequest, only_reply
+from agents.judging import judge_case
 from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
 from agents.verification.synthesis_call import synthesis_call
@@ -19,21 +19,21 @@ _OPPOSITE = {("long", "short"), ("short", "long")}
 
 
 class SynthesizeSignal:
-    """The model may soften an action to observe, and turn the direction where the evidence turned the claim round.
+    """Lets the model soften the action to observe, and reverse the direction if the evidence reversed the claim.
 
-    A case that nothing was found out about ends without a call: there is no evidence to write about.
+    An unchecked case ends without a call: there is no evidence to write about.
     """
 
     name = "synthesize"
     takes = (On(EvidenceCritiqued, route="synthesize"), On(RetractionFound, route="synthesize"))
     emits = (SignalSynthesized,)
 
-    def ask(self, case: Case) -> Asked:
-        judged = judged_case(case)
+    def ask(self, case: Case) -> StepRequest:
+        judged = judge_case(case)
         return self.tell(case, Replies()) if judged.why is not None else synthesis_call(case, judged)
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        judged = judged_case(case)
+        judged = judge_case(case)
         said = answer(only_reply(replies), SynthesisAnswer) if judged.why is None else None
         signal = judged_signal(
             case,
@@ -52,9 +52,9 @@ def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None)
     turned = (said.direction, draft.direction) in _OPPOSITE
     return replace(
         draft,
-        summary=_told(said.summary, findings) or draft.summary,
-        summary_zh=_told(said.summary_zh, findings) or draft.summary_zh,
-        summary_en=_told(said.summary_en, findings) or draft.summary_en,
+        summary=_cited_line(said.summary, findings) or draft.summary,
+        summary_zh=_cited_line(said.summary_zh, findings) or draft.summary_zh,
+        summary_en=_cited_line(said.summary_en, findings) or draft.summary_en,
         action="observe" if said.action == "observe" or turned else draft.action,
         direction=said.direction if turned else draft.direction,
         strength=said.strength,
@@ -62,7 +62,7 @@ def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None)
     )
 
 
-def _told(text: str | None, findings: Findings | None) -> str:
+def _cited_line(text: str | None, findings: Findings | None) -> str:
     return cite_only(one_line(text or "", 300), findings)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agents.core.answers import DraftAnswer, answer
-from agents.core.asking import ask_model, keyword_parts, news_parts
 from agents.core.case import Case, Replies
-from agents.core.step import Asked, On
+from agents.core.model_calls import ask_model, keyword_parts, news_parts
+from agents.core.step import On, StepRequest
 from agents.evidence.claim import PREDICATE_WORDS
-from agents.evidence.stated import in_closed_words, telling_of, with_asset
+from agents.evidence.news_claim import in_closed_words, parsed_text_of, with_asset
 from agents.evidence.story import story_of
 from agents.signal import first_signal
 from agents.text.injection import steers_model
@@ -21,16 +21,16 @@ from schemas.signals import Draft, StatedClaim
 
 
 class Triage:
-    """Check first, at no cost, whether another case has this text; only then pay for a model call.
+    """Checks first, at no cost, whether another case has this text. Only then pays for a model call.
 
-    Where stories are looked for, only a case of the same owner counts (:mod:`streams.intake.text_index`).
+    If stories are searched for, only a case of the same owner counts (:mod:`streams.intake.text_index`).
     """
 
     name = "triage"
     takes = (On(EventReceived),)
     emits = (CaseTriaged, CaseDropped)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         if not normalise_text(case.news.text):
             return CaseDropped(reason="empty", detail="the text holds no word: there is nothing to judge")
         earlier = case.replies.of(_check(case))
@@ -47,21 +47,21 @@ class Triage:
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
         draft, stated = _claimed(judged, case)
-        told = stated or StatedClaim(modality=telling_of(case).modality)
+        claim_read = stated or StatedClaim(modality=parsed_text_of(case).modality)
         bucket = rollout_bucket(case.case_id)
-        route, reason = gate(draft, told, bucket, case.config, listed=case.has_listed_source)
+        route, reason = gate(draft, claim_read, bucket, case.config, listed=case.has_listed_source)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
         looked_for = bool(case.config.story_window_hours)
-        story = story_of(draft, told, case.config.tables, case.news.text) if looked_for else None
-        # What a listener read may be a party's own page, whatever it tells: only the log knows its address.
+        story = story_of(draft, claim_read, case.config.tables, case.news.text) if looked_for else None
+        # A listener's item may be a party's own page, whatever its text: only the log knows its address.
         via_story = story is not None or (looked_for and case.received.authenticated)
         triaged = CaseTriaged(
             draft=draft,
             route="story" if via_story else route,
             gate_reason=reason,
             rollout_bucket=bucket,
-            injection_suspected=case.worked_out.once(steers_model, case.news.text),
+            injection_suspected=case.memo.once(steers_model, case.news.text),
             claim=stated,
             story=story,
             then=route if via_story else None,

@@ -23,7 +23,7 @@ from schemas.effects import BriefReply, Failure, FindBrief, FindSignals, Signals
 from schemas.errors import NewsproofError, TransientError
 from schemas.evidence import FoundPage, FoundSignal, PreviousBrief, PreviousClaim
 from schemas.ids import LIVE_RUN, RESEARCH_RUN
-from schemas.investigation_events import BriefWritten
+from schemas.research_events import BriefWritten
 
 _Found = TypeVar("_Found")
 

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from agents.core.asking import call_of
+from agents.core.model_calls import call_of
 from agents.graphs import verification
 from agents.prompts import every_task, load_prompts
 from infra.clickhouse.client import ClickHouse

@@ -67,7 +67,7 @@ def verdicts(run: Measured) -> list[Verdict]:
 def _requests(run: Measured) -> Verdict:
     """Return the target of search requests: the billed ones; where no provider bills any, all that were sent.
 
-    The simple path sends one; a second one is for a claim in doubt (``agents.planning.requests``).
+    The simple path sends one; a second one is for a claim in doubt (``agents.planning.due_searches``).
     """
     billed = any(c.billed_requests for c in run.deep)
     sent = [c.billed_requests if billed else c.requests for c in run.deep]

@@ -22,9 +22,8 @@ from infra.kafka.topics import KafkaAddress, offsets_of
 from schemas import budget
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.envelope import TEXT_HASH_HEADER
+from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TEXT_HASH_HEADER, TOPIC
 from schemas.ids import LIVE_RUN, case_id, event_id, signal_id, text_hash, uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.signals import SIGNAL_SCHEMA_VERSION
 from schemas.topics import Topics, partition_of
 from tests.plain_graph import plain_signal

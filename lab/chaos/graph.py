@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
-from agents.core.step import Asked, On, StepFailure, needed, only_reply
+from agents.core.step import On, StepFailure, StepRequest, needed, only_reply
 from agents.graphs import NEWS
-from agents.verification.look_again import STEP as LOOK_AGAIN
+from agents.verification.second_look import STEP as LOOK_AGAIN
 from schemas import events as ev
 from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply, Trusted
 from schemas.evidence import Findings, Sentiment
@@ -42,7 +42,7 @@ class Triage:
 
     name, takes, emits = "triage", (On(ev.EventReceived),), (ev.CaseTriaged,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return _model(case, self.name)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
@@ -56,7 +56,7 @@ class SearchTwice:
 
     name, takes, emits = "search", (On(ev.CaseTriaged, route="deep"),), (ev.SearchCompleted,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return tuple(
             Search(provider=name, query=case.case_id, max_results=1, as_of=case.news.published_at) for name in PROVIDERS
         )
@@ -84,7 +84,7 @@ class Critique:
 
     name, takes, emits = "critique", (On(ev.SearchCompleted, route="critique"),), (ev.EvidenceCritiqued,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return _model(case, self.name)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
@@ -105,7 +105,7 @@ class Finish:
         On(ev.SearchCompleted, route="expand"),
     )
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
@@ -117,7 +117,7 @@ class Degrade:
 
     name, takes, emits = "degrade", (On(ev.StepFailed, outcome="degrade"),), (ev.CaseDegraded,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
@@ -129,7 +129,7 @@ class SinglePass:
 
     name, takes, emits = "single_pass", (On(ev.CaseDegraded),), (ev.SignalSynthesized,)
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return _model(case, self.name)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
@@ -143,7 +143,7 @@ class GiveUp:
     name, emits = "give_up", (ev.CaseFailed,)
     takes = (On(ev.StepFailed, outcome="give_up"), On(ev.CancelRequested))
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:

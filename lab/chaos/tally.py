@@ -14,9 +14,9 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from lab.chaos.watch import Sample
 from schemas import envelope as wire
 from schemas.calls import Call
+from schemas.envelope import OFFSET, PARTITION, REVISION
 from schemas.events import OPENING_NAMES, TERMINAL_NAMES, WIRE_NAMES, BriefWritten, SignalSynthesized
 from schemas.ids import RESEARCH_RUN
-from schemas.published import OFFSET, PARTITION, REVISION
 from schemas.topics import Topics
 from streams.journal.fold import JournalFold
 

@@ -15,9 +15,9 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, partitions_of
+from schemas.envelope import REVISION
 from schemas.errors import TransientError
 from schemas.events import OPENING_NAMES, TERMINAL_NAMES
-from schemas.published import REVISION
 from schemas.topics import Topics
 
 SAMPLE_EVERY_S = 3.0

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from agents.evidence import Claim
-from agents.evidence.amounts import stated as plain_amount
 from agents.evidence.measurements import Measurement
+from agents.text.amounts import stated as plain_amount
 from schemas.errors import ContractError
 from schemas.evidence import Findings, SearchResult
 from schemas.news import News, language_of

@@ -14,7 +14,8 @@ from agents.evidence import assess
 from agents.evidence.measurements import measured
 from agents.evidence.policy import Conclusion, conclude, is_thin
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import by_slots, hear, judge_evidence
+from agents.evidence.witnesses import check_pages, judge_evidence
+from agents.planning.critic_reading import by_slots
 from lab.eval.evaluate import (
     CaseResult,
     Evaluation,
@@ -109,7 +110,7 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
     said = None if oracle is None else _said(claim.as_of, case, findings, _given(case, oracle))
-    heard = hear(claim, findings.references, said, snapshot)
+    heard = check_pages(claim, findings.references, said, snapshot)
     judgement = judge_evidence(
         claim,
         heard,

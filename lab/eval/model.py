@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from agents.core.registry import Registry
 from agents.evidence.policy import Conclusion
 from agents.graphs import verification
-from agents.judging import judged_case
+from agents.judging import judge_case
 from agents.planning.rounds import findings_so_far
 from agents.prompts import every_task, load_prompts
 from infra.models import live_models
@@ -121,7 +121,7 @@ class _Judge:
         signal = end.signal
         if signal is None:
             self._failed.append(str(case.id or f"line {line}"))
-        judged = judged_case(end.case)
+        judged = judge_case(end.case)
         findings = judged.findings or findings_so_far(end.case)
         unjudged = Conclusion(confidence=case.preliminary.confidence, action="observe", adjustments=(), risk_flags=())
         return compared(line, case, findings, judged.judgement, signal or unjudged)

@@ -13,10 +13,10 @@ from lab.hostile.sender import Sent
 from schemas import envelope as wire
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
+from schemas.envelope import read_publication
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseFailed
 from schemas.news import decode_news
-from schemas.published import read_publication
 from schemas.topics import Topics
 from streams.journal.clock import appended_at
 from streams.journal.fold import JournalFold, parse_record

@@ -11,8 +11,8 @@ import msgspec
 from lab.hostile.pieces import BAD_NUMBERS, BYTES, TEXTS
 from lab.hostile.record import Headers, HostileRecord
 from schemas.config import Snapshot
+from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.ids import uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 
 
 def hostile_signal(rng: Random, mark: str) -> HostileRecord:

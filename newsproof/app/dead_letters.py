@@ -2,7 +2,7 @@
 
 The topic is append-only, so a requeued letter stays on it. The record that was sent carries the letter's id in a
 header, which the list uses to mark the letter as sent. A command that was killed midway can be repeated: letters that
-were already sent are recognised, and a record that is sent twice anyway opens nothing twice (``schemas.attempts``).
+were already sent are recognised, and a record that is sent twice anyway opens nothing twice (``schemas.news``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from msgspec.structs import replace
 from infra.kafka.topics import NEWS_DAYS, KafkaAddress, offsets_of, read_range
 from infra.listeners.source import UNMARKED
 from newsproof.app.servers import say_on_stderr
-from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError
-from schemas.news import decode_news
+from schemas.news import RETRIES_HEADER, decode_news
 from schemas.topics import Topics
 
 REQUEUED_FROM = "dl_requeued_from"

@@ -19,7 +19,7 @@ from newsproof.app.model_options import tuned_prompts
 from newsproof.app.version import code_version
 from schemas.calls import ProviderMode
 from schemas.config import RULES, Snapshot
-from schemas.investigation_events import InvestigationAsked, Limits
+from schemas.research_events import InvestigationAsked, Limits
 from schemas.watches import WatchSet
 
 if TYPE_CHECKING:

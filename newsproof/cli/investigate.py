@@ -34,8 +34,8 @@ from newsproof.report.brief import brief_document, brief_lines, change_in_words
 from newsproof.web.questions import Questions
 from schemas.effects import BriefReply, FindBrief
 from schemas.errors import ConfigError
-from schemas.investigation_events import BriefWritten, InvestigationAsked
 from schemas.printable import printable
+from schemas.research_events import BriefWritten, InvestigationAsked
 from streams.feed.investigation_events import InvestigationEventConverter
 from streams.feed.turns import TurnFeed, TurnItem
 

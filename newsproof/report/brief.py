@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agents.text.wording import references, term
-from schemas.investigation_events import BriefReference, BriefSentence, BriefWritten, Change
+from schemas.research_events import BriefReference, BriefSentence, BriefWritten, Change
 
 _WORDS = {
     "of": ("{}, as of {}", "{}, 截至 {}"),

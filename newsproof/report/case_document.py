@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agents.text.wording import Told
+from agents.text.wording import Text
 from newsproof.report import narrative
 from newsproof.report.case_sentence import case_sentence
 from newsproof.report.timeline import Line, lines_of
@@ -28,7 +28,7 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
     case_id: str
     news: News | None
     config_hash: str
-    sentence: Told
+    sentence: Text
     timeline: list[Line]
     findings: Findings | None
     critique: EvidenceCritiqued | None
@@ -67,10 +67,10 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
     )
 
 
-def _newest(revisions: Sequence[Any]) -> tuple[Told, Stage | None]:
+def _newest(revisions: Sequence[Any]) -> tuple[Text, Stage | None]:
     """Return summary and stage of the newest revision. One that older code published has no sentence for its summary."""
     if not revisions:
-        return Told(), None
+        return Text(), None
     newest: Any = revisions[-1]
     row: dict[str, Any] = msgspec.structs.asdict(newest) if isinstance(newest, Signal) else newest
-    return Told(row.get("summary_en") or "", row.get("summary_zh") or ""), row.get("stage")
+    return Text(row.get("summary_en") or "", row.get("summary_zh") or ""), row.get("stage")

@@ -14,19 +14,18 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.claim_words import plainly
-from agents.evidence.hosts import canonical_url
 from agents.evidence.pages import utc
-from agents.evidence.summary import summary_of
+from agents.evidence.summary import plainly, summary_of
 from agents.evidence.verdict import STALE_AFTER
-from agents.text.wording import Told, joined, references, term, told
+from agents.text.hosts import canonical_url
+from agents.text.wording import Text, fill, joined, references, term
 from newsproof.report.narrative import critique_of, last_findings
 from schemas import events as ev
 from schemas.evidence import PageStance, SearchReference
 from schemas.signals import WITHDRAWN, Signal, Stage
 from streams.journal.case_reading import JournalRecord
 
-NOT_KNOWN = Told()
+NOT_KNOWN = Text()
 MOST_NAMED = 6
 """References that are named one by one; of more, the number of the others is told."""
 
@@ -75,7 +74,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
         return [p for p in self.pages if p.stance == stance]
 
 
-def case_sentence(records: Sequence[JournalRecord], newest: Told = NOT_KNOWN, stage: Stage | None = None) -> Told:
+def case_sentence(records: Sequence[JournalRecord], newest: Text = NOT_KNOWN, stage: Stage | None = None) -> Text:
     """Return what became of the case. ``newest``: the summary of its newest published revision; ``stage``: that one's."""
     events = [r.event for r in records if r.accepted]
     ended = next((e for e in reversed(events) if isinstance(e, ev.TERMINAL)), None)
@@ -83,7 +82,7 @@ def case_sentence(records: Sequence[JournalRecord], newest: Told = NOT_KNOWN, st
         case ev.SignalSynthesized(signal=signal):
             return _decided(_facts(records, events, signal), newest, stage if stage in WITHDRAWN else None)
         case ev.CaseDropped(reason="duplicate", duplicate_of=first) if first:
-            return told(
+            return fill(
                 "Dropped: the same text came in before, as case {case}.",
                 "已舍弃：同样的正文此前已收到，见案例 {case}。",
                 case=first,
@@ -91,48 +90,48 @@ def case_sentence(records: Sequence[JournalRecord], newest: Told = NOT_KNOWN, st
         case ev.CaseDropped(reason=reason):
             return DROPPED[reason]
         case ev.CaseFailed(failed_step=""):
-            return Told("Ended by request, without a signal.", "应要求结束，没有信号。")
+            return Text("Ended by request, without a signal.", "应要求结束，没有信号。")
         case ev.CaseFailed(failed_step=step, attempts=n):
             en, zh = (
                 "Failed, without a signal: {step} did not work in {n:attempt|attempts}.",
                 "失败，没有信号：“{step}”尝试 {n} 次未成功。",
             )
-            return told(en, zh, step=term(step), n=n)
+            return fill(en, zh, step=term(step), n=n)
         case _:
-            return Told("Still open: nothing is decided yet.", "处理中：尚无结论。")
+            return Text("Still open: nothing is decided yet.", "处理中：尚无结论。")
 
 
 DROPPED = {
-    "duplicate": Told("Dropped: the same text came in before.", "已舍弃：同样的正文此前已收到。"),
-    "same_story": Told(
+    "duplicate": Text("Dropped: the same text came in before.", "已舍弃：同样的正文此前已收到。"),
+    "same_story": Text(
         "Joined: an earlier case reports the same event, and its signal counts for both.",
         "已并入：更早的案例报道了同一事件，以其信号为准。",
     ),
-    "unchanged": Told("A second look: the signal stays as it is.", "再次核查：信号维持不变。"),
-    "spam": Told("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
-    "empty": Told("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),
+    "unchanged": Text("A second look: the signal stays as it is.", "再次核查：信号维持不变。"),
+    "spam": Text("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
+    "empty": Text("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),
 }
-SAYS = (Told("says so", "这样说"), Told("say so", "这样说"))
-DENIES = (Told("denies it", "予以否认"), Told("deny it", "予以否认"))
+SAYS = (Text("says so", "这样说"), Text("say so", "这样说"))
+DENIES = (Text("denies it", "予以否认"), Text("deny it", "予以否认"))
 
 
-def _decided(facts: _Facts, newest: Told, withdrawn: Stage | None) -> Told:
+def _decided(facts: _Facts, newest: Text, withdrawn: Stage | None) -> Text:
     """Return the signal's summary, and behind it who says what. ``withdrawn``: the stage of a revision that took it back."""
     signal = facts.signal
-    said = newest or Told(signal.summary_en or "", signal.summary_zh or "")
+    said = newest or Text(signal.summary_en or "", signal.summary_zh or "")
     if signal.claim_en is UNSET:  # of older code, whose summary is the claim alone
         denied = {"stage": withdrawn, "verdict": "refuted"} if withdrawn else {}
         said = summary_of(replace(signal, **denied))
     clauses = [*_TELL[signal.verdict](facts), *_beside(facts)] if signal.verdict in _TELL else []
     if not clauses:
-        return told("{said}.", "{said}。", said=said)
+        return fill("{said}.", "{said}。", said=said)
     if withdrawn:
-        clauses[0] = told("before that: {what}", "此前：{what}", what=clauses[0])
+        clauses[0] = fill("before that: {what}", "此前：{what}", what=clauses[0])
     why = joined(clauses, "; ", "；")
-    return told("{said}. {why}.", "{said}。{why}。", said=said, why=Told(why.en[:1].upper() + why.en[1:], why.zh))
+    return fill("{said}. {why}.", "{said}。{why}。", said=said, why=Text(why.en[:1].upper() + why.en[1:], why.zh))
 
 
-def _confirmed(facts: _Facts) -> Iterator[Told]:
+def _confirmed(facts: _Facts) -> Iterator[Text]:
     supports = facts.of("supports")
     official = [p for p in supports if p.official]
     heard = [p for p in supports if p.speaks_for]
@@ -145,19 +144,19 @@ def _confirmed(facts: _Facts) -> Iterator[Told]:
     yield from _denials(facts.of("denies"))
 
 
-def _too_little(facts: _Facts) -> Iterator[Told]:
+def _too_little(facts: _Facts) -> Iterator[Text]:
     supports, hedges, denies = (facts.of(stance) for stance in ("supports", "hedges", "denies"))
     official = [p for p in supports if p.official]
     if official:
         yield _own_pages(official, *SAYS)
     yield from _sources(facts, [p for p in supports if not p.official], beside=bool(official))
     if not supports and any(p.gives_another_amount for p in hedges):
-        yield Told("the event is reported, with another amount", "事件有报道，但金额不同")
+        yield Text("the event is reported, with another amount", "事件有报道，但金额不同")
     elif not supports:
-        yield Told("no page that was found says so", "所找到的网页都没有这样说")
+        yield Text("no page that was found says so", "所找到的网页都没有这样说")
     vague = [p for p in hedges if not p.gives_another_amount]
     if vague:
-        yield told(
+        yield fill(
             "{n:page does|pages do} not vouch for it {which}",
             "{n} 个网页未予肯定 {which}",
             n=len(vague),
@@ -165,40 +164,40 @@ def _too_little(facts: _Facts) -> Iterator[Told]:
         )
     yield from _denials(denies)
     if official and all(p.age is None for p in official):
-        yield Told("when it says so is not known", "其发布时间不详")
+        yield Text("when it says so is not known", "其发布时间不详")
     elif official and facts.critic == "not_enough_evidence":
-        yield Told("the critic finds not enough evidence either way", "核查模型认为正反证据都不足")
+        yield Text("the critic finds not enough evidence either way", "核查模型认为正反证据都不足")
     elif supports and not denies and not any(p.official or p.speaks_for for p in supports):
         # Of a page on which the critic hears the party, it is not known here whether the rules took it for official.
-        yield Told("no official page among them", "其中没有官方网页")
+        yield Text("no official page among them", "其中没有官方网页")
 
 
-def _stale(facts: _Facts) -> Iterator[Told]:
+def _stale(facts: _Facts) -> Iterator[Text]:
     supports, earlier = facts.of("supports"), facts.of("earlier")
     if earlier:
-        yield told(
+        yield fill(
             "{n:page tells|pages tell} the same story of an earlier event {which}", "{n} 个网页讲的是更早的同类事件 {which}",
             n=len(earlier), which=_numbers(earlier),
         )  # fmt: skip
     if supports and all(p.age is not None and p.age > STALE_AFTER for p in supports):
-        yield told(
+        yield fill(
             "{n:page that says so is|pages that say so are all} older than {days} days {which}",
             "这样说的 {n} 个网页都早于 {days} 天前 {which}", n=len(supports), days=STALE_AFTER.days, which=_numbers(supports),
         )  # fmt: skip
     elif not any(p.age is not None and p.age <= STALE_AFTER for p in supports):
-        yield told(
+        yield fill(
             "no page is known to say so within {days} days", "未见 {days} 天内的网页这样说", days=STALE_AFTER.days
         )
 
 
-def _disputed(facts: _Facts) -> Iterator[Told]:
+def _disputed(facts: _Facts) -> Iterator[Text]:
     supports, denies = facts.of("supports"), facts.of("denies")
     if denies:
         yield from _denials(denies)
     elif facts.critic in {"conflicting", "refuted"}:
         critic = {
-            "conflicting": Told("the critic finds that sources contradict each other", "核查模型认为信源互相矛盾"),
-            "refuted": Told("the critic finds that the evidence speaks against it", "核查模型认为证据与之相反"),
+            "conflicting": Text("the critic finds that sources contradict each other", "核查模型认为信源互相矛盾"),
+            "refuted": Text("the critic finds that the evidence speaks against it", "核查模型认为证据与之相反"),
         }
         yield critic[facts.critic]
     official = [p for p in supports if p.official]
@@ -207,10 +206,10 @@ def _disputed(facts: _Facts) -> Iterator[Told]:
     yield from _sources(facts, [p for p in supports if not p.official], beside=bool(official))
 
 
-def _refuted(facts: _Facts) -> Iterator[Told]:
+def _refuted(facts: _Facts) -> Iterator[Text]:
     yield from _denials(facts.of("denies"))
     if supports := facts.of("supports"):
-        yield told(
+        yield fill(
             "{n:page says|pages say} so all the same {which}",
             "仍有 {n} 个网页这样说 {which}",
             n=len(supports),
@@ -228,7 +227,7 @@ _TELL = {
 }
 
 
-def _denials(denies: list[_Page]) -> Iterator[Told]:
+def _denials(denies: list[_Page]) -> Iterator[Text]:
     """Tell who denies: own pages, then the word of a party or an authority as others report it, then anybody else."""
     official = [p for p in denies if p.official]
     heard = [p for p in denies if p.speaks_for]
@@ -240,8 +239,8 @@ def _denials(denies: list[_Page]) -> Iterator[Told]:
         yield _deny(others)
 
 
-def _deny(pages: list[_Page]) -> Told:
-    return told(
+def _deny(pages: list[_Page]) -> Text:
+    return fill(
         "{n:unofficial page denies|unofficial pages deny} it {which}",
         "{n} 个非官方网页予以否认 {which}",
         n=len(pages),
@@ -249,7 +248,7 @@ def _deny(pages: list[_Page]) -> Told:
     )
 
 
-def _own_pages(pages: list[_Page], one: Told, many: Told) -> Told:
+def _own_pages(pages: list[_Page], one: Text, many: Text) -> Text:
     names = dict.fromkeys(p.found.speaker for p in pages if p.found is not None and p.found.speaker)
     of: dict[str, object] = {
         "who": joined(names, " and ", "与"),
@@ -260,25 +259,25 @@ def _own_pages(pages: list[_Page], one: Told, many: Told) -> Told:
     }
     if not names:
         en = "an official page {one} {which}" if len(pages) == 1 else "{n} official pages {many} {which}"
-        return told(en, "官方网页{one} {which}", **of)
+        return fill(en, "官方网页{one} {which}", **of)
     page, does = ("page", "{one}") if len(pages) == 1 else ("pages", "{many}")
     en = f"{{who}}'s own {page} {does} {{which}}" if len(names) == 1 else f"pages of {{who}} {does} {{which}}"
-    return told(en, "{who} 自己的网页{one} {which}", **of)
+    return fill(en, "{who} 自己的网页{one} {which}", **of)
 
 
-def _heard(pages: list[_Page], does: Told) -> Told:
+def _heard(pages: list[_Page], does: Text) -> Text:
     """Tell the word of a party or an authority, as pages report it that may be anybody's."""
     authority = all(p.speaks_for == "authority" for p in pages)
-    who = Told("an authority", "主管机构") if authority else Told("the party itself", "当事方")
+    who = Text("an authority", "主管机构") if authority else Text("the party itself", "当事方")
     cited = dict.fromkeys(p.said.cites for p in pages if p.said is not None and p.said.cites)
-    named = told(" ({who})", "（{who}）", who=joined(cited, ", ", "、")) if len(cited) == 1 else Told()
+    named = fill(" ({who})", "（{who}）", who=joined(cited, ", ", "、")) if len(cited) == 1 else Text()
     en, zh = "{who}{named} {does}, by what {which} reports", "据 {which}，{who}{named}{does}"
     if len(pages) > 1:
         en = en.replace("reports", "report")
-    return told(en, zh, who=who, named=named, does=does, which=_numbers(pages))
+    return fill(en, zh, who=who, named=named, does=does, which=_numbers(pages))
 
 
-def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Told]:
+def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Text]:
     """Tell the pages that say so without being official, how many of them are established, and what all count as."""
     if not pages:
         return
@@ -293,13 +292,13 @@ def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Tol
         )
     elif kept:
         en, zh = en + ", {k} of them established", zh + "，其中 {k} 个可信"
-    yield told(en, zh, k=len(kept), **of)
+    yield fill(en, zh, k=len(kept), **of)
     everyone, sources = len(facts.of("supports")), facts.signal.supporting_sources
     if sources is not None and sources < everyone:
-        yield told("all that say so count as {n:source|sources}", "这样说的共计 {n} 个信源", n=sources)
+        yield fill("all that say so count as {n:source|sources}", "这样说的共计 {n} 个信源", n=sources)
 
 
-def _beside(facts: _Facts) -> Iterator[Told]:
+def _beside(facts: _Facts) -> Iterator[Text]:
     """Tell what takes something from the evidence: chains of citations, other amounts, quotes that failed, parts refuted."""
     chains: dict[str, list[_Page]] = defaultdict(list)
     for page in facts.pages:
@@ -308,24 +307,24 @@ def _beside(facts: _Facts) -> Iterator[Told]:
     for chain in chains.values():
         if len(chain) > 1 and (first := chain[0].said) is not None:
             en, zh = "{which} cite the same source, “{cited}”", "{which} 引自同一信源“{cited}”"
-            yield told(en, zh, cited=first.cites, which=_numbers(chain))
+            yield fill(en, zh, cited=first.cites, which=_numbers(chain))
     yield from _other_amounts([p for p in facts.pages if p.gives_another_amount])
     flags = facts.signal.risk_flags
     if "quotes_failed" in flags and facts.unquoted:
         n, which = len(facts.unquoted), references(facts.unquoted)
-        yield told(
+        yield fill(
             "{n:quote of the critic is|quotes of the critic are} not on the page {which}",
             "核查模型的 {n} 处引文不在网页上 {which}",
             n=n,
             which=which,
         )
     if "partly_refuted" in flags:
-        yield Told("a part of it is refuted", "部分内容被否认")
+        yield Text("a part of it is refuted", "部分内容被否认")
     if not facts.read and facts.pages:
-        yield Told("no critic read the pages", "没有模型阅读这些网页")
+        yield Text("no critic read the pages", "没有模型阅读这些网页")
 
 
-def _other_amounts(pages: list[_Page]) -> Iterator[Told]:
+def _other_amounts(pages: list[_Page]) -> Iterator[Text]:
     """Tell the amounts that pages give in place of the claimed one: a party's own page by name, others by number."""
     by_figures: dict[tuple[float, float, str], list[_Page]] = defaultdict(list)
     for page in pages:
@@ -333,14 +332,14 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Told]:
             speaker = page.found.speaker if page.official and page.found is not None else None
             by_figures[*page.figures, speaker or ""].append(page)
     for (figure, claimed, speaker), giving in by_figures.items():
-        own = told("{who}'s own page reports", "{who} 自己的网页给出的金额是", who=speaker)
-        others = told("{n:page reports|pages report}", "{n} 个网页给出的金额是", n=len(giving))
-        yield told(
+        own = fill("{who}'s own page reports", "{who} 自己的网页给出的金额是", who=speaker)
+        others = fill("{n:page reports|pages report}", "{n} 个网页给出的金额是", n=len(giving))
+        yield fill(
             "{who} {figure}, not {claimed} {which}", "{who} {figure}，而非 {claimed} {which}",
             who=own if speaker else others, figure=plainly(figure), claimed=plainly(claimed), which=_numbers(giving),
         )  # fmt: skip
     if rest := [p for p in pages if p.figures is None]:
-        yield told(
+        yield fill(
             "{n:page gives|pages give} another amount {which}",
             "{n} 个网页给出的金额不同 {which}",
             n=len(rest),
@@ -348,12 +347,12 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Told]:
         )
 
 
-def _numbers(pages: Iterable[_Page]) -> Told:
+def _numbers(pages: Iterable[_Page]) -> Text:
     numbers = sorted(p.number for p in pages)
     if len(numbers) <= MOST_NAMED:
-        return Told(references(numbers), references(numbers))
+        return Text(references(numbers), references(numbers))
     some = references(numbers[: MOST_NAMED - 1])
-    return told("{some} and {n} more", "{some} 等", some=some, n=len(numbers) - MOST_NAMED + 1)
+    return fill("{some} and {n} more", "{some} 等", some=some, n=len(numbers) - MOST_NAMED + 1)
 
 
 def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal: Signal) -> _Facts:

@@ -8,7 +8,7 @@ import msgspec
 
 from agents.evidence.findings import dated_later
 from agents.evidence.witnesses import counted
-from agents.text.wording import Told, joined, references, told
+from agents.text.wording import Text, fill, joined, references
 from newsproof.report.rule_words import rule_words
 from schemas import events as ev
 from schemas.calls import Call
@@ -34,55 +34,55 @@ class CaseCall(Call, frozen=True, kw_only=True):
     accepted: bool
 
 
-def findings_in_words(found: Findings) -> Told:
+def findings_in_words(found: Findings) -> Text:
     """Return what the word rules alone make of the evidence: "by the word rules 2 independent sources, no official confirmation"."""
     official = (
-        Told("confirmed by an official source", "有官方信源证实")
+        Text("confirmed by an official source", "有官方信源证实")
         if found.official_confirmed
-        else Told("no official confirmation", "无官方证实")
+        else Text("no official confirmation", "无官方证实")
     )
-    said = [told("{n:independent source|independent sources}", "{n} 个独立信源", n=found.independent_sources), official]
-    said += [Told("denied", "有否认")] * found.denied
-    said += [Told("conflicting", "相互矛盾")] * found.conflict
-    said += [Told("old news", "旧闻")] * found.stale
+    said = [fill("{n:independent source|independent sources}", "{n} 个独立信源", n=found.independent_sources), official]
+    said += [Text("denied", "有否认")] * found.denied
+    said += [Text("conflicting", "相互矛盾")] * found.conflict
+    said += [Text("old news", "旧闻")] * found.stale
     later = dated_later(found)
     if later:
-        said.append(told("{n:page|pages} left out as dated after the news", "{n} 个网页日期晚于新闻，未采用", n=later))
+        said.append(fill("{n:page|pages} left out as dated after the news", "{n} 个网页日期晚于新闻，未采用", n=later))
     if others := len(found.dropped) - later:
         said.append(
-            told(
+            fill(
                 "{n:other result|other results} not used" if later else "{n:result|results} not used",
                 "{n} 条结果未采用",
                 n=others,
             )
         )
-    return told("by the word rules {said}", "按词语规则：{said}", said=joined(said))
+    return fill("by the word rules {said}", "按词语规则：{said}", said=joined(said))
 
 
-def sources_in_words(signal: Signal) -> Told:
+def sources_in_words(signal: Signal) -> Text:
     """Return how many sources support the claim, beside how many independent ones speak of it."""
     n, known = signal.independent_sources, signal.supporting_sources
-    supporting = "" if known is None else told("{n} supporting", "{n} 个支持信源", n=known)
-    return joined((supporting, told("{n} independent sources", "{n} 个独立信源", n=n)))
+    supporting = "" if known is None else fill("{n} supporting", "{n} 个支持信源", n=known)
+    return joined((supporting, fill("{n} independent sources", "{n} 个独立信源", n=n)))
 
 
-def readers_in_words(critique: ev.EvidenceCritiqued) -> Told:
+def readers_in_words(critique: ev.EvidenceCritiqued) -> Text:
     """Return who read the pages, and how many quotes were not found on theirs."""
     if critique.stances is None:
         if critique.claims:
-            return Told(
+            return Text(
                 "A critic judged the claim without saying what each page says: the word rules read the pages alone.",
                 "核查模型判断了说法，但没有说明每个网页说了什么：网页仅由词语规则判读。",
             )
-        return Told("No critic read the pages: the word rules read alone.", "没有模型阅读这些网页：仅由词语规则判读。")
+        return Text("No critic read the pages: the word rules read alone.", "没有模型阅读这些网页：仅由词语规则判读。")
     n, missing = len(critique.stances), references(critique.unquoted)
     if not missing:
-        return told(
+        return fill(
             "A critic read what was found of {n:page|pages}; every quote that it gave stands there.",
             "核查模型阅读了 {n} 个网页的摘录；引文均与原文相符。",
             n=n,
         )
-    return told(
+    return fill(
         "A critic read what was found of {n:page|pages}; not there is the quote of {missing}, which counts for nothing.",
         "核查模型阅读了 {n} 个网页的摘录；{missing} 的引文与原文不符，不予采信。",
         n=n,
@@ -149,10 +149,10 @@ def doubts_in_words(page: ReadPage) -> str:
 
 
 CRITIC_SAYS = {
-    "supported": Told("it supports the claim", "支持该说法"),
-    "refuted": Told("it refutes the claim", "否定该说法"),
-    "conflicting": Told("sources contradict each other", "信源互相矛盾"),
-    "not_enough_evidence": Told("not enough evidence either way", "正反证据都不足"),
+    "supported": Text("it supports the claim", "支持该说法"),
+    "refuted": Text("it refutes the claim", "否定该说法"),
+    "conflicting": Text("sources contradict each other", "信源互相矛盾"),
+    "not_enough_evidence": Text("not enough evidence either way", "正反证据都不足"),
 }
 
 
@@ -183,14 +183,14 @@ def signal_of(records: Iterable[JournalRecord]) -> tuple[Signal, tuple[Adjustmen
 def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[WaterfallStep]:
     """Return how the preliminary confidence became the final one, rule by rule."""
     at = signal.preliminary_confidence
-    rows = [_step("preliminary", None, at, Told("the first judgement", "最初的判断"))]
+    rows = [_step("preliminary", None, at, Text("the first judgement", "最初的判断"))]
     for one in adjustments:
         at += one.amount
         rows.append(_step(one.rule, one.amount, at, rule_words(one.reason)))
-    return [*rows, _step("final", None, signal.confidence, Told())]
+    return [*rows, _step("final", None, signal.confidence, Text())]
 
 
-def _step(rule: str, amount: float | None, confidence: float, why: Told) -> WaterfallStep:
+def _step(rule: str, amount: float | None, confidence: float, why: Text) -> WaterfallStep:
     return WaterfallStep(rule=rule, amount=amount, confidence=confidence, reason=why.en, reason_zh=why.zh)
 
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 
 from agents.evidence.policy import VERDICT_EN, VERDICT_ZH
 from agents.text.matching import has_cjk
-from agents.text.wording import Told, joined, term
+from agents.text.wording import Text, joined, term
 
 _FIELDS = {"n": r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "w": r"[a-z_]+(?::[a-z_]+)?", "id": r"[\w-]+", "t": r"[\d: UTC-]+", "refs": r"(?:\[\d+\])+"}  # fmt: skip
 """Fields of a template, ``{name:kind}``: numbers, words of the code (told by :func:`term`), ids, times, references."""
@@ -83,7 +83,7 @@ _ENGLISH = (
 """Written in English whatever the news (``gate``, ``plan``, ``expand``, ``triage``, ``policy``)."""
 
 
-def rule_words(text: str) -> Told:
+def rule_words(text: str) -> Text:
     """Return a recorded reason in both languages.
 
     Words of a model may follow after a full stop: they stand as they were written.
@@ -92,14 +92,14 @@ def rule_words(text: str) -> Told:
         made, rest = _taken_apart(text, chinese=chinese)
         if made and (not rest or rest.startswith(". ")):
             ours = text.removesuffix(rest)
-            both = Told(made, ours) if chinese else Told(ours, made)
+            both = Text(made, ours) if chinese else Text(ours, made)
             return joined((both, rule_words(rest.removeprefix(". "))), ". ", "。")
     return as_written(text)
 
 
-def as_written(text: str) -> Told:
+def as_written(text: str) -> Text:
     """Return words of a model or a person: to Chinese readers, words in another language are named as such."""
-    return Told(text, text if has_cjk(text) or not text else f"原文：“{text}”")
+    return Text(text, text if has_cjk(text) or not text else f"原文：“{text}”")
 
 
 def _taken_apart(text: str, *, chinese: bool) -> tuple[str, str]:

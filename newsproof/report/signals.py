@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.text.wording import Language, Told, headings, joined, term, told
+from agents.text.wording import Language, Text, fill, headings, joined, term
 from newsproof.app.invocation import say_result, table
 from schemas.printable import shortened
 from schemas.signals import Signal, Stage
 
 
-def verdict_in_words(signal: Signal) -> Told:
+def verdict_in_words(signal: Signal) -> Text:
     """Return the verdict; of one that was not checked with the reason, such as “unchecked (gate)”."""
     if signal.verdict is None:
-        return Told("no verdict (published by the rules of before)", "无结论（由旧规则发布）")
+        return Text("no verdict (published by the rules of before)", "无结论（由旧规则发布）")
     if signal.unchecked_reason is None:
         return term(signal.verdict)
     why = term(signal.unchecked_reason)
-    return told("{verdict} ({why})", "{verdict}（{why}）", verdict=term(signal.verdict), why=why)
+    return fill("{verdict} ({why})", "{verdict}（{why}）", verdict=term(signal.verdict), why=why)
 
 
-def action_in_words(signal: Signal) -> Told:
+def action_in_words(signal: Signal) -> Text:
     """Return the action; where nothing is to be done, also what the claim would mean if it were true."""
     meant = signal.action == "observe" and signal.direction != "neutral"
     return joined(map(term, (signal.action, signal.direction) if meant else (signal.action,)), " · ", " · ")
 
 
-def stage_in_words(stage: Stage) -> Told:
+def stage_in_words(stage: Stage) -> Text:
     """Return the stage of a signal."""
-    return Told("final", "最终") if stage == "final" else term(stage)
+    return Text("final", "最终") if stage == "final" else term(stage)
 
 
 def summary_in(signal: Signal, language: Language) -> str:
@@ -63,8 +63,8 @@ def print_signals(
     ]
     columns = ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary")
     right = headings(("support", "sources"), language)
-    table(headings(columns, language), rows, title=title or Told("Signals", "信号").of(language), right=right)
-    meant = Told(
+    table(headings(columns, language), rows, title=title or Text("Signals", "信号").of(language), right=right)
+    meant = Text(
         "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
         "支持来源：支持该说法的来源，同一所有者只计一次；来源：独立来源，无论其内容。",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agents.text.wording import Told, joined, term, told
+from agents.text.wording import Text, fill, joined, term
 from newsproof.report.narrative import (
     CRITIC_SAYS,
     findings_in_words,
@@ -48,7 +48,7 @@ def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     return lines
 
 
-def sentence_of(event: Any) -> tuple[str, Told, Told]:
+def sentence_of(event: Any) -> tuple[str, Text, Text]:
     """Return (phase, what happened, why) of one event."""
     for kinds, tell in ((_OPENING, _told_opening), (_SEARCHING, _told_searching), (_ENDING, _told_ending)):
         if isinstance(event, kinds):
@@ -61,24 +61,24 @@ _SEARCHING = (ev.ToolPlanned, ev.SearchCompleted, ev.PagesScraped, ev.KeywordsEx
 _ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFailed, ev.CaseDegraded)
 
 
-def _told_opening(event: Any) -> tuple[str, Told, Told]:
+def _told_opening(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EventReceived(news=news, edits=edits, language=language):
-            edit = told("; it edits the case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
+            edit = fill("; it edits the case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
             said = LANGUAGES.get(language, LANGUAGES["other"])
             en, zh = "The news came in from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
-            return "received", told(en, zh, source=news.source, said=said, edit=edit), _NOTHING
+            return "received", fill(en, zh, source=news.source, said=said, edit=edit), _NOTHING
         case ev.SecondLookOpened(after_s=after_s, number=number, verdict=verdict):
             en = "Looked again after {n:minute|minutes} (look {number}). The first decision was: {verdict}."
             zh = "{n} 分钟后再次核查（第 {number} 次）。首次结论：{verdict}。"
             told_of = {"n": round(after_s / 60), "number": number, "verdict": term(verdict)}
-            return "second_look", told(en, zh, **told_of), _NOTHING
+            return "second_look", fill(en, zh, **told_of), _NOTHING
         case ev.CaseTriaged(draft=draft, route=route, then=then, gate_reason=reason, claim=claim):
-            what = told(
+            what = fill(
                 "First judgement: {kind}, {asset}, {action} ({direction}) with confidence {confidence}. {claim}{route}",
                 "初判：{kind}，{asset}，{action}（{direction}），置信度 {confidence}。{claim}{route}",
                 kind=term(draft.event_type),
-                asset=draft.asset or Told("no asset", "无资产"),
+                asset=draft.asset or Text("no asset", "无资产"),
                 action=term(draft.action),
                 direction=term(draft.direction),
                 confidence=f"{draft.confidence:.2f}",
@@ -91,18 +91,18 @@ def _told_opening(event: Any) -> tuple[str, Told, Told]:
             return "story", what, _NOTHING
         case _:
             texts = {
-                "found": told("{n:similar past case|similar past cases} found in memory.", "记忆中有 {n} 个相似的历史案例。", n=len(event.entries)),
-                "no_match": Told("Memory was searched: no similar past case.", "已查记忆：没有相似的历史案例。"),
-                "unavailable": Told("Memory could not be asked; the case goes on without it.", "无法查询记忆；案例继续进行。"),
+                "found": fill("{n:similar past case|similar past cases} found in memory.", "记忆中有 {n} 个相似的历史案例。", n=len(event.entries)),
+                "no_match": Text("Memory was searched: no similar past case.", "已查记忆：没有相似的历史案例。"),
+                "unavailable": Text("Memory could not be asked; the case goes on without it.", "无法查询记忆；案例继续进行。"),
             }  # fmt: skip
             best = [
-                told("{what} (similarity {by})", "{what}（相似度 {by}）", what=e.summary[:80], by=f"{e.similarity:.2f}")
+                fill("{what} (similarity {by})", "{what}（相似度 {by}）", what=e.summary[:80], by=f"{e.similarity:.2f}")
                 for e in event.entries[:3]
             ]
             return "recalled", texts[event.memory], joined(best, "; ", "；")
 
 
-def _claim_in_words(claim: StatedClaim | None) -> Told:
+def _claim_in_words(claim: StatedClaim | None) -> Text:
     if claim is None:
         return _NOTHING
     amount = claim.amount and f"{claim.amount.value:,.15g} {claim.amount.unit}".strip()
@@ -110,85 +110,85 @@ def _claim_in_words(claim: StatedClaim | None) -> Told:
     parts = (claim.subject, predicate, claim.object, amount, claim.asset, claim.venue)
     said = joined(dict.fromkeys(part for part in parts if part), " · ", " · ")
     how, by = term(claim.modality), ATTRIBUTIONS[claim.attribution]
-    return told("It claims: {said} ({how}, {by}). ", "它声称：{said}（{how}，{by}）。", said=said, how=how, by=by)
+    return fill("It claims: {said} ({how}, {by}). ", "它声称：{said}（{how}，{by}）。", said=said, how=how, by=by)
 
 
-_NOTHING = Told()
+_NOTHING = Text()
 ATTRIBUTIONS = {
-    "named": Told("by a named source", "信源具名"),
-    "unnamed": Told("by an unnamed source", "信源匿名"),
-    "none": Told("without a source", "未提信源"),
+    "named": Text("by a named source", "信源具名"),
+    "unnamed": Text("by an unnamed source", "信源匿名"),
+    "none": Text("without a source", "未提信源"),
 }
 LANGUAGES = {
-    "zh": Told("Chinese", "中文"),
-    "en": Told("English", "英文"),
-    "other": Told("another language", "其他语言"),
+    "zh": Text("Chinese", "中文"),
+    "en": Text("English", "英文"),
+    "other": Text("another language", "其他语言"),
 }
 STORY = {
-    "first": Told("No earlier case reports the same event.", "没有更早的案例报道同一事件。"),
-    "again": Told(
+    "first": Text("No earlier case reports the same event.", "没有更早的案例报道同一事件。"),
+    "again": Text(
         "An earlier case reports the same event. This one is analysed too: the better-founded signal stays.",
         "更早的案例报道了同一事件。本案例仍单独核查，以依据更充分的信号为准。",
     ),
-    "own_page": Told(
+    "own_page": Text(
         "A listed party or authority published this on its own site, so it is analysed whatever came before.",
         "该消息出自名单内当事方或主管机构的自有网站，无论此前有何报道，均单独核查。",
     ),
-    "unchecked": Told(
+    "unchecked": Text(
         "The log could not be searched for an earlier case of the same event.", "无法查询是否已有案例报道同一事件。"
     ),
 }
 ROUTES = {
-    "deep": Told("It passes the gate: its claims are to be checked.", "达到核查门槛：其说法将被核查。"),
-    "single_pass": Told("It gets the single-pass analysis.", "只作单步判断。"),
-    "preliminary": Told("It is not verified further.", "不再进一步核查。"),
+    "deep": Text("It passes the gate: its claims are to be checked.", "达到核查门槛：其说法将被核查。"),
+    "single_pass": Text("It gets the single-pass analysis.", "只作单步判断。"),
+    "preliminary": Text("It is not verified further.", "不再进一步核查。"),
 }
 
 
-def _told_searching(event: Any) -> tuple[str, Told, Told]:
+def _told_searching(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.ToolPlanned(route="search", round=n):
-            tasks = [told("{tool}: {query}", "{tool}“{query}”", tool=term(t.tool), query=t.query) for t in event.tasks]
+            tasks = [fill("{tool}: {query}", "{tool}“{query}”", tool=term(t.tool), query=t.query) for t in event.tasks]
             en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找：{tasks}"
             tools = joined(map(term, event.tools), ", ", "、")
-            what = told(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
+            what = fill(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
             why, by = rule_words(event.reason), DECIDED[event.decided_by]
-            return "planned", what, told("{why} ({by})", "{why}（{by}）", why=why, by=by)
+            return "planned", what, fill("{why} ({by})", "{why}（{by}）", why=why, by=by)
         case ev.ToolPlanned(round=n):
-            what = told("Round {n}: nothing more to look up.", "第 {n} 轮：没有更多要查的。", n=n)
+            what = fill("Round {n}: nothing more to look up.", "第 {n} 轮：没有更多要查的。", n=n)
             return "planned", what, rule_words(event.reason)
         case ev.SearchCompleted(round=n):
-            what = told("Round {n}: {found}.", "第 {n} 轮：{found}。", n=n, found=_outcomes(event))
+            what = fill("Round {n}: {found}.", "第 {n} 轮：{found}。", n=n, found=_outcomes(event))
             return "searched", what, findings_in_words(event.findings)
         case ev.PagesScraped():
-            shut = told(", {n} stayed shut", "，{n} 个打不开", n=len(event.failures)) if event.failures else _NOTHING
+            shut = fill(", {n} stayed shut", "，{n} 个打不开", n=len(event.failures)) if event.failures else _NOTHING
             en, zh = "{n:page|pages} opened{shut}.", "打开了 {n} 个网页{shut}。"
             pages = "; ".join(p.url for p in event.pages)
-            return "scraped", told(en, zh, n=len(event.pages), shut=shut), Told(pages, pages)
+            return "scraped", fill(en, zh, n=len(event.pages), shut=shut), Text(pages, pages)
         case _:
-            words = joined(event.keywords, ", ", "、") or Told("none", "无")
+            words = joined(event.keywords, ", ", "、") or Text("none", "无")
             if event.route == "plan":
-                then = Told("they open a further round", "由此再查一轮")
+                then = Text("they open a further round", "由此再查一轮")
             else:
-                then = Told("no further round", "不再查下一轮")
-            what = told("New keywords: {words}; {then}.", "新关键词：{words}；{then}。", words=words, then=then)
+                then = Text("no further round", "不再查下一轮")
+            what = fill("New keywords: {words}; {then}.", "新关键词：{words}；{then}。", words=words, then=then)
             return "expanded", what, rule_words(event.reason)
 
 
 DECIDED = {
-    "never_search": Told("a rule: this kind of event is never searched", "规则：这类事件从不搜索"),
-    "force_search": Told("a rule: this kind of event is always searched first", "规则：这类事件一律先搜索"),
-    "evidence_there": Told("a rule: the evidence is there already", "规则：证据已经足够"),
-    "rounds_used": Told("a rule: the rounds are used up", "规则：轮次已用完"),
-    "disabled": Told("switched off in the settings", "设置中已关闭"),
-    "model": Told("decided by the model", "由模型决定"),
+    "never_search": Text("a rule: this kind of event is never searched", "规则：这类事件从不搜索"),
+    "force_search": Text("a rule: this kind of event is always searched first", "规则：这类事件一律先搜索"),
+    "evidence_there": Text("a rule: the evidence is there already", "规则：证据已经足够"),
+    "rounds_used": Text("a rule: the rounds are used up", "规则：轮次已用完"),
+    "disabled": Text("switched off in the settings", "设置中已关闭"),
+    "model": Text("decided by the model", "由模型决定"),
 }
 
 
-def _outcomes(event: ev.SearchCompleted) -> Told:
+def _outcomes(event: ev.SearchCompleted) -> Text:
     parts = [_outcome(one) for one in event.outcomes]
     parts += [
-        told("{who} says {name} {figure}", "{who} 的{name}为 {figure}", who=value.source, name=term(value.name),
+        fill("{who} says {name} {figure}", "{who} 的{name}为 {figure}", who=value.source, name=term(value.name),
              figure=f"{value.value:g} {value.unit}")
         for value in event.market
     ]  # fmt: skip
@@ -196,28 +196,28 @@ def _outcomes(event: ev.SearchCompleted) -> Told:
         tool, n = term(seen.tool), len(seen.texts) + len(seen.entries)
         if seen.unavailable:
             why = term(seen.unavailable)
-            parts.append(told("{tool} FAILED ({why})", "{tool}失败（{why}）", tool=tool, why=why))
+            parts.append(fill("{tool} FAILED ({why})", "{tool}失败（{why}）", tool=tool, why=why))
         else:
-            parts.append(told("{tool}: {n:answer|answers}", "{tool}：{n} 条回答", tool=tool, n=n))
-    return joined(parts, "; ", "；") or Told("no provider was asked", "没有询问任何服务")
+            parts.append(fill("{tool}: {n:answer|answers}", "{tool}：{n} 条回答", tool=tool, n=n))
+    return joined(parts, "; ", "；") or Text("no provider was asked", "没有询问任何服务")
 
 
-def _outcome(one: ev.ProviderOutcome) -> Told:
-    topic = told(" ({topic})", "（{topic}）", topic=term(one.topic)) if one.topic else _NOTHING
+def _outcome(one: ev.ProviderOutcome) -> Text:
+    topic = fill(" ({topic})", "（{topic}）", topic=term(one.topic)) if one.topic else _NOTHING
     of: dict[str, Any] = {"who": one.provider, "topic": topic, "query": one.query}
     if one.failure is not None:
         of |= {"kind": term(one.failure.kind), "said": one.failure.message}
-        return told(
+        return fill(
             "{who}{topic} FAILED for “{query}” ({kind}: {said})",
             "{who}{topic} 未能查询“{query}”（{kind}：{said}）",
             **of,
         )
-    cached = Told(", from the cache", "，来自缓存") if one.cached else _NOTHING
+    cached = Text(", from the cache", "，来自缓存") if one.cached else _NOTHING
     en, zh = "{who}{topic} gave {n:hit|hits} for “{query}”{cached}", "{who}{topic} 对“{query}”给出 {n} 条结果{cached}"
-    return told(en, zh, n=one.hits, cached=cached, **of)
+    return fill(en, zh, n=one.hits, cached=cached, **of)
 
 
-def _told_ending(event: Any) -> tuple[str, Told, Told]:
+def _told_ending(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EvidenceCritiqued():
             return _told_critique(event)
@@ -230,20 +230,20 @@ def _told_ending(event: Any) -> tuple[str, Told, Told]:
                 "verdict": verdict_in_words(s),
                 "path": PATHS[event.path],
             }
-            return "ended", told(en, zh, confidence=f"{s.confidence:.2f}", **told_of), rule_words(s.notes)
+            return "ended", fill(en, zh, confidence=f"{s.confidence:.2f}", **told_of), rule_words(s.notes)
         case ev.CaseDropped(reason="unchanged", detail=detail):
-            what = Told("The second look leaves the signal as it is.", "再次核查后，信号维持不变。")
+            what = Text("The second look leaves the signal as it is.", "再次核查后，信号维持不变。")
             return "ended", what, rule_words(detail)
         case ev.CaseDropped(duplicate_of=first):
-            of = told(" (the first is case {case})", "（首个案例是 {case}）", case=first) if first else _NOTHING
-            what = told(
+            of = fill(" (the first is case {case})", "（首个案例是 {case}）", case=first) if first else _NOTHING
+            what = fill(
                 "Dropped without a signal: {why}{of}.", "舍弃，没有信号：{why}{of}。", why=term(event.reason), of=of
             )
             return "ended", what, rule_words(event.detail)
         case ev.CaseFailed(failed_step=""):  # at nobody's step: a person ended it
             return (
                 "ended",
-                Told("Ended by request; there is no signal.", "应要求结束，没有信号。"),
+                Text("Ended by request; there is no signal.", "应要求结束，没有信号。"),
                 as_written(event.reason),
             )
         case ev.CaseFailed(failed_step=step, attempts=n):
@@ -251,94 +251,94 @@ def _told_ending(event: Any) -> tuple[str, Told, Told]:
                 "Failed at step {step} after {n:attempt|attempts}; there is no signal.",
                 "步骤“{step}”尝试 {n} 次后失败，没有信号。",
             )
-            return "ended", told(en, zh, step=term(step), n=n), as_written(event.reason)
+            return "ended", fill(en, zh, step=term(step), n=n), as_written(event.reason)
         case _:
             en, zh = (
                 "The deep path gave up at {step}; the single pass takes over.",
                 "深入核查在“{step}”处失败，改为单步判断。",
             )
-            return "degraded", told(en, zh, step=term(event.failed_step)), term(event.reason)
+            return "degraded", fill(en, zh, step=term(event.failed_step)), term(event.reason)
 
 
-def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Told, Told]:
+def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:
     said = as_written("; ".join(event.contradictions))
     if event.stances is None and not event.claims:  # its verdict is that of nobody
         return "critiqued", readers_in_words(event), said
     en, zh = "The evidence weighed: {says}; the news is {age}. {read}", "权衡证据：{says}；新闻{age}。{read}"
     says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]
-    return "critiqued", told(en, zh, says=says, age=age, read=readers_in_words(event)), said
+    return "critiqued", fill(en, zh, says=says, age=age, read=readers_in_words(event)), said
 
 
 TIMELINESS = {
-    "fresh": Told("fresh", "是新的"),
-    "stale": Told("old, told again", "是重提的旧事"),
-    "unknown": Told("of an age that nothing found tells", "的时间无从得知"),
+    "fresh": Text("fresh", "是新的"),
+    "stale": Text("old, told again", "是重提的旧事"),
+    "unknown": Text("of an age that nothing found tells", "的时间无从得知"),
 }
 PATHS = {
-    "deep": Told("deep path", "深入核查"),
-    "single_pass": Told("single-pass analysis", "单步判断"),
-    "preliminary": Told("first judgement alone", "初判"),
-    "degraded": Told("single-pass analysis after the deep path failed", "深入核查失败后的单步判断"),
+    "deep": Text("deep path", "深入核查"),
+    "single_pass": Text("single-pass analysis", "单步判断"),
+    "preliminary": Text("first judgement alone", "初判"),
+    "degraded": Text("single-pass analysis after the deep path failed", "深入核查失败后的单步判断"),
 }
 FOLLOWS = {
-    "retry": Told("it is tried again", "将重试"),
-    "degrade": Told("the case degrades", "案例降级处理"),
-    "give_up": Told("the case gives up", "案例放弃"),
+    "retry": Text("it is tried again", "将重试"),
+    "degrade": Text("the case degrades", "案例降级处理"),
+    "give_up": Text("the case gives up", "案例放弃"),
 }
 
 
-def _told_aside(event: Any) -> tuple[str, Told, Told]:
+def _told_aside(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EffectCompleted():
             return _told_reply(event)
         case ev.StepFailed(step=step, attempt=n, failure=failure):
-            at = told(" at {at}", "（{at}）", at=f"{event.retry_at:%H:%M:%S}") if event.retry_at else _NOTHING
+            at = fill(" at {at}", "（{at}）", at=f"{event.retry_at:%H:%M:%S}") if event.retry_at else _NOTHING
             en, zh = "{step} did not work (attempt {n}): {follows}{at}.", "{step}未成功（第 {n} 次）：{follows}{at}。"
-            what = told(en, zh, step=term(step), n=n, follows=FOLLOWS[event.outcome], at=at)
+            what = fill(en, zh, step=term(step), n=n, follows=FOLLOWS[event.outcome], at=at)
             return "recovering", what, _failure(failure)
         case ev.StepStarted(step=step, handed_back=True):
             en = "Its worker let go of {step}, which ran alone: the next one runs it alone again."
             zh = "工作进程放开了单独运行的“{step}”：下一个进程会再次单独运行它。"
-            return "recovering", told(en, zh, step=term(step)), _NOTHING
+            return "recovering", fill(en, zh, step=term(step)), _NOTHING
         case ev.StepStarted(step=step, crashes=n):
             en, zh = "{step} runs alone: {n:crash|crashes} happened here.", "“{step}”单独运行：此处曾崩溃 {n} 次。"
-            return "recovering", told(en, zh, step=term(step), n=n), _NOTHING
+            return "recovering", fill(en, zh, step=term(step), n=n), _NOTHING
         case ev.RetractionFound(of_case=case, kind=kind):
             en, zh = "The signal of case {case} is {kind}.", "案例 {case} 的信号{kind}。"
-            return "retracting", told(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
+            return "retracting", fill(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
         case ev.StoryCorroborated(of_case=case, verdict=verdict):
             en = "It reports the event of case {case}, whose signal is now {verdict} if it was less."
-            zh = "它与案例 {case} 报道的是同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
-            return "corroborating", told(en, zh, case=case, verdict=term(verdict)), rule_words(event.reason)
+            zh = "它讲述的是案例 {case} 的同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
+            return "corroborating", fill(en, zh, case=case, verdict=term(verdict)), rule_words(event.reason)
         case ev.CancelRequested(requested_by=who):
             return (
                 "cancelled",
-                told("{who} asked to end the case.", "{who} 要求结束案例。", who=who),
+                fill("{who} asked to end the case.", "{who} 要求结束案例。", who=who),
                 as_written(event.reason),
             )
         case _:
             name = type(event).__name__
-            return "other", Told(name, name), _NOTHING
+            return "other", Text(name, name), _NOTHING
 
 
-def _told_reply(event: ev.EffectCompleted) -> tuple[str, Told, Told]:
+def _told_reply(event: ev.EffectCompleted) -> tuple[str, Text, Text]:
     step, failed = term(event.step), [c.reply for c in event.calls if isinstance(c.reply, Failure)]
     if failed and failed[-1].kind == "cut" and event.calls[-1].reply is failed[-1]:
         en, zh = "{step}: a model's reply was cut at its limit of tokens.", "{step}：模型的回复因词元上限被截断。"
-        return "recovering", told(en, zh, step=step), as_written(failed[-1].message)
+        return "recovering", fill(en, zh, step=step), as_written(failed[-1].message)
     kinds = joined((term(c.kind) for c in event.calls), ", ", "、") or term("call")
     if failed and len(failed) == len(event.calls):
         return (
             "recovering",
-            told("{step}: no answer ({kinds}).", "{step}：没有回答（{kinds}）。", step=step, kinds=kinds),
+            fill("{step}: no answer ({kinds}).", "{step}：没有回答（{kinds}）。", step=step, kinds=kinds),
             _failure(failed[-1]),
         )
     return (
         "asking",
-        told("{step}: a reply came ({kinds}).", "{step}：收到回答（{kinds}）。", step=step, kinds=kinds),
+        fill("{step}: a reply came ({kinds}).", "{step}：收到回答（{kinds}）。", step=step, kinds=kinds),
         _NOTHING,
     )
 
 
-def _failure(one: Failure) -> Told:
-    return told("{kind}: {said}", "{kind}：{said}", kind=term(one.kind), said=one.message)
+def _failure(one: Failure) -> Text:
+    return fill("{kind}: {said}", "{kind}：{said}", kind=term(one.kind), said=one.message)

@@ -21,10 +21,10 @@ from aiokafka.errors import KafkaError
 from infra.client_settings import ClientSettings, load_client_settings
 from infra.kafka.topics import KafkaAddress, partitions_of
 from infra.listeners.source import own_file, refuse_listed, sources_of
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ConfigError, ContractError
 from schemas.news import NOT_LIVE_FLAGS, News, decode_news
 from schemas.printable import printable_line
-from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
 from schemas.topics import Topics
 

@@ -18,9 +18,8 @@ from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.events import CancelRequested, Event
 from schemas.ids import RESEARCH_RUN, investigation_id, uuid5
-from schemas.investigation_events import InvestigationAsked
 from schemas.news import News, language_of
-from schemas.research_events import ChatMessage, FinishRequested, QuestionAsked
+from schemas.research_events import ChatMessage, FinishRequested, InvestigationAsked, QuestionAsked
 from schemas.topics import Topics, partition_of
 from streams.feed.turns import TurnItem, investigation_item
 from streams.journal.appender import Appender

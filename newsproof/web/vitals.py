@@ -17,8 +17,7 @@ from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, committed_by, partitions_of
 from schemas.errors import NewsproofError
-from schemas.record_codec import NewerRecordError
-from schemas.topics import Topics
+from schemas.topics import NewerRecordError, Topics
 from streams.budget.reading import fold_budget
 from streams.budget.rule import BudgetState
 from streams.journal.clock import utc_now

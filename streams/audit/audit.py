@@ -13,7 +13,6 @@ import msgspec
 from aiokafka import TopicPartition
 
 from schemas import envelope as wire
-from schemas.attempts import case_id_of, retries_of
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
 from schemas.errors import ContractError
@@ -32,7 +31,7 @@ from schemas.events import (
     SecondLookOpened,
     StoryChecked,
 )
-from schemas.news import decode_news, is_marked
+from schemas.news import case_id_of, decode_news, is_marked, retries_of
 from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
 from streams.audit.signals import FaultySignal, PublishedSignals

@@ -19,13 +19,12 @@ from msgspec.structs import replace
 
 from agents.evidence.verdict import CAPS
 from schemas import envelope as wire
+from schemas.envelope import SIGNAL, Publication, read_signal, upcast
 from schemas.errors import ContractError
 from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound, SignalSynthesized, StoryCorroborated
 from schemas.ids import signal_id
-from schemas.published import Publication, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, SECOND_LOOK, SIGNAL_SCHEMA_VERSION, WITHDRAWN, Signal
 from schemas.topics import Topics
-from schemas.upcasts import SIGNAL, upcast
 from streams.journal.log import Log
 from streams.publish.revisions import CORROBORATED, of_first_case, revised_by, signal_in
 

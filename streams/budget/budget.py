@@ -25,8 +25,7 @@ from schemas.budget import MAX_USD, BudgetRecord, ClaimKind, LimitsSet, PassedBy
 from schemas.calls import Call
 from schemas.effects import CallModel, Effect, Failure
 from schemas.errors import ContractError
-from schemas.record_codec import NewerRecordError
-from schemas.topics import Topics
+from schemas.topics import NewerRecordError, Topics
 from streams.budget.budget_store import BudgetStore
 from streams.budget.rule import BudgetState, Decision
 from streams.effects.spending import Budget, Grant

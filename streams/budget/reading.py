@@ -7,8 +7,7 @@ import asyncio
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas.budget import decode
 from schemas.errors import ContractError
-from schemas.record_codec import NewerRecordError
-from schemas.topics import Topics
+from schemas.topics import NewerRecordError, Topics
 from streams.budget.rule import BudgetState
 
 

@@ -12,9 +12,9 @@ from aiokafka import TopicPartition
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.attempts import with_looks
+from schemas.envelope import read_signal
 from schemas.errors import ContractError, TransientError
-from schemas.published import read_signal
+from schemas.news import with_looks
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
 from streams.feed.case_items import FeedFilter, facts_of

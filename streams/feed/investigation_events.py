@@ -15,7 +15,7 @@ from agents.core.registry import Registry
 from agents.graphs import research
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas import investigation_events as iev
+from schemas import research_events as iev
 from schemas.calls import Call
 from schemas.effects import Failure, SearchReply
 from schemas.research_events import AnswerStopped

@@ -17,9 +17,9 @@ from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
+from schemas.envelope import read_signal
 from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
-from schemas.published import read_signal
 from schemas.topics import Topics
 from streams.feed.case_items import Facts, FeedCase, facts_of
 from streams.feed.follower import Follower

@@ -20,7 +20,7 @@ from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.config import Snapshot
 from schemas.effects import Failure
-from schemas.investigation_events import BriefWritten
+from schemas.research_events import BriefWritten
 
 Said = tuple[str, dict[str, Any]]
 """Name and data of an SSE event."""

@@ -18,8 +18,7 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.errors import ContractError, TransientError
-from schemas.investigation_events import InvestigationAsked
-from schemas.research_events import QuestionAsked
+from schemas.research_events import InvestigationAsked, QuestionAsked
 from schemas.topics import Topics, partition_of
 from streams.feed.follower import Follower
 from streams.feed.history import CaseRecords

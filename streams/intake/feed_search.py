@@ -19,9 +19,9 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from agents.evidence.compiled import compiled
-from agents.evidence.hosts import canonical_url, host_of, registrable_domain
 from agents.tables import load_tables
 from agents.tables.directory import Directory
+from agents.text.hosts import canonical_url, host_of, registrable_domain
 from agents.text.matching import fold_han
 from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port

@@ -23,11 +23,10 @@ from aiokafka.partitioner import murmur2
 
 from infra.kafka.topics import KafkaAddress, read_range
 from schemas import envelope as wire
-from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import EventReceived
 from schemas.ids import LIVE_RUN, uuid5
-from schemas.news import News, decode_news, fresh_key, is_backlog, language_of
+from schemas.news import News, case_id_of, decode_news, fresh_key, is_backlog, language_of, retries_of
 from schemas.topics import Topics, partition_of
 from streams.ending import Ending
 from streams.intake.admission import Admission

@@ -20,13 +20,13 @@ from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, committed_by
 from infra.late_log import log_of
-from schemas import attempts, ids
 from schemas import envelope as wire
+from schemas import ids
+from schemas import news as attempts
 from schemas import news as of_news
-from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, EventReceived
-from schemas.news import News, decode_news
+from schemas.news import News, case_id_of, decode_news, retries_of
 from schemas.topics import Topics
 from streams.journal.clock import append_ms, appended_at, utc_now
 from streams.journal.fold import parse_record

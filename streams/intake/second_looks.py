@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from agents.core.case import LOOKED_AT_AGAIN
 from infra.clickhouse.record import epoch_ms
 from schemas import envelope as wire
-from schemas.attempts import MOST_LOOKS, look_id
 from schemas.config import Snapshot
 from schemas.errors import ContractError
 from schemas.events import (
@@ -41,7 +40,7 @@ from schemas.events import (
     ToolPlanned,
 )
 from schemas.ids import LIVE_RUN, uuid5
-from schemas.news import NOT_LIVE_FLAGS, flags_of
+from schemas.news import MOST_LOOKS, NOT_LIVE_FLAGS, flags_of, look_id
 from schemas.signals import ACTED_ON, Signal
 from streams.journal.log import Log, starts_since
 from streams.journal.reader import JournalReader

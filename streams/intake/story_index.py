@@ -24,14 +24,14 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from agents.evidence.compiled import compiled
-from agents.evidence.story import adds_nothing, compared, hooks_of, looked_up, tells
+from agents.evidence.story import adds_nothing, belongs_to, compared, hooks_of, looked_up
 from agents.evidence.verdict import better_founded
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.ports import Answer, Free, Port
 from schemas import envelope as wire
 from schemas.calls import ProviderMode
-from schemas.effects import FindStory, StoryReply, Telling
+from schemas.effects import FindStory, StoryReply, StoryReport
 from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import (
     OPENING_NAME,
@@ -94,7 +94,7 @@ UPDATE reports SET verdict = ?, joined = ?,
 WHERE case_id = ? AND story IS NOT NULL AND joined = ''
 """
 _OLDEST = "SELECT number, case_id, at_ms, (SELECT max(number) FROM reports) FROM reports ORDER BY number LIMIT 1"
-_telling = msgspec.msgpack.Decoder(Telling).decode
+_telling = msgspec.msgpack.Decoder(StoryReport).decode
 _rival = msgspec.msgpack.Decoder(Rival).decode
 _story = lru_cache(maxsize=4096)(msgspec.msgpack.Decoder(Story).decode)
 
@@ -208,7 +208,7 @@ class StoryIndex(Free, Port):
                     await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, 1.0)
 
-    def _is_own_page(self, telling: Telling) -> bool:
+    def _is_own_page(self, telling: StoryReport) -> bool:
         return telling.url is not None and bool(self._directory.speakers_of(telling.url))
 
     def _is_decided(self, own: _Report, hours: float) -> bool:
@@ -241,7 +241,7 @@ class StoryIndex(Free, Port):
         for number, first in firsts.items():
             members = (_Report(*row) for row in self._rows.rows.execute(_MEMBERS, (number,)).fetchall())
             group = [r for r in members if r.number != own.number and -AHEAD <= _apart(own.as_of, r.as_of) <= within]
-            if group and tells(own.story, [(r.story, _apart(own.as_of, r.as_of)) for r in group]):
+            if group and belongs_to(own.story, [(r.story, _apart(own.as_of, r.as_of)) for r in group]):
                 of_first[first] = group
         return of_first
 
@@ -249,7 +249,7 @@ class StoryIndex(Free, Port):
         row = self._rows.row(_BY_CASE, case)
         return None if row is None or row[3] is None else _Report(*row)
 
-    def _told(self, case: str) -> Telling | None:
+    def _told(self, case: str) -> StoryReport | None:
         row = self._rows.row("SELECT telling, story FROM reports JOIN tellings USING (number) WHERE case_id = ?", case)
         if row is None:
             return None
@@ -318,9 +318,9 @@ class StoryIndex(Free, Port):
     def _holds(self, case: str) -> bool:
         return self._rows.row("SELECT 1 FROM reports WHERE case_id = ? AND story IS NOT NULL", case) is not None
 
-    def _telling(self, case: str, event: EventReceived) -> Telling:
+    def _telling(self, case: str, event: EventReceived) -> StoryReport:
         news, sources = event.news, self._list()
-        return Telling(
+        return StoryReport(
             case_id=case,
             source=news.source,
             language=event.language,
@@ -342,7 +342,7 @@ class StoryIndex(Free, Port):
             self._listed = (now, listed)
         return listed
 
-    def _add(self, case: str, telling: Telling, story: Story, place: tuple[int, int]) -> None:
+    def _add(self, case: str, telling: StoryReport, story: Story, place: tuple[int, int]) -> None:
         (number,) = self._rows.row("SELECT number FROM reports WHERE case_id = ?", case)
         changed = "UPDATE reports SET story = ?, partition = ?, at = ?, member_of = number WHERE number = ?"
         self._change(changed, msgspec.msgpack.encode(story), *place, number)

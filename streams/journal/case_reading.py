@@ -11,7 +11,7 @@ import msgspec
 from aiokafka import TopicPartition
 
 from schemas import envelope as wire
-from schemas.attempts import with_looks
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError
 from schemas.events import (
     TERMINAL,
@@ -25,7 +25,7 @@ from schemas.events import (
     SecondLookOpened,
     SignalSynthesized,
 )
-from schemas.published import NewerSignalError, read_signal
+from schemas.news import with_looks
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
 from streams.journal.clock import appended_at

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from aiokafka import TopicPartition
 
 from infra.late_log import log_of
-from schemas import published as wire
+from schemas import envelope as wire
+from schemas.envelope import Publication, read_publication
 from schemas.errors import ContractError
-from schemas.published import Publication, read_publication
 from streams.journal.fold_store import FoldStore, StoredFold, beside_the_loop, version_of
 from streams.journal.log import Log
 

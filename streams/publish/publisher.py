@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
 from schemas import envelope as wire
+from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.errors import TransientError
 from schemas.events import (
     WIRE_NAMES,
@@ -42,7 +43,6 @@ from schemas.events import (
     StoryCorroborated,
 )
 from schemas.ids import signal_id, uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit

@@ -15,11 +15,12 @@ from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from agents.evidence.policy import LOW_CONFIDENCE
-from agents.evidence.summary import summarised
+from agents.evidence.summary import with_summary
 from agents.evidence.verdict import CAPS, better_founded
 from infra.kafka.topics import KafkaAddress, read_range
 from infra.late_log import log_of
 from schemas import envelope as wire
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError
 from schemas.events import (
     CaseDropped,
@@ -31,7 +32,6 @@ from schemas.events import (
     StoryCorroborated,
 )
 from schemas.ids import signal_id
-from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
 from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
@@ -165,7 +165,7 @@ def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
     revised = _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
     if revised is None or (revised.stage, revised.verdict) == (last.stage, last.verdict):
         return revised
-    return summarised(revised)
+    return with_summary(revised)
 
 
 CORROBORATED = "corroborated"

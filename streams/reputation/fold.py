@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agents.evidence.hosts import host_of, registrable_domain
+from agents.text.hosts import host_of, registrable_domain
 from schemas.events import CaseDropped, Event, EventReceived, RetractionFound
 from schemas.news import is_live
 from schemas.signals import WITHDRAWN, Signal, Stage

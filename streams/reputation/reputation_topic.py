@@ -12,9 +12,9 @@ import msgspec
 from infra.kafka.topics import KafkaAddress
 from infra.late_log import log_of
 from schemas import envelope as wire
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, WIRE_NAMES, CaseDropped, RetractionFound
-from schemas.published import NewerSignalError, read_signal
 from schemas.topics import Topics
 from streams.journal.clock import appended_at, utc_now
 from streams.journal.log import KafkaLog, Log, starts_since

@@ -17,8 +17,8 @@ from aiokafka import TopicPartition
 from infra.clickhouse.client import Block, ClickHouse
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import Rows, signal_row
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError, TransientError
-from schemas.published import NewerSignalError, read_signal
 from streams.journal.retry import retry_while_unavailable
 from streams.sink.journal import Bad, Progress
 

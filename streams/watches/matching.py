@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from agents.investigation.concern import Concern
+from agents.investigation.subject import SubjectMatcher
 from schemas import envelope as wire
 from schemas.config import Tables
 from schemas.errors import ContractError
@@ -33,7 +33,7 @@ class NewsMatches:
     def __init__(self, log: Log, topic: str, tables: Tables) -> None:
         """``topic``: the journal of news cases."""
         self._log, self._topic, self._tables = log, topic, tables
-        self._concerns: dict[str, Concern] = {}
+        self._concerns: dict[str, SubjectMatcher] = {}
         self._newest: dict[str, tuple[int, str]] = {}
         self._untriaged: dict[str, News] = {}
         self._folds: dict[Any, JournalFold] = {}
@@ -50,7 +50,7 @@ class NewsMatches:
             await self.close()
             return {}
         self._concerns = {
-            w.set.id: self._concerns.get(w.set.id) or Concern(w.set.subject, self._tables) for w in watches
+            w.set.id: self._concerns.get(w.set.id) or SubjectMatcher(w.set.subject, self._tables) for w in watches
         }
         cursor = self._cursor or await self._begin(now_ms - LOOK_BACK_MS)
         while batches := await cursor.next(0.0):
@@ -81,7 +81,7 @@ class NewsMatches:
         elif env.type == _TRIAGED and (news := self._untriaged.pop(env.case_id, None)) is not None:
             event = _decoded(env, record)
             for id, concern in self._concerns.items():
-                if isinstance(event, CaseTriaged) and concern.is_met(news.text, event.draft):
+                if isinstance(event, CaseTriaged) and concern.matches(news.text, event.draft):
                     self._newest[id] = max(self._newest.get(id, (0, "")), (int(append_ms(record)), env.case_id))
         elif env.type in TERMINAL_NAMES:
             self._untriaged.pop(env.case_id, None)

@@ -10,8 +10,7 @@ import msgspec
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import TERMINAL_NAMES, BriefWritten, CaseFailed
-from schemas.record_codec import NewerRecordError
-from schemas.topics import Topics
+from schemas.topics import NewerRecordError, Topics
 from schemas.watches import decode
 from streams.journal.clock import append_ms, appended_at
 from streams.journal.log import Log, starts_since

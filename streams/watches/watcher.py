@@ -19,7 +19,7 @@ from aiokafka import TopicPartition
 
 from infra.clickhouse.record import epoch_ms
 from schemas.errors import ContractError
-from schemas.record_codec import NewerRecordError
+from schemas.topics import NewerRecordError
 from schemas.watches import WatchFired, WatchRecord, WatchSet, decode
 from streams.journal.clock import append_ms
 from streams.journal.log import Log

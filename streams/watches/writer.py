@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from schemas import envelope as wire
 from schemas.ids import RESEARCH_RUN, uuid5
-from schemas.investigation_events import InvestigationAsked
+from schemas.research_events import InvestigationAsked
 from schemas.topics import Topics, partition_of
 from schemas.watches import WatchFired, WatchRecord, WatchSet, encode
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.answers import SlotsAnswer
-from agents.evidence.witnesses import by_slots
+from agents.planning.critic_reading import by_slots
 from agents.prompts import load_prompts
 from agents.specification import START
 from agents.tables import load_tables

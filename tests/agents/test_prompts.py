@@ -21,8 +21,8 @@ from agents.core.answers import (
     checked,
 )
 from agents.core.step import StepFailure
-from agents.evidence.quotes import sentences_of
-from agents.planning.reading import critique_answer
+from agents.evidence.passages import sentences_of
+from agents.planning.critic_reading import critique_answer
 from agents.prompts import all_prompts, load_prompts, render
 from schemas.effects import ModelReply
 from schemas.errors import ConfigError

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from agents.evidence.witnesses import Heard
+from agents.evidence.witnesses import CheckedPage
 from agents.signal import _rests_on_titles
 from schemas.evidence import SearchReference
 
 
-def heard(*, passage: str, snippet: str = "Circle says reserves are whole", quoted: bool = True) -> Heard:
+def heard(*, passage: str, snippet: str = "Circle says reserves are whole", quoted: bool = True) -> CheckedPage:
     reference = SearchReference(
         reference_number=1, source_tool="gdelt", title="Circle says reserves are whole", url="https://a.example/1",
         snippet=snippet, relevance_score=0.9, quality_score=80, content_complete=False, source_credibility="medium",
         query="q", passage=passage,
     )  # fmt: skip
-    return Heard(reference=reference, stance="supports", quoted=quoted)
+    return CheckedPage(reference=reference, stance="supports", quoted=quoted)
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ def heard(*, passage: str, snippet: str = "Circle says reserves are whole", quot
         ([heard(passage=""), heard(passage="In a statement Circle said that the reserves are whole.")], False),
     ],
 )
-def test_a_signal_whose_pages_were_never_opened_says_so(supports: list[Heard], titles: bool) -> None:
+def test_a_signal_whose_pages_were_never_opened_says_so(supports: list[CheckedPage], titles: bool) -> None:
     assert _rests_on_titles(supports) is titles

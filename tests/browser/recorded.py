@@ -21,7 +21,7 @@ from newsproof.report.drawn import CHARTS, per
 from newsproof.web.api.analytics import Language, Size, Theme, canvas, in_colours
 from newsproof.web.api.live import shown
 from schemas import envelope as wire
-from schemas.published import read_signal
+from schemas.envelope import read_signal
 from streams.journal.case_reading import JournalRecord
 from streams.journal.fold import JournalFold
 from tests.evaluation.compare.compare_samples import example

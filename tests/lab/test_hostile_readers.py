@@ -21,10 +21,10 @@ from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
+from schemas.envelope import read_publication, read_signal
 from schemas.errors import ContractError
 from schemas.ids import LIVE_RUN
 from schemas.news import decode_news
-from schemas.published import read_publication, read_signal
 from schemas.topics import Topics
 from streams.effects.spending import Unlimited
 from streams.ending import Ending

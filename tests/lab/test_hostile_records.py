@@ -14,8 +14,8 @@ from lab.hostile.record import HostileRecord
 from lab.hostile.sender import Sender, Sent
 from schemas import events as ev
 from schemas.config import Snapshot
+from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, TOPIC
 from schemas.ids import uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC
 from schemas.topics import partition_of
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from schemas import investigation_events as iev
+from schemas import research_events as iev
 from schemas import research_events as rev
+from schemas.calls import Event
 from schemas.evidence import (
     Candle,
     FoundPage,
@@ -17,7 +18,6 @@ from schemas.evidence import (
     PreviousClaim,
 )
 from schemas.ids import uuid5
-from schemas.runtime_events import Event
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 _PRICE = MarketValue(name="price", value=64_000.5, unit="USD", source="coinbase", observed_at=NOW)

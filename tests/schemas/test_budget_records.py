@@ -25,7 +25,7 @@ from schemas.budget import (
     usd_of,
 )
 from schemas.errors import ContractError
-from schemas.record_codec import NewerRecordError
+from schemas.topics import NewerRecordError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
 SAMPLES: dict[str, BudgetRecord] = {

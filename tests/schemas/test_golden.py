@@ -9,9 +9,8 @@ import pytest
 
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.envelope import NewerSchemaError
+from schemas.envelope import NewerSchemaError, upcast
 from schemas.errors import ContractError
-from schemas.upcasts import upcast
 from tests.schemas.write_golden import CASE, FAILURE, GOLDEN, NOW, SAMPLES, path_of
 
 FILES = sorted(GOLDEN.glob("*.json"))

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from schemas.errors import ContractError
 from schemas.ids import text_hash
-from schemas.news import MAX_DEPTH, MAX_FUTURE, MAX_NEWS_BYTES, MAX_RECORD_BYTES, News, decode_news, language_of
+from schemas.news import (
+    BACKFILLED_AFTER,
+    MAX_DEPTH,
+    MAX_FUTURE,
+    MAX_NEWS_BYTES,
+    MAX_RECORD_BYTES,
+    News,
+    decode_news,
+    is_live,
+    knowable_at,
+    language_of,
+)
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 PLAIN = {"source": "wire", "external_id": "1", "text": "Exchange lists TOKEN", "published_at": "2026-06-01T11:00:00Z"}
@@ -128,3 +139,37 @@ def test_the_identity_is_the_external_id_or_the_text() -> None:
 )  # fmt: skip
 def test_the_language_is_the_listeners_word_or_the_script(text: str, given_language: str | None, expected: str) -> None:
     assert language_of(decode_news(raw(text=text, language=given_language), now=NOW)) == expected
+
+
+OPENED = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def news(received_ago: timedelta | None, **fields: Any) -> News:
+    received = None if received_ago is None else OPENED - received_ago
+    return News(source="s", text="t", published_at=OPENED - 12 * HOUR, received_at=received, **fields)
+
+
+@pytest.mark.parametrize(
+    ("item", "live", "knowable"),
+    [
+        (news(timedelta(seconds=2)), True, OPENED),
+        (news(-timedelta(seconds=5)), True, OPENED + timedelta(seconds=5)),  # a listener whose clock is ahead
+        (news(2 * HOUR), True, OPENED),  # the intake was down: nobody could act while it was
+        (news(BACKFILLED_AFTER), True, OPENED),
+        (
+            news(BACKFILLED_AFTER + timedelta(milliseconds=1)),
+            False,
+            OPENED - BACKFILLED_AFTER - timedelta(milliseconds=1),
+        ),
+        (news(None), False, OPENED - 12 * HOUR),
+        (news(HOUR, extra={"flags": ["late"]}), False, OPENED - HOUR),
+        (news(HOUR, extra={"flags": ["new", "backfilled"]}), False, OPENED - HOUR),
+        (news(HOUR, extra={"flags": ["new"]}), True, OPENED),
+        (news(HOUR, extra={"flags": "late"}), True, OPENED),  # not a list of words: somebody else's field
+        (news(HOUR, extra={"flags": [{"late": 1}, None]}), True, OPENED),
+    ],
+)
+def test_news_is_live_when_it_was_judged_as_it_came_in(item: News, live: bool, knowable: datetime) -> None:
+    assert is_live(item, OPENED) is live
+    assert knowable_at(item, OPENED) == knowable

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from schemas import envelope as wire
+from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError
 from schemas.events import CaseTriaged, DataCollected, SignalSynthesized
-from schemas.published import NewerSignalError, read_signal
 from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal
 from tests.schemas.test_golden import recorded
 from tests.schemas.write_golden import GOLDEN_SIGNALS, SIGNAL, path_of, published

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import ContractError
-from schemas.record_codec import NewerRecordError
+from schemas.topics import NewerRecordError
 from schemas.watches import (
     VERSION,
     WatchEnded,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
-from agents.core.step import Asked, On, Step, needed, only_reply
+from agents.core.step import On, Step, StepRequest, needed, only_reply
 from agents.graphs import NEWS
 from schemas import events as ev
 from schemas.effects import ModelReply
@@ -26,13 +26,13 @@ class Written:
         name: str,
         takes: tuple[On, ...],
         emits: tuple[type[ev.Event], ...],
-        ask: Callable[[Case], Asked],
+        ask: Callable[[Case], StepRequest],
         tell: Callable[[Case, Replies], ev.Event] | None = None,
     ) -> None:
         self.name, self.takes, self.emits = name, takes, emits  # type: ignore[misc]
         self._ask, self._tell = ask, tell
 
-    def ask(self, case: Case) -> Asked:
+    def ask(self, case: Case) -> StepRequest:
         return self._ask(case)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
@@ -83,7 +83,7 @@ def _given_up(case: Case) -> ev.Event:
 
 
 def asking(
-    ask: Callable[[Case], Asked], tell: Callable[[Case, Replies], ev.Event] | None = None
+    ask: Callable[[Case], StepRequest], tell: Callable[[Case, Replies], ev.Event] | None = None
 ) -> Callable[[Any], Written]:
     """Exchange a plain step for one with these functions; ``tell`` stays the plain one's unless given."""
     return lambda plain: Written(plain.name, plain.takes, plain.emits, ask, tell or _failing(plain).tell)

@@ -21,10 +21,10 @@ from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from schemas import envelope as wire
 from schemas.config import Snapshot
+from schemas.envelope import read_signal
 from schemas.errors import ContractError
 from schemas.events import CaseEvent, EventReceived
 from schemas.news import News, marked
-from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport, audit

@@ -10,7 +10,7 @@ from datetime import timedelta
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
 
-from agents.core.asking import MAX_NEWS_CHARACTERS
+from agents.core.model_calls import MAX_NEWS_CHARACTERS
 from agents.evidence.passages import PASSAGE
 from infra.http import Overheard, UselessAnswerError, overhearing
 from infra.models.embeddings.port import Embedded

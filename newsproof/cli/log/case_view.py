@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agents.text.wording import Language, Told, headings, joined, term, told
+from agents.text.wording import Language, Text, fill, headings, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
@@ -51,15 +51,15 @@ def print_story(
     """Print the story on standard output. ``revisions`` are those of its signal, as published: the last is how it stands."""
     document = document_of(records, revisions)
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
-    extent = told("{n:record|records} in {took:.2f} s", "{n} 条记录，用时 {took:.2f} 秒", n=len(records), took=took)
+    extent = fill("{n:record|records} in {took:.2f} s", "{n} 条记录，用时 {took:.2f} 秒", n=len(records), took=took)
     _print_news(document, extent.of(language), language)
     say_result(f"{document.sentence.of(language)}\n")
     if revisions and (last := revisions[-1]).stage in WITHDRAWN:
         # First, for everything below tells how the signal came about that no longer stands.
-        said = told(
+        said = fill(
             "{stage} at {at:%Y-%m-%d %H:%M:%S} UTC: {action} {sure:.2f} ({verdict}); below, what came before.\n",
             "{stage}，{at:%Y-%m-%d %H:%M:%S} UTC：{action} {sure:.2f}（{verdict}）；以下是此前的经过。\n",
-            stage=Told(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
+            stage=Text(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
             action=action_in_words(last), verdict=verdict_in_words(last),
         )  # fmt: skip
         say_result(said.of(language))
@@ -69,7 +69,7 @@ def print_story(
         else (f"+{line.after_s:.2f} s", line.phase, line.what, line.thought)
         for line in document.timeline
     ]
-    _table(("after", "phase", "what happened", "why"), rows, Told("What happened", "经过"), language, right=("after",))
+    _table(("after", "phase", "what happened", "why"), rows, Text("What happened", "经过"), language, right=("after",))
     _print_evidence(document, language)
     _print_critique(document.critique, language)
     _print_signal(document, revisions, language)
@@ -77,7 +77,7 @@ def print_story(
     _print_calls(document.calls, language)
     if document.passed_by:
         passed = [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by]
-        title = Told(
+        title = Text(
             "Ignored records (late or duplicate responses that changed nothing)",
             "略过的记录（迟到或重复的回答，没有改变什么）",
         )
@@ -85,16 +85,16 @@ def print_story(
 
 
 def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Told, language: Language, right: Sequence[str] = ()
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Text, language: Language, right: Sequence[str] = ()
 ) -> None:
     table(headings(columns, language), rows, title=title.of(language), right=headings(right, language))
 
 
 def _print_news(document: CaseDocument, extent: str, language: Language) -> None:
-    say_result(told("Case {id}", "案例 {id}", id=document.case_id).of(language))
+    say_result(fill("Case {id}", "案例 {id}", id=document.case_id).of(language))
     if (news := document.news) is None:
         return say_result(extent)
-    published = told("published {at:%Y-%m-%d %H:%M} UTC", "发布于 {at:%Y-%m-%d %H:%M} UTC", at=news.published_at)
+    published = fill("published {at:%Y-%m-%d %H:%M} UTC", "发布于 {at:%Y-%m-%d %H:%M} UTC", at=news.published_at)
     known = [news.source, news.external_id, published.of(language), extent]
     say_result(" · ".join(k for k in known if k))
     say_result(f"\n  {news.text}\n")
@@ -120,7 +120,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         for r, page in zip(found.references, pages, strict=True)
     ]
     columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
-    title = told("Evidence: {found}", "证据：{found}", found=narrative.findings_in_words(found))
+    title = fill("Evidence: {found}", "证据：{found}", found=narrative.findings_in_words(found))
     _table(columns, rows, title, language, right=("#", "quality"))
     if critique is not None and critique.stances is not None:
         read = [
@@ -134,13 +134,13 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
             for r, p in zip(found.references, pages, strict=True)
         ]
         heads = ("#", "says", "who speaks", "in these words", "why")
-        title = Told("What each page says, as the critic read it", "核查模型读到的各网页内容")
+        title = Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
         _table(heads, read, title, language, right=("#",))
     if critique is not None:
         say_result(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
-        _table(("why not", "address", "title"), not_used, Told("Results that were not used", "未采用的结果"), language)
+        _table(("why not", "address", "title"), not_used, Text("Results that were not used", "未采用的结果"), language)
 
 
 def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
@@ -156,7 +156,7 @@ def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> N
             for c in critique.claims
         ]
         columns = ("claim", "verdict", "reliability", "says so", "reason")
-        _table(columns, rows, Told("Critique, claim by claim", "逐条核查"), language)
+        _table(columns, rows, Text("Critique, claim by claim", "逐条核查"), language)
 
 
 def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: Language) -> None:
@@ -173,11 +173,11 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
     ]
     columns, title = (
         ("rule", "change", "confidence", "reason"),
-        Told("How the confidence came about", "置信度是怎样得出的"),
+        Text("How the confidence came about", "置信度是怎样得出的"),
     )
     _table(columns, rows, title, language, right=("change", "confidence"))
     s = revisions[-1] if revisions else document.signal
-    words = told(
+    words = fill(
         "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {sources}\n"
         "  valid until {until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {by}",
         "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {sources}\n"
@@ -185,7 +185,7 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         id=s.signal_id, action=action_in_words(s), asset=s.asset, direction=term(s.direction),
         strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=stage_in_words(s.stage),
         verdict=verdict_in_words(s), until=s.valid_until,
-        sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Told("rules", "规则"),
+        sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Text("rules", "规则"),
     )  # fmt: skip
     say_result(words.of(language))
     for link in s.links:
@@ -209,7 +209,7 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
         for s in revisions
     ]
     columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)", "notes")
-    title = Told("Revisions of the signal, as published", "信号的修订，按发布顺序")
+    title = Text("Revisions of the signal, as published", "信号的修订，按发布顺序")
     _table(columns, rows, title, language, right=("revision", "confidence"))
 
 
@@ -230,9 +230,9 @@ def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> Non
     ]
     costs = [call.cost_usd for call in calls]
     known = sum(c for c in costs if c is not None)
-    title = told("{n:call|calls}, {known:.5f} USD", "{n} 次调用，{known:.5f} 美元", n=len(calls), known=known)
+    title = fill("{n:call|calls}, {known:.5f} USD", "{n} 次调用，{known:.5f} 美元", n=len(calls), known=known)
     if None in costs:
         n = costs.count(None)
-        title = joined((title, told("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
+        title = joined((title, fill("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
     columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
     _table(columns, rows, title, language, right=("ms", "tokens", "USD"))

@@ -9,7 +9,7 @@ from typing import get_args
 
 import msgspec
 
-from agents.text.wording import Language, told
+from agents.text.wording import Language, fill
 from newsproof.app.data_access import LogToRead, log_to_read
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.servers import say_on_stderr
@@ -94,7 +94,7 @@ async def show_signals(
                 json_line(signal)
             return
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
-        title = told("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
+        title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
         print_signals(shown, ids, title=title.of(language), language=language)
 
 

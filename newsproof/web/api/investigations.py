@@ -17,7 +17,7 @@ from newsproof.web.api.research import EVENTS, end_early, refuse_hurry, resumed
 from newsproof.web.backend import Backend
 from newsproof.web.questions import Unconfirmed
 from newsproof.web.responses import Refused, as_json
-from schemas.investigation_events import ClaimsCritiqued, Limits
+from schemas.research_events import ClaimsCritiqued, Limits
 from streams.feed.turns import TurnItem
 
 router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api/v1/research", tags=["research"])
 
 MAX_MESSAGE = 8_000
 KEPT_HISTORY = 50
-"""Newest earlier messages that are logged with a question; the agents read fewer (``agents.research.asking``)."""
+"""Newest earlier messages that are logged with a question; the agents read fewer (``agents.research.agent_calls``)."""
 ChatId = Annotated[str, Path(pattern=CASE_ID, description="The turn's id, from X-Chat-Id.")]
 Candles = Annotated[bool, Query(description="Also send the price bars, in `candles` of `data_collected`.")]
 EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}

@@ -9,7 +9,7 @@ import pytest
 import newsproof
 from agents.analysis.blocks import EXPECTED
 from agents.analysis.indicators import INDICATORS
-from agents.analysis.names import NAMES, called
+from agents.analysis.names import NAMES, display_name
 
 
 def test_every_indicator_of_an_agent_has_a_name_in_both_languages() -> None:
@@ -24,7 +24,7 @@ def test_every_indicator_of_an_agent_has_a_name_in_both_languages() -> None:
     ("some_new_figure", "some new figure", "some new figure"),
 ])  # fmt: skip
 def test_a_figure_is_called_by_words(name: str, en: str, zh: str) -> None:
-    assert (called(name, zh=False), called(name, zh=True)) == (en, zh)
+    assert (display_name(name, zh=False), display_name(name, zh=True)) == (en, zh)
 
 
 @pytest.mark.parametrize(("language", "n"), [("en", 0), ("zh", 1)])

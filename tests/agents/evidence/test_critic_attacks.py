@@ -23,7 +23,7 @@ from agents.evidence import findings
 from agents.evidence.claim import Claim
 from agents.evidence.policy import conclude
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import Heard, hear, judge_evidence
+from agents.evidence.witnesses import CheckedPage, check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchResult
@@ -97,7 +97,7 @@ def honest(claim: Claim, urls: Iterable[str]) -> list[Told]:
     ]
 
 
-def heard(claim: Claim, pages: Sequence[Told]) -> list[Heard]:
+def heard(claim: Claim, pages: Sequence[Told]) -> list[CheckedPage]:
     results = [
         SearchResult(
             title=p.title,
@@ -113,7 +113,7 @@ def heard(claim: Claim, pages: Sequence[Told]) -> list[Heard]:
     found = findings.assess(claim, results, query="q", snapshot=SNAPSHOT)
     answers = {p.url: p.answer for p in pages}
     said = [PageStance(reference_number=r.reference_number, **answers[r.url]) for r in found.references]
-    return hear(claim, found.references, said, SNAPSHOT)
+    return check_pages(claim, found.references, said, SNAPSHOT)
 
 
 def judged(claim: Claim, pages: Sequence[Told]) -> Judgement:

@@ -18,7 +18,7 @@ from agents.core.case import fold, open_case
 from agents.evidence import Claim, assess, claim_of
 from agents.evidence.policy import conclude, is_thin
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import Heard, hear, judge_evidence
+from agents.evidence.witnesses import CheckedPage, check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.events import CaseTriaged, EventReceived
@@ -63,8 +63,8 @@ def by_words(of: Claim, findings: Findings) -> Judgement:
     return judge_evidence(of, heard_in(of, findings), snapshot=SNAPSHOT, by_words=True)
 
 
-def heard_in(of: Claim, findings: Findings) -> list[Heard]:
-    return hear(of, findings.references, None, SNAPSHOT)
+def heard_in(of: Claim, findings: Findings) -> list[CheckedPage]:
+    return check_pages(of, findings.references, None, SNAPSHOT)
 
 
 def differences(expect: dict[str, Any], of: Claim, findings: Findings, start: Draft) -> dict[str, tuple[Any, Any]]:

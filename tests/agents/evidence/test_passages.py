@@ -1,15 +1,21 @@
-"""The part of a page that a critic is shown."""
+"""The passage that a critic is shown, and the check of its quotes."""
 
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.evidence.passages import PASSAGE, corrects_itself, passage_of
+from agents.evidence import Claim
+from agents.evidence.passages import PASSAGE, corrects_itself, folded, names_any, passage_of, sentences_of
+from agents.evidence.witnesses import check_pages
+from agents.tables import load_tables
 from agents.text.matching import fold_han, units
+from schemas.config import Snapshot
+from schemas.evidence import PageStance, SearchReference
 
 CLAIM = "Kraken loses $85 million of user funds in a hack"
 NEWS = "Kraken said that hackers took user funds worth $85 million in a hack of its wallets."
@@ -189,3 +195,191 @@ def test_a_page_takes_itself_back_in_many_words(told: str) -> None:
 )
 def test_a_correction_of_prices_corrects_no_page(told: str) -> None:
     assert not corrects_itself(told)
+
+
+SNAPSHOT = Snapshot(tables=load_tables(demo=False))
+NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
+EN = "Kraken, the exchange, said on Monday that it had lost $85 million. It will refund all users."
+ZH = "币安宣布下架三种代币。受此影响,其价格下跌一成。"
+
+
+def stands(quote: str, passage: str, title: str = "") -> bool:
+    return bool(sentences_of(quote, title, passage))
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage"),
+    [
+        ("it had lost $85 million", EN),
+        ("IT HAD LOST $85 MILLION", EN),
+        ("it  had\nlost\t$85\u00a0million", EN),
+        ("it had lost $85 million", EN),
+        ("ffi: the office was closed", "ffi: the office was closed"),
+        ("币安宣布下架三种代币", ZH),
+        ("幣安宣佈下架三種代幣", ZH),
+        ("币安宣布下架三种代币", "幣安宣佈下架三種代幣。"),
+        ("币安 宣布 下架 三种 代币", ZH),
+        ("币安将上线 LUM 现货交易", "币安将上线LUM现货交易"),
+        ("she said “we were hacked” today", 'she said "we were hacked" today'),
+        ("she said 'we were hacked' today", "she said «we were hacked» today"),
+        ("Kraken’s wallets were drained", "Kraken's wallets were drained"),
+        ("他称「资金安全无虞」", "他称“资金安全无虞”"),
+        ("the hot wallet — drained", "the hot wallet - drained"),
+        ("a twenty\u2011four hour outage", "a twenty-four hour outage"),
+        ("the hot wallet -- drained", "the hot wallet — drained"),
+        ("资金——全部——被盗走", "资金—全部—被盗走"),
+        ("Kraken, an exchange, was hacked", "**Kraken**, an _exchange_, was `hacked`"),
+        ("Kraken was hacked on Monday", "> ## Kraken was **hacked** on Monday"),
+        ("Kraken was hacked on Monday", "Kraken was [hacked](https://x.example/a) on Monday"),
+        ("Kraken was hacked on Monday", "Kraken was [hacked](https://x.example/a_(b)) on Monday"),
+        ("Kraken was [hacked](https://x.example) on Monday", "Kraken was hacked on Monday"),
+        ("see it here for Kraken's note", "see it here https://x.example/a for Kraken's note"),
+        ("it had lost $85 million.", "it had lost $85 million and more"),
+    ],
+)
+def test_a_quote_stands_however_it_is_typeset(quote: str, passage: str) -> None:
+    assert stands(quote, passage)
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage"),
+    [
+        ("it had lost $95 million", EN),
+        ("it had lost some $85 million", EN),
+        ("it had not lost $85 million", EN),
+        ("币安宣布上架三种代币", ZH),
+        ("Binance announced the delisting of three tokens", ZH),
+        ("", EN),
+        ("  …  ", EN),
+        ("lost $85 mi", EN),
+        ("下架三种代", ZH),
+    ],
+)
+def test_other_words_another_language_or_too_few_words_do_not_stand(quote: str, passage: str) -> None:
+    assert not stands(quote, passage)
+
+
+@pytest.mark.parametrize(
+    ("characters", "passage"), [(12, "abcdefghijklmnopqrstuvwxyz"), (6, "甲乙丙丁戊己庚辛壬癸子丑")]
+)
+def test_a_quote_has_twelve_characters_or_six_in_chinese(characters: int, passage: str) -> None:
+    assert stands(passage[:characters], passage)
+    assert not stands(passage[: characters - 1], passage)
+
+
+@pytest.mark.parametrize("cut", ["…", "...", " [...] ", "[…]", "……"])
+def test_the_parts_of_a_cut_quote_stand_in_their_order_and_are_each_long_enough(cut: str) -> None:
+    assert stands(f"Kraken, the exchange{cut}it had lost $85 million", EN)
+    assert stands(f"Kraken, the exchange{cut}", EN)
+    assert not stands(f"it had lost $85 million{cut}Kraken, the exchange", EN)
+    assert not stands(f"it had lost $85 million{cut}it had lost $85 million", EN)
+    assert not stands(f"Kraken, the exchange{cut}million", EN)
+
+
+def test_a_quote_stands_in_the_title_or_in_the_passage_and_never_across() -> None:
+    title, passage = "Kraken was hacked on Monday", "The exchange lost $85 million."
+    assert stands("was hacked on Monday", passage, title)
+    assert not stands("was hacked on Monday The exchange lost", passage, title)
+    assert not stands("was hacked on Monday … The exchange lost", passage, title)
+
+
+def test_the_sentences_around_a_quote_are_found_whole() -> None:
+    assert sentences_of("it had lost $85 million", "", EN)[0].startswith("kraken, the exchange, said")
+    assert sentences_of("will refund all users", "", EN) == ["it will refund all users."]
+    assert sentences_of("宣布下架三种代币", "", ZH) == ["币安宣布下架三种代币。"]
+    both = sentences_of("it had lost $85 million … refund all users", "", EN)
+    assert [s.split()[-1] for s in both] == ["million.", "users."]
+
+
+def test_a_name_is_a_whole_word_in_latin_and_any_run_in_chinese() -> None:
+    assert names_any("kraken was hacked", {"kraken"})
+    assert not names_any("krakenfans were angry", {"kraken"})
+    assert names_any("昨日币安宣布", {"币安"})
+    assert names_any("it lost $85 million", (), frozenset({85e6}))
+    assert not names_any("it lost $86.9 million", (), frozenset({85e6}))
+
+
+LOSS = "Kraken loses $85 million of user funds in a hack"
+
+
+def about(quote: str, passage: str, title: str = "", claim: str = LOSS, asset: str = "UNKNOWN", **marks: bool) -> bool:
+    of = Claim(text=claim, language="en", event_type="hack", asset=asset, as_of=NOW)
+    page = SearchReference(
+        reference_number=1, source_tool="t", title=title, url="https://a.example/1", snippet="", passage=passage,
+        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="high", query="q", **marks,
+    )  # fmt: skip
+    said = PageStance(reference_number=1, stance="supports", quote=quote)
+    return check_pages(of, [page], [said], SNAPSHOT)[0].stance == "supports"
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage"),
+    [
+        ("Kraken was drained", "On Monday Kraken was drained."),
+        ("the wallets were drained", "At Kraken the wallets were drained."),
+        ("$85 million was moved away", "In one hour $85 million was moved away."),
+        ("85,000,000 dollars were moved", "In one hour 85,000,000 dollars were moved."),
+        ("Payward was breached on Monday", "Payward was breached on Monday."),
+    ],
+)
+def test_the_quote_or_its_sentence_names_the_subject_or_the_amount(quote: str, passage: str) -> None:
+    assert about(quote, passage)
+    assert not about("a vault was emptied", f"{passage} Then a vault was emptied.")
+
+
+def test_the_quote_may_name_the_asset_in_another_language() -> None:
+    claim = {"claim": "某地址转出大量以太坊", "asset": "ETH"}
+    assert about("Ethereum was moved away", "A lot of Ethereum was moved away.", **claim)
+    assert about("大量以太币被转走", "大量以太币被转走。", **claim)
+    assert not about("大量比特币被转走", "大量比特币被转走。", **claim)
+
+
+def test_on_an_official_page_the_quote_need_not_name_the_subject() -> None:
+    told = "We were attacked on Monday, and users will be made whole."
+    assert about("We were attacked on Monday", told, official=True)
+    assert not about("We were attacked on Monday", told)
+
+
+@pytest.mark.parametrize("other", ["Binance", "OKX", "Circle", "币安"])
+def test_a_page_whose_title_names_the_subject_goes_on_until_it_names_somebody_else(other: str) -> None:
+    title = f"Kraken and {other} after the weekend"
+    assert about("It was attacked on Monday", "It was attacked on Monday, officers said.", title)
+    assert not about("was attacked on Monday", f"{other} was attacked on Monday, officers said.", title)
+    assert not about("It was attacked on Monday", "It was attacked on Monday, officers said.", f"{other} today")
+
+
+def test_a_common_word_that_is_also_a_name_is_nobody_else() -> None:
+    assert about("It was drained near midnight", "It was drained near midnight in a sec.", "Kraken hacked")
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_quote_and_page_are_compared_without_an_error(quote: str, page: str) -> None:
+    assert folded(folded(page)) == folded(folded(folded(page)))
+    assert isinstance(sentences_of(quote, page, page), list)
+
+
+@pytest.mark.parametrize("part", ["[", "[](", "](", "a[b](c", "*_", "“", "— ", "http://", "...", "[ ..", "。", "a b "])
+def test_folding_takes_time_in_proportion_to_the_text(part: str) -> None:
+    def seconds(text: str) -> float:
+        start = time.process_time()
+        sentences_of(text, text, text)
+        return time.process_time() - start
+
+    text = part * (64 * 1024 // len(part))
+    assert seconds(text) < 2.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "expected"),
+    [
+        ("Riksbank lowers its rate to 2.25%", "borrowing now costs 2.25 percent a year", True),
+        ("Riksbank lowers its rate to 2.25%", "borrowing now costs 2.5 percent a year", False),
+        ("Riksbank lowers its rate to 2.25%", "borrowing now costs 12.25 percent a year", False),
+        ("More than $300 million stolen", "the thieves moved $340 million at night", True),
+        ("More than $300 million stolen", "the thieves moved $290 million at night", False),
+        ("More than $300 million stolen", "the thieves moved $800 million at night", False),
+        ("$300 million stolen", "the thieves moved $340 million at night", False),
+    ],
+)
+def test_a_percentage_is_an_amount_and_more_than_is_a_bound(claim: str, quote: str, expected: bool) -> None:
+    assert about(quote, f"At last {quote}.", claim=claim) is expected

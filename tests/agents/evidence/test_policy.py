@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agents.evidence.policy import Conclusion, conclude, is_thin, notes
-from agents.evidence.verdict import CAPS, Judgement, Measured, Reading, Witness, judged, unchecked
-from agents.evidence.witnesses import Heard
+from agents.evidence.verdict import CAPS, Judgement, Measured, Reading, Witness, judge_witnesses, unchecked
+from agents.evidence.witnesses import CheckedPage
 from schemas.evidence import MemoryEntry, ReadStance, SearchReference
 from schemas.signals import ACTED_ON, Draft, Verdict
 
@@ -159,12 +159,12 @@ def test_each_verdict_sets_its_flags(verdict: Verdict, flags: set[str]) -> None:
     assert set(conclude(draft(), judgement(verdict), thin=True).risk_flags) == flags | low | {"data_incomplete"}
 
 
-def told_by(number: int, stance: ReadStance = "supports", snippet: str = "More than the title.") -> Heard:
+def told_by(number: int, stance: ReadStance = "supports", snippet: str = "More than the title.") -> CheckedPage:
     found = SearchReference(
         reference_number=number, source_tool="offline", title="A title", url=f"https://h{number}.example", snippet=snippet,
         relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q",
     )  # fmt: skip
-    return Heard(reference=found, stance=stance)
+    return CheckedPage(reference=found, stance=stance)
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))
@@ -196,7 +196,7 @@ pages = st.builds(
     source=st.integers(1, 4), official=st.booleans(), established=st.booleans(), quoted=st.booleans(),
 )  # fmt: skip
 readings = st.builds(Reading, by_words=st.booleans(), measured=st.sampled_from([None, *get_args(Measured)]))
-judgements = st.one_of(st.just(unchecked()), st.builds(judged, st.lists(pages, max_size=5), readings))
+judgements = st.one_of(st.just(unchecked()), st.builds(judge_witnesses, st.lists(pages, max_size=5), readings))
 memories = st.lists(
     st.builds(
         remembered, st.floats(-1, 1), st.floats(allow_nan=True), verdict=st.sampled_from([None, "likely", "refuted"])
@@ -240,13 +240,13 @@ def test_a_draft_without_a_usable_confidence_ends_within_bounds(broken: float) -
     assert 0.0 <= end.confidence <= 1.0
 
 
-def heard(number: int, stance: Any, *, official: bool = False) -> Heard:
+def heard(number: int, stance: Any, *, official: bool = False) -> CheckedPage:
     page = SearchReference(
         reference_number=number, source_tool="tavily", title="t", url=f"https://s{number}.example/", snippet="",
         relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q",
         official=official,
     )  # fmt: skip
-    return Heard(reference=page, stance=stance)
+    return CheckedPage(reference=page, stance=stance)
 
 
 def test_notes_begin_with_the_change_and_cite_references_in_the_language_of_the_news() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agents.evidence.claim import Claim
-from agents.evidence.credibility import CredibilityTable
+from agents.evidence.compiled import CredibilityTable
 from agents.evidence.findings import assess
-from agents.evidence.quality import quality_score, timeliness, weak_among
+from agents.evidence.quality import quality_score, timeliness, weak_results
 from agents.tables import load_tables
 from agents.text.matching import Shape, near_duplicates, width
 from schemas.config import Snapshot
@@ -105,7 +105,7 @@ def hit(n: int, score: float, provider: str = "tavily", text: str | None = None)
 
 def judged(*answers: list[SearchResult], snapshot: Snapshot = LIVE) -> Findings:
     hits = [r for answer in answers for r in answer]
-    return assess(CLAIM, hits, query="q", snapshot=snapshot, weak=weak_among(answers, snapshot))
+    return assess(CLAIM, hits, query="q", snapshot=snapshot, weak=weak_results(answers, snapshot))
 
 
 def kept(found: Findings) -> set[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.evidence import Claim, assess
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchResult
@@ -31,7 +31,7 @@ def verdict(of: Claim, *pages: tuple[str, str, timedelta]) -> tuple[Verdict, boo
         for url, text, age in pages
     ]
     findings = assess(of, found, query="", snapshot=SNAPSHOT)
-    judged = judge_evidence(of, hear(of, findings.references, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True)
+    judged = judge_evidence(of, check_pages(of, findings.references, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True)
     return judged.verdict, judged.denied
 
 
@@ -128,6 +128,6 @@ def test_who_repeats_a_report_that_its_own_source_took_back_supports_nothing() -
         )
         for r in references
     ]
-    heard = hear(deal, references, said, SNAPSHOT)
+    heard = check_pages(deal, references, said, SNAPSHOT)
     found = judge_evidence(deal, heard, snapshot=SNAPSHOT, by_words=False)
     assert (found.verdict, found.supporting_sources) == ("refuted", 1)

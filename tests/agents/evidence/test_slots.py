@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from agents.evidence import Claim, assess
 from agents.evidence.passages import PASSAGE
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import by_slots, hear, judge_evidence, stance_by_slots
+from agents.evidence.witnesses import check_pages, judge_evidence
+from agents.planning.critic_reading import by_slots, stance_by_slots
 from agents.signal import evidence_of
 from agents.specification import case_after, opened
 from schemas.evidence import PageSays, PageStance, SearchReference, SearchResult, Slot
@@ -62,7 +63,7 @@ def slots(of: SearchReference, says_so: str = "affirms", quote: str | None = "",
 
 
 def judged(claim: Claim, *pairs: tuple[SearchReference, PageStance]) -> Judgement:
-    found = hear(claim, [r for r, _ in pairs], [s for _, s in pairs], SNAPSHOT)
+    found = check_pages(claim, [r for r, _ in pairs], [s for _, s in pairs], SNAPSHOT)
     return judge_evidence(claim, found, snapshot=SNAPSHOT, by_words=False)
 
 
@@ -153,7 +154,7 @@ def test_a_denial_of_2023_that_the_critic_did_not_read_disputes_nothing_and_a_fr
     own = official(1, "We will list PEPE on Friday.", domain="binance.com", speaker="Binance")
     for age, verdict in ((timedelta(days=500), "confirmed"), (timedelta(hours=3), "disputed")):
         old = official(2, DENIAL_2023, domain="binance.com", speaker="Binance", published_at=NOW - age, stance="denies")
-        found = hear(PEPE, [own, old], [slots(own)], SNAPSHOT)
+        found = check_pages(PEPE, [own, old], [slots(own)], SNAPSHOT)
         assert judge_evidence(PEPE, found, snapshot=SNAPSHOT, by_words=False).verdict == verdict
 
 
@@ -196,7 +197,7 @@ def test_code_compares_the_amounts_of_claim_and_quote_whatever_the_critic_says(
 ) -> None:
     claim, own = replace(HACK, text=told, language="en"), official(1, page)
     for said in (slots(own, amount="agrees"), slots(own, amount="silent"), says(own, amount="agrees")):
-        found = hear(claim, [own], [said], SNAPSHOT)[0]
+        found = check_pages(claim, [own], [said], SNAPSHOT)[0]
         assert (found.stance, found.figures) == (stance, figures)
         assert ("amount_differs" in found.flags) is (stance == "hedges")
 
@@ -204,7 +205,7 @@ def test_code_compares_the_amounts_of_claim_and_quote_whatever_the_critic_says(
 def test_a_stated_amount_is_the_one_that_counts() -> None:
     claim = replace(HACK, text="Kraken lost $85M, a tenth of its $850M", amount=8.5e7, amount_unit="USD")
     one, other = official(1, "We lost 85 million dollars."), official(2, "We hold 850 million dollars.")
-    assert [hear(claim, [p], [slots(p)], SNAPSHOT)[0].stance for p in (one, other)] == ["supports", "hedges"]
+    assert [check_pages(claim, [p], [slots(p)], SNAPSHOT)[0].stance for p in (one, other)] == ["supports", "hedges"]
 
 
 FOOT = "UPDATE: the report above was incorrect, and no money of customers is missing."
@@ -240,6 +241,6 @@ def test_a_signals_evidence_keeps_both_figures_where_they_differ(triaged: Any) -
         official(1, "We lost $3 million on Monday."),
     )
     case = case_after(opened(claim.text), triaged(entity="Kraken", event_type="hack"), config=SNAPSHOT)
-    by_slot, old = (evidence_of(case, hear(claim, [page], [s], SNAPSHOT))[0] for s in (slots(page), says(page)))
+    by_slot, old = (evidence_of(case, check_pages(claim, [page], [s], SNAPSHOT))[0] for s in (slots(page), says(page)))
     assert (by_slot.stance, by_slot.figure, by_slot.claimed) == ("hedges", 3e6, 3e8)
     assert (old.stance, old.figure, old.claimed) == ("hedges", None, None), "a log of before is decided as it was"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.evidence.verdict import CAPS, Judgement, Reading, Witness, judged, unchecked
+from agents.evidence.verdict import CAPS, Judgement, Reading, Witness, judge_witnesses, unchecked
 from schemas.signals import ACTED_ON
 
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
@@ -33,7 +33,7 @@ def press(number: int, stance: Any = "supports", **marks: Any) -> Witness:
 
 
 def verdict(*witnesses: Witness, **reading: Any) -> str:
-    return judged(witnesses, Reading(**reading)).verdict
+    return judge_witnesses(witnesses, Reading(**reading)).verdict
 
 
 OLD = {"hours": 31 * 24}
@@ -69,7 +69,7 @@ TABLE = [
 def test_each_row_of_the_table_has_its_range_and_its_cap(
     witnesses: tuple[Witness, ...], reading: dict[str, Any], expected: Any, change: tuple[float, float]
 ) -> None:
-    found = judged(witnesses, Reading(**reading))
+    found = judge_witnesses(witnesses, Reading(**reading))
     assert (found.verdict, (found.low, found.high), found.cap) == (expected, change, CAPS[expected])
 
 
@@ -142,15 +142,15 @@ def test_a_reported_confirmation_is_a_source_like_others() -> None:
 
 
 def test_a_weak_denial_against_an_official_page_is_flagged_and_does_not_dispute() -> None:
-    found = judged([official(1), page(2, "denies")], Reading())
+    found = judge_witnesses([official(1), page(2, "denies")], Reading())
     assert (found.verdict, found.flags, found.conflict) == ("confirmed", ("weak_denial",), True)
-    assert judged([press(1), page(2, "denies")], Reading()).flags == ()
+    assert judge_witnesses([press(1), page(2, "denies")], Reading()).flags == ()
 
 
 def test_an_established_denial_that_is_nobodys_word_disputes_an_official_page_and_refutes_what_nobody_supports() -> (
     None
 ):
-    found = judged([official(1), press(2, "denies")], Reading())
+    found = judge_witnesses([official(1), press(2, "denies")], Reading())
     assert (found.verdict, found.flags) == ("disputed", ())
     assert verdict(press(2, "denies")) == "refuted"
     assert verdict(press(1), press(2, "denies")) == "disputed"
@@ -171,15 +171,15 @@ def test_without_a_critic_no_page_refutes_and_none_raises() -> None:
 
 
 def test_what_is_undated_supports_but_does_not_alone_confirm() -> None:
-    undated = judged([official(1, hours=None)], Reading())
+    undated = judge_witnesses([official(1, hours=None)], Reading())
     assert (undated.verdict, undated.flags) == ("likely", ("undated_evidence",))
     three = [press(1, hours=None), press(2, hours=None), page(3, hours=None)]
-    assert judged(three, Reading()).verdict == "likely"
+    assert judge_witnesses(three, Reading()).verdict == "likely"
     # A throwaway page's date vouches for nothing.
-    assert judged([*three[:2], page(3)], Reading()).verdict == "likely"
-    dated = judged([press(1), *three[1:]], Reading())
+    assert judge_witnesses([*three[:2], page(3)], Reading()).verdict == "likely"
+    dated = judge_witnesses([press(1), *three[1:]], Reading())
     assert (dated.verdict, dated.flags) == ("confirmed", ("undated_evidence",))
-    assert judged([official(1), page(2, "hedges", hours=None)], Reading()).flags == ()
+    assert judge_witnesses([official(1), page(2, "hedges", hours=None)], Reading()).flags == ()
 
 
 def test_old_news_is_stale_only_where_every_supporting_page_is_old() -> None:
@@ -194,7 +194,7 @@ def test_the_same_story_told_earlier_is_stale_unless_something_fresh_supports() 
     assert verdict(earlier) == "stale"
     assert verdict(official(1, hours=None), press(9, "earlier", **OLD)) == "stale"
     assert verdict(press(1), earlier) == "likely"
-    assert judged([page(1, "denies"), earlier], Reading()).stale is False
+    assert judge_witnesses([page(1, "denies"), earlier], Reading()).stale is False
 
 
 @pytest.mark.parametrize("support", [press(1, hours=None), official(1, hours=None)])
@@ -206,7 +206,7 @@ def test_one_strangers_page_does_not_make_old_what_an_established_page_tells(sup
 
 
 def test_a_weak_denial_makes_no_stale_page_fresh() -> None:
-    found = judged([official(1, **OLD), page(2, "denies")], Reading())
+    found = judge_witnesses([official(1, **OLD), page(2, "denies")], Reading())
     assert (found.verdict, found.stale) == ("stale", True)
 
 
@@ -226,12 +226,12 @@ def test_a_bar_leaves_likely_at_most(bar: dict[str, Any]) -> None:
 def test_what_a_critic_should_have_read_and_did_not_is_lowered_as_by_words_and_never_raised() -> None:
     assert verdict(official(1, "denies", quoted=False), by_words=True, unread=True) == "disputed"
     assert verdict(official(1, quoted=False, **OLD), by_words=True, unread=True) == "stale"
-    found = judged([official(1, quoted=False), press(2, quoted=False)], Reading(by_words=True, unread=True))
+    found = judge_witnesses([official(1, quoted=False), press(2, quoted=False)], Reading(by_words=True, unread=True))
     assert (found.verdict, found.low, found.high) == ("likely", 0.0, 0.0)
 
 
 def test_failed_quotes_and_a_refuted_part_are_flagged() -> None:
-    found = judged([press(1)], Reading(quotes_failed=True, partly_refuted=True))
+    found = judge_witnesses([press(1)], Reading(quotes_failed=True, partly_refuted=True))
     assert found.flags == ("quotes_failed", "partly_refuted")
 
 
@@ -249,7 +249,7 @@ def test_a_figure_stands_whatever_the_press_says() -> None:
 
 
 def test_sources_are_counted_and_not_pages() -> None:
-    found = judged([press(1), press(1), page(1), press(4, "hedges")], Reading())
+    found = judge_witnesses([press(1), press(1), page(1), press(4, "hedges")], Reading())
     assert (found.verdict, found.low, found.supporting_sources, found.independent_sources) == ("likely", -0.10, 1, 2)
     assert verdict(press(1), press(2), page(3), threshold=4) == "likely"
 
@@ -257,7 +257,7 @@ def test_sources_are_counted_and_not_pages() -> None:
 def test_words_alone_confirm_by_an_official_page_and_never_by_counting() -> None:
     three = [press(n, quoted=False) for n in (1, 2, 3)]
     assert verdict(*three, by_words=True) == "likely"
-    found = judged([official(9, quoted=False), *three], Reading(by_words=True))
+    found = judge_witnesses([official(9, quoted=False), *three], Reading(by_words=True))
     assert (found.verdict, found.low, found.high) == ("confirmed", 0.0, 0.0)
 
 
@@ -282,7 +282,7 @@ def is_raised(found: Judgement, over: Judgement) -> bool:
 @given(st.lists(pages, max_size=6), pages, readings)
 def test_one_more_denial_never_raises(others: list[Witness], denial: Witness, reading: Reading) -> None:
     denies = replace(denial, stance="denies")
-    assert not is_raised(judged([*others, denies], reading), judged(others, reading))
+    assert not is_raised(judge_witnesses([*others, denies], reading), judge_witnesses(others, reading))
 
 
 @given(st.lists(pages, max_size=6), readings)
@@ -291,28 +291,28 @@ def test_words_alone_raise_nothing_above_likely_without_an_official_page(
 ) -> None:
     alone = Reading(by_words=True, critic=reading.critic, quotes_failed=reading.quotes_failed)
     plain = [w for w in found if not w.official]
-    assert judged(plain, alone).high <= 0
-    assert judged(plain, alone).verdict != "confirmed"
+    assert judge_witnesses(plain, alone).high <= 0
+    assert judge_witnesses(plain, alone).verdict != "confirmed"
 
 
 @given(st.lists(pages, max_size=6), readings)
 def test_what_a_critic_should_have_read_is_likely_at_most(found: list[Witness], reading: Reading) -> None:
-    unread = judged(found, replace(reading, unread=True))
+    unread = judge_witnesses(found, replace(reading, unread=True))
     assert unread.verdict != "confirmed" or reading.measured == "confirms"
     assert unread.high <= 0 or reading.measured == "confirms"
-    assert not is_raised(unread, judged(found, reading))
+    assert not is_raised(unread, judge_witnesses(found, reading))
 
 
 @given(st.lists(pages, max_size=6), readings)
 def test_nothing_is_confirmed_that_nobody_supports(found: list[Witness], reading: Reading) -> None:
-    judgement = judged(found, reading)
+    judgement = judge_witnesses(found, reading)
     if judgement.verdict in ACTED_ON:
         assert judgement.supporting_sources or reading.measured == "confirms"
     assert judgement.verdict != "confirmed" or judgement.high > 0 or reading.by_words
     if reading.by_words and reading.measured is None:
         assert judgement.high <= 0
     assert judgement.low <= judgement.high <= 0.20
-    assert judgement == judged(list(reversed(found)), reading)
+    assert judgement == judge_witnesses(list(reversed(found)), reading)
 
 
 def test_what_was_reported_before_a_party_denied_it_does_not_dispute_the_denial() -> None:

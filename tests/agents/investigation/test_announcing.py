@@ -15,7 +15,8 @@ from newsproof.app.research_composition import investigation_snapshot_of
 from schemas.effects import CallModel, Failure, ModelReply, PublishedReply, PublishNews
 from schemas.events import SearchCompleted, ToolPlanned
 from schemas.evidence import Findings, PageStance, PreviousBrief, PreviousClaim, SearchReference, Sentiment
-from schemas.investigation_events import (
+from schemas.news import decode_news
+from schemas.research_events import (
     ClaimReading,
     ClaimsCritiqued,
     ClaimsStated,
@@ -23,7 +24,6 @@ from schemas.investigation_events import (
     InvestigationFramed,
     SubQuestion,
 )
-from schemas.news import decode_news
 
 AT = datetime(2026, 2, 10, tzinfo=UTC)
 CONFIG = investigation_snapshot_of(Settings(_env_file=None, newsproof_mode="offline"))

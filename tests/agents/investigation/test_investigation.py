@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from agents.graphs import research
 from agents.investigation.subject import asked, subject_key, subject_of
-from agents.investigation.words import not_done
+from agents.investigation.writing import not_done
 from agents.specification import case_after, run_case
 from infra.offline.scripted.critic import in_slots
 from schemas.effects import CallModel, Failure, ModelReply, Search, request_hash
 from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
-from schemas.investigation_events import BriefWritten, Limits
-from schemas.research_events import AnswerStopped
+from schemas.research_events import AnswerStopped, BriefWritten, Limits
 from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, config, investigated
 
 DOWN = Failure(kind="server", message="down", retryable=False)

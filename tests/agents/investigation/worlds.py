@@ -18,7 +18,7 @@ from infra.offline.search import OfflineSearch
 from schemas.config import Snapshot
 from schemas.effects import BriefReply, CallModel, Effect, FindBrief, Recall, RecallReply, Reply, Search
 from schemas.evidence import PreviousBrief, PreviousClaim
-from schemas.investigation_events import BriefWritten, Limits
+from schemas.research_events import BriefWritten, Limits
 
 QUESTION = "Monitor DeepSeek's latest developments"
 DATES = tuple(datetime(2026, *day, 23, tzinfo=UTC) for day in ((1, 13), (1, 27), (2, 10)))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.planning.retries import why_ask_again
+from agents.planning.due_searches import failure_to_retry
 from agents.specification import START, given, opened
 from agents.tables import load_tables
 from schemas.effects import Failure
@@ -64,7 +64,7 @@ def test_an_attempt_that_would_end_after_the_path_is_not_made(at_search):
     late = (ProviderOutcome(provider="a", query="q", hits=0, failure=LATE),)
     case = at_search(case_deadline_seconds=100.0).case  # the path ends after 80 s
     for seconds, again in ((20, True), (36, True), (44, False), (79, False)):
-        found = why_ask_again(case, late, now=case.head_at + timedelta(seconds=seconds))
+        found = failure_to_retry(case, late, now=case.head_at + timedelta(seconds=seconds))
         assert (found is not None) is again, seconds
 
 

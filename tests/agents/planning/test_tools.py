@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.planning.claims import claims_in
+from agents.planning.plan_rules import claims_in
 from agents.planning.tools import TOOLS
 from agents.prompts import load_prompts
 from agents.specification import START, given, opened, run_case

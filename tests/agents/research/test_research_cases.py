@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from agents.research.case_query import NAMED_HOURS, NEWEST_HOURS, case_query
+from agents.research.answers import NAMED_HOURS, NEWEST_HOURS, case_query
 from agents.specification import START, given, question
 from schemas.effects import FindSignals, ModelReply, SignalsReply, Trusted, Untrusted
 from schemas.events import StepFailed

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.prompts import load_prompts
-from agents.research.answers import PlanAnswer
-from agents.research.plan_check import plausible_asset, sanitised
+from agents.research.answers import PlanAnswer, plausible_asset, sanitise_plan
 from agents.specification import given, question
 from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Untrusted
@@ -161,7 +160,7 @@ def test_a_plan_is_carried_out_as_far_as_it_is_known(chat, routed):
 
 
 def plan(tasks, strategy=None, asset="BTC"):
-    return sanitised(PlanAnswer(asset=asset, task_breakdown=tasks, execution_strategy=strategy, reasoning="r"))
+    return sanitise_plan(PlanAnswer(asset=asset, task_breakdown=tasks, execution_strategy=strategy, reasoning="r"))
 
 
 @pytest.mark.parametrize("tasks", [[], [{"agent": "ShellAgent"}], ["TAAgent"], [None, 3, {"agent": ["TAAgent"]}]])

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agents.evidence.negation import NEGATIONS, negation_of
+from agents.text.grammar import NEGATIONS, negation_of
 from agents.text.matching import Words, fold_han, words_pattern
 from evaluation.replay.log_file import read_log_file
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.judging import judged_case
+from agents.judging import judge_case
 from agents.planning.requested_task import MAX_TASKS, PLATFORMS
 from agents.planning.rounds import findings_so_far
 from agents.planning.tools import TOOLS
@@ -350,7 +350,7 @@ def test_words_of_a_signal_carry_no_link_and_no_citation_and_are_bounded(all_att
 
 def test_numbers_of_a_model_stay_within_the_bounds_that_rules_set(all_attacked: list[Attacked]) -> None:
     for attack, run, _, signal in all_attacked:
-        found = judged_case(run.case).judgement
+        found = judge_case(run.case).judgement
         assert signal.adjustments[0].amount == pytest.approx(found.high) and found.low <= found.high <= 0.2, attack
         assert 0.0 <= signal.confidence <= found.cap and signal.verdict == found.verdict, attack
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agents.evidence.story import story_of
 from agents.specification import START, TICK, given, opened
 from schemas.config import Snapshot
-from schemas.effects import EarlierReply, Failure, FindStory, StoryReply, Telling
+from schemas.effects import EarlierReply, Failure, FindStory, StoryReply, StoryReport
 from schemas.events import (
     CaseDropped,
     CaseTriaged,
@@ -52,8 +52,8 @@ def tells(draft: Any, stories: Snapshot) -> Any:
 def telling(draft: Any, stories: Snapshot) -> Any:
     """Returns an earlier report as the index gives it, with a likely signal, or joined to the first one."""
 
-    def of(case: str, url: str | None, text: str, language: str = "en", **changes: Any) -> Telling:
-        plain = Telling(
+    def of(case: str, url: str | None, text: str, language: str = "en", **changes: Any) -> StoryReport:
+        plain = StoryReport(
             case_id=case, source="s", language=language, text=text, published_at=START - TICK, url=url, draft=draft,
             claim=CLAIM, story=story_of(draft, CLAIM, stories.tables, text), verdict="likely",
         )  # fmt: skip
@@ -63,8 +63,8 @@ def telling(draft: Any, stories: Snapshot) -> Any:
 
 
 @pytest.fixture
-def root(telling: Any) -> Telling:
-    first: Telling = telling("first", "https://blog.example/poly", FIRST)
+def root(telling: Any) -> StoryReport:
+    first: StoryReport = telling("first", "https://blog.example/poly", FIRST)
     return first
 
 
@@ -90,7 +90,7 @@ def test_a_check_that_failed_does_not_stop_the_case_and_its_signal_says_so(tells
 def told(telling: Any, stories: Snapshot) -> Any:
     """Returns what a triaged case says of a story with these earlier reports."""
 
-    def of(events: Any, *earlier: Telling) -> Any:
+    def of(events: Any, *earlier: StoryReport) -> Any:
         news = events[0].news
         own = telling(news.case_id, news.url, news.text, draft=None, claim=None, story=None, verdict=None)
         return given(*events, config=stories).told(StoryReply(tellings=earlier, own=own)).event
@@ -102,7 +102,7 @@ AGAIN = "Poly Network exploited, more than $600M was moved out"
 
 
 def test_an_established_owner_corroborates_the_first_ones_claim_and_the_case_ends(
-    tells: Any, told: Any, root: Telling, stories: Snapshot
+    tells: Any, told: Any, root: StoryReport, stories: Snapshot
 ) -> None:
     events = tells(AGAIN, "https://www.coindesk.com/poly")
     event = told(events, root)
@@ -114,13 +114,13 @@ def test_an_established_owner_corroborates_the_first_ones_claim_and_the_case_end
     given(*events, event, config=stories).emits(DROPPED)
 
 
-def test_a_short_title_is_a_report(tells: Any, told: Any, root: Telling) -> None:
+def test_a_short_title_is_a_report(tells: Any, told: Any, root: StoryReport) -> None:
     assert isinstance(
         told(tells("Poly Network hacked, $600M gone", "https://decrypt.co/poly"), root), StoryCorroborated
     )
 
 
-def test_another_order_than_the_first_ones_corroborates_nothing(tells: Any, told: Any, root: Telling) -> None:
+def test_another_order_than_the_first_ones_corroborates_nothing(tells: Any, told: Any, root: StoryReport) -> None:
     for changes in ({"direction": "long"}, {"action": "observe"}):
         assert told(tells(AGAIN, "https://www.coindesk.com/poly", **changes), root) == DROPPED
     other = told(tells(AGAIN, "https://www.coindesk.com/poly", asset="DOGE"), root)
@@ -128,7 +128,7 @@ def test_another_order_than_the_first_ones_corroborates_nothing(tells: Any, told
 
 
 def test_nobody_is_a_witness_twice_nor_of_what_he_told_first_nor_for_whom_he_cites(
-    tells: Any, told: Any, telling: Any, root: Telling
+    tells: Any, told: Any, telling: Any, root: StoryReport
 ) -> None:
     assert told(tells(AGAIN, "https://blog.example/again"), root) == DROPPED
     assert told(tells(AGAIN, None), root) == DROPPED
@@ -139,7 +139,7 @@ def test_nobody_is_a_witness_twice_nor_of_what_he_told_first_nor_for_whom_he_cit
 
 
 def test_two_owners_that_nobody_vouches_for_are_needed_where_one_established_is_enough(
-    tells: Any, told: Any, telling: Any, root: Telling
+    tells: Any, told: Any, telling: Any, root: StoryReport
 ) -> None:
     one = tells(AGAIN, "https://stranger-one.example/poly")
     assert told(one, root) == DROPPED
@@ -150,7 +150,7 @@ def test_two_owners_that_nobody_vouches_for_are_needed_where_one_established_is_
 
 
 def test_the_partys_own_page_is_analysed_and_knows_the_signal_that_it_may_supersede(
-    tells: Any, told: Any, root: Telling
+    tells: Any, told: Any, root: StoryReport
 ) -> None:
     page = "https://poly.network/n"
     events = tells(AGAIN, page)

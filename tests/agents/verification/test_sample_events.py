@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from agents.specification import opened
+from infra.offline.newsroom.search import PlayedSearch
+from infra.offline.sample_news import sample_news
 from schemas.events import SignalSynthesized
+from tests.agents.verification import test_purity
 from tests.agents.verification.test_purity import run_event
 
 SAMPLE = Path(__file__).resolve().parents[3] / "infra" / "offline" / "sample" / "history.jsonl"
@@ -31,3 +34,26 @@ def test_false_news_ends_as_no_confident_buy_and_true_news_keeps_its_confidence(
     true = [s.confidence for t, _, s in signals if t == "true"]
     assert sum(c >= 0.4 for c in true) >= 0.8 * len(true)
     assert any(s.action == "buy" and s.confidence >= 0.75 for t, _, s in signals if t == "true")
+
+
+TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def test_a_sample_that_is_told_today_is_judged_as_in_its_time(deep, monkeypatch):
+    def signals(at=None):
+        for news in sample_news():
+            event = opened(news.text, language=news.language, at=at or news.published_at)
+            one = test_purity.run_event(deep, event)[0].case.head.signal
+            yield (
+                one.verdict,
+                one.action,
+                one.confidence,
+                one.supporting_sources,
+                one.independent_sources,
+                one.risk_flags,
+            )
+
+    then = list(signals())
+    monkeypatch.setattr(test_purity, "SEARCH", PlayedSearch())
+    assert list(signals(TODAY)) == then
+    assert len({verdict for verdict, *_ in then}) >= 4

@@ -90,11 +90,11 @@ def test_failures_are_not_filled_up_by_a_general_search(at_search, hits):
 def test_official_pages_that_say_nothing_are_no_answer_where_the_search_for_news_failed(at_search, hits):
     one = at_search().told(WRONG_KEY, hits(), WRONG_KEY).event
     assert [o.topic for o in one.outcomes] == ["news", "official", "general"]
-    from agents.judging import judged_case
+    from agents.judging import judge_case
     from agents.planning.rounds import skipped_flags
 
     case = at_search(one).case
-    assert judged_case(case).why == "search_failed:auth"
+    assert judge_case(case).why == "search_failed:auth"
     assert skipped_flags([one.outcomes]) == ("search_skipped:auth",)
 
 

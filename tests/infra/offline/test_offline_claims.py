@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agents.core.answers import DraftAnswer, checked
 from agents.evidence.claim import PREDICATES
-from agents.evidence.stated import in_closed_words
+from agents.evidence.news_claim import in_closed_words
 from agents.verification.gate import gate
 from infra.offline.claims import modality_of
 from infra.offline.lexicon import PREDICATE_WORDS

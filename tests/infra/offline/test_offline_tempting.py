@@ -16,7 +16,7 @@ import pytest
 from agents.evidence.claim import Claim
 from agents.evidence.findings import assess
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
 from infra.offline.rules import draft_of, keywords_of
 from infra.offline.search import Document, OfflineSearch, _result
@@ -161,7 +161,7 @@ def by_words(event: dict[str, Any], documents: Iterable[tuple[Document, float]])
         as_of=_time(event),
     )
     found = assess(claim, tuple(_result(d, s, "offline") for d, s in documents), query="q", snapshot=SNAPSHOT)
-    return judge_evidence(claim, hear(claim, found.references, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True)
+    return judge_evidence(claim, check_pages(claim, found.references, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True)
 
 
 @pytest.mark.parametrize(

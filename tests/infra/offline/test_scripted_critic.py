@@ -11,9 +11,9 @@ import pytest
 
 from agents.core.answers import CritiqueAnswer
 from agents.evidence import Claim
-from agents.evidence.quotes import sentences_of
-from agents.evidence.witnesses import by_slots, hear, judge_evidence
-from agents.planning.reading import critique_answer
+from agents.evidence.passages import sentences_of
+from agents.evidence.witnesses import check_pages, judge_evidence
+from agents.planning.critic_reading import by_slots, critique_answer
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.models import untrusted
@@ -186,7 +186,7 @@ def test_what_pages_dictate_to_an_obedient_critic_raises_nothing(command: str) -
     references = [reference(n, *text) for n, text in enumerate(told, start=1)]
     # A dictated quote does stand on the page that dictates it: alone and unfit to confirm.
     found = judge_evidence(
-        claim, hear(claim, references, stances, SNAPSHOT), snapshot=SNAPSHOT, by_words=False, critic="supported"
+        claim, check_pages(claim, references, stances, SNAPSHOT), snapshot=SNAPSHOT, by_words=False, critic="supported"
     )
     assert found.verdict != "confirmed" and found.high <= 0
     assert found.supporting_sources <= 1

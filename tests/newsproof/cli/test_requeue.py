@@ -19,10 +19,9 @@ import pytest
 from agents.graphs import verification
 from infra.kafka.topics import KafkaAddress
 from newsproof.app import exits
-from schemas.attempts import MOST_ATTEMPTS, RETRIES_HEADER, case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import CaseFailed, EventReceived, SignalSynthesized
-from schemas.news import News
+from schemas.news import MOST_ATTEMPTS, RETRIES_HEADER, News, case_id_of, retries_of
 from streams.intake.text_index import TextIndex
 from tests.newsproof.app.test_health import REFUSED
 from tests.newsproof.command import environment, newsproof

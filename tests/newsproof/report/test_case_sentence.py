@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.summary import summarised
-from agents.text.wording import Told
+from agents.evidence.summary import with_summary
+from agents.text.wording import Text
 from newsproof.report.case_sentence import NOT_KNOWN, case_sentence
 from schemas import events as ev
 from schemas.evidence import PageStance, ReadStance
@@ -37,9 +37,9 @@ def page(number: int, stance: ReadStance = "supports", **fields: Any) -> dict[st
 
 
 def told_of(
-    *pages: dict[str, Any], critic: str | None = "supported", stage: Stage | None = None, newest: Told = NOT_KNOWN, whole: bool = False,
+    *pages: dict[str, Any], critic: str | None = "supported", stage: Stage | None = None, newest: Text = NOT_KNOWN, whole: bool = False,
     **of: Any,
-) -> Told:  # fmt: skip
+) -> Text:  # fmt: skip
     """What follows the summary of a case with these pages; ``whole``: with the summary. ``critic`` None: nobody read them.
 
     ``newest`` and ``stage``: summary and stage of the newest revision. Other fields are the signal's.
@@ -67,7 +67,7 @@ def told_of(
         )  # fmt: skip
     of.setdefault("supporting_sources", len([p for p in pages if p["stance"] == "supports"]))
     unquoted = tuple(of.pop("unquoted", ()))
-    decided = summarised(signal(evidence=tuple(evidence), **({"claim_en": "it is so", "claim_zh": "此事属实"} | of)))
+    decided = with_summary(signal(evidence=tuple(evidence), **({"claim_en": "it is so", "claim_zh": "此事属实"} | of)))
     searched = ev.SearchCompleted(
         round=1, findings=replace(FOUND, references=tuple(references)), outcomes=(), route="critique"
     )
@@ -79,14 +79,14 @@ def told_of(
     )  # type: ignore[arg-type]
     events = [OPENED, searched, read, ev.SignalSynthesized(signal=decided, path="deep")]
     said = case_sentence([record(event, n) for n, event in enumerate(events)], newest, stage)
-    begun = newest or Told(decided.summary_en or "", decided.summary_zh or "")
+    begun = newest or Text(decided.summary_en or "", decided.summary_zh or "")
     assert (said.en.startswith(f"{begun.en}.") and said.zh.startswith(f"{begun.zh}。")) or decided.claim_en is UNSET
-    return said if whole else Told(said.en.removeprefix(f"{begun.en}. "), said.zh.removeprefix(f"{begun.zh}。"))
+    return said if whole else Text(said.en.removeprefix(f"{begun.en}. "), said.zh.removeprefix(f"{begun.zh}。"))
 
 
 PARTY, CITES = {"speaks_for": "party", "cites": "Kroger spokeswoman"}, {"cites": "The release"}
 """What a critic may say of a page: whose word it is, and whom it names as its source."""
-SENTENCES: list[tuple[str, Told, str, str]] = [
+SENTENCES: list[tuple[str, Text, str, str]] = [
     ("own page", told_of(page(2, **CAPITALS), page(1)), "Kroger's own page says so [2]; 1 other page says so [1].", "Kroger 自己的网页这样说 [2]；另有 1 个网页这样说 [1]。"),
     ("own pages", told_of(page(1, **CAPITALS), page(2, **CAPITALS), supporting_sources=1), "Kroger's own pages say so [1][2].", "Kroger 自己的网页这样说 [1][2]。"),
     ("two own pages", told_of(page(1, **CAPITALS), page(2, speaker="SEC", official=True)), "Pages of Kroger and SEC say so [1][2].", "Kroger与SEC 自己的网页这样说 [1][2]。"),
@@ -118,20 +118,20 @@ SENTENCES: list[tuple[str, Told, str, str]] = [
 
 
 @pytest.mark.parametrize(("said", "en", "zh"), [one[1:] for one in SENTENCES], ids=[one[0] for one in SENTENCES])
-def test_a_case_begins_with_what_became_of_it_and_who_says_what(said: Told, en: str, zh: str) -> None:
+def test_a_case_begins_with_what_became_of_it_and_who_says_what(said: Text, en: str, zh: str) -> None:
     assert (said.en, said.zh) == (en, zh)
 
 
 def test_the_summary_stands_first_and_once_whatever_became_of_the_signal() -> None:
     own = page(1, **CAPITALS)
     said = told_of(own, whole=True)
-    assert said == Told(
+    assert said == Text(
         "Confirmed by 1 source: it is so. Kroger's own page says so [1].",
         "已获 1 个来源证实：此事属实。Kroger 自己的网页这样说 [1]。",
     )
     gate = told_of(verdict="unchecked", unchecked_reason="gate", whole=True)
     assert gate.zh == "未核查（未达到核查门槛）：有消息称此事属实。"
-    newest = Told("Retracted, denied by SEC: claim that it is so", "已撤回，SEC 否认：有消息称此事属实")
+    newest = Text("Retracted, denied by SEC: claim that it is so", "已撤回，SEC 否认：有消息称此事属实")
     gone = told_of(own, stage="retracted", newest=newest, whole=True)
     assert gone.en == f"{newest.en}. Before that: Kroger's own page says so [1]."
     assert gone.zh == f"{newest.zh}。此前：Kroger 自己的网页这样说 [1]。"
@@ -140,10 +140,10 @@ def test_the_summary_stands_first_and_once_whatever_became_of_the_signal() -> No
 def test_a_signal_of_older_code_is_told_by_its_verdict_and_never_by_its_claim() -> None:
     old = {"claim_en": UNSET, "claim_zh": UNSET, "summary_en": "It is so", "asset": "BTC", "event_type": "hack"}
     none = told_of(verdict=None, whole=True, **old)
-    assert none == Told("Not checked: claim about BTC (hack).", "未核查：关于 BTC 的攻击消息。")
+    assert none == Text("Not checked: claim about BTC (hack).", "未核查：关于 BTC 的攻击消息。")
     refuted = told_of(page(1, "denies"), verdict="refuted", whole=True, **old)
     assert refuted.en == "Refuted (denied by 1 page): claim about BTC (hack). 1 unofficial page denies it [1]."
-    gone = told_of(page(1, **CAPITALS), stage="retracted", newest=Told("It is so", ""), whole=True, **old)
+    gone = told_of(page(1, **CAPITALS), stage="retracted", newest=Text("It is so", ""), whole=True, **old)
     assert gone.en.startswith("Retracted, denied by a later report: claim about BTC (hack). Before that: ")
 
 

@@ -17,7 +17,7 @@ from agents.evidence.verdict import unchecked
 from agents.graphs import verification
 from agents.planning.plan_rules import WHY_NOTHING
 from agents.planning.tools import TOOLS
-from agents.text.wording import Told, told
+from agents.text.wording import Text, fill
 from agents.text.wording import term as term_of
 from agents.verification.gate import gate
 from newsproof.report.rule_words import rule_words
@@ -69,7 +69,7 @@ def test_every_reason_of_the_gate_is_told_in_chinese() -> None:
     ],
 )  # fmt: skip
 def test_a_text_is_told_in_both_languages_as_far_as_rules_made_it(written: str, en: str | None, zh: str | None) -> None:
-    assert rule_words(written) == Told(written if en is None else en, written if zh is None else zh)
+    assert rule_words(written) == Text(written if en is None else en, written if zh is None else zh)
 
 
 def test_what_the_plan_and_the_policy_say_is_known_in_both_languages() -> None:
@@ -90,7 +90,7 @@ def test_every_word_of_the_code_that_is_told_has_its_chinese() -> None:
 
 def test_a_count_chooses_its_plural() -> None:
     of = "{n:page|pages}"
-    assert [told(of, "{n} 页", n=n).en for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+    assert [fill(of, "{n} 页", n=n).en for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
 
 
 def test_chat_report_and_page_have_one_chinese_word_for_a_verdict_a_stage_and_an_action() -> None:

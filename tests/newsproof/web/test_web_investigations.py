@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from schemas.calls import Call
 from schemas.events import EffectCompleted, Event
-from schemas.investigation_events import ClaimsCritiqued
+from schemas.research_events import ClaimsCritiqued
 from tests.agents.investigation.worlds import DATES, QUESTION, investigated
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming

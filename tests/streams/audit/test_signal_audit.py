@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from schemas import events as ev
+from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, TOPIC, read_signal
 from schemas.ids import uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC, read_signal
 from schemas.signals import Signal
 from streams.audit.audit import AuditReport, audit
 from streams.journal.log import KafkaLog

@@ -29,7 +29,7 @@ from schemas.calls import Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
-from schemas.record_codec import NewerRecordError
+from schemas.topics import NewerRecordError
 from streams.budget.budget import REFRESH_DAYS, BudgetLedger
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState

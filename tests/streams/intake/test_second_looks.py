@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from infra.clickhouse.record import epoch_ms
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.attempts import look_id
 from schemas.config import Snapshot
 from schemas.ids import LIVE_RUN, event_id, signal_id, text_hash, uuid5
-from schemas.news import News
+from schemas.news import News, look_id
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
 from streams.intake.second_looks import SecondLooks

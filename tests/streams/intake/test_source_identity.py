@@ -13,10 +13,9 @@ from infra.listeners.mark import FILE, Marks, keys_at_hand, listener_key
 from infra.settings import Settings
 from newsproof.app.dead_letters import UnmarkedNews
 from newsproof.app.source_list import listed_sources
-from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ContractError
 from schemas.events import EventReceived
-from schemas.news import News, is_marked, mark_of
+from schemas.news import RETRIES_HEADER, News, is_marked, mark_of
 from streams.audit.audit import AuditReport, audit
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog

@@ -8,7 +8,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agents.evidence.summary import summarised
+from agents.evidence.summary import with_summary
 from schemas import events as ev
 from schemas.envelope import Envelope
 from schemas.ids import LIVE_RUN, event_id, uuid5
@@ -44,7 +44,7 @@ def telling(signal_id: str, case: str, **changes: Any) -> ev.StoryCorroborated:
 
 async def test_other_owners_raise_the_first_ones_signal_once_and_a_retraction_still_ends_it(world: World) -> None:
     first = Written(world, 1)
-    begun = summarised(first.signal(**UNCONFIRMED, claim_en="it happened", claim_zh="确有其事"))
+    begun = with_summary(first.signal(**UNCONFIRMED, claim_en="it happened", claim_zh="确有其事"))
     await (await first.open()).go(ev.SignalSynthesized(signal=begun, path="deep"))
     told = telling(first.signal_id, first.case_id)
     for number in (2, 3):
@@ -215,7 +215,7 @@ def test_the_summary_of_a_revision_is_what_the_revision_says(
     event: Any, begins: dict[str, Any], en: str, zh: str
 ) -> None:
     for language in ("en", "zh"):
-        last = summarised(signal("s", language=language, **(CLAIM | begins)))
+        last = with_summary(signal("s", language=language, **(CLAIM | begins)))
         assert last.summary not in (en, zh)
         new = revised_by(last, event, NOW)
         assert new is not None

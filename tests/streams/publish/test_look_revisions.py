@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.attempts import look_id
 from schemas.ids import LIVE_RUN, signal_id, uuid5
+from schemas.news import look_id
 from schemas.signals import Adjustment, Signal
 from streams.audit.audit import audit
 from streams.journal.clock import utc_now

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.ids import LIVE_RUN, uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.topics import Topics
 from streams.journal.memory_log import MemoryLog
 from streams.publish import published

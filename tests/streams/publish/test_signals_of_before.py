@@ -13,8 +13,8 @@ import pytest
 
 from evaluation.replay.log_file import Record, read_log_file
 from schemas import events as ev
+from schemas.envelope import OFFSET, PARTITION, TOPIC, read_publication, read_signal
 from schemas.ids import LIVE_RUN, event_id
-from schemas.published import OFFSET, PARTITION, TOPIC, read_publication, read_signal
 from schemas.signals import Signal
 from schemas.topics import partition_of
 from streams.audit.audit import AuditReport, audit

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from agents.core.case import Case
-from agents.core.step import Asked
+from agents.core.step import StepRequest
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
@@ -42,7 +42,7 @@ class Deadly(Simulated):
         return answer
 
 
-def deadly_ask(case: Case) -> Asked:
+def deadly_ask(case: Case) -> StepRequest:
     """The recall step, deadly for one text."""
     if case.news.text == DEADLY:
         os._exit(17)

@@ -19,8 +19,7 @@ from schemas import events as ev
 from schemas.config import RULES
 from schemas.effects import BriefReply, RecallReply
 from schemas.ids import investigation_id, uuid5
-from schemas.investigation_events import BriefWritten
-from schemas.research_events import AnswerGiven
+from schemas.research_events import AnswerGiven, BriefWritten
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from tests.agents.investigation.worlds import DATES, QUESTION, config, corpus

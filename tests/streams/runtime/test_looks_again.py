@@ -21,11 +21,10 @@ from infra.offline.sample_news import sample_news
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from schemas import events as ev
-from schemas.attempts import look_id
 from schemas.config import RULES, Snapshot
 from schemas.effects import CallModel, Failure, Search, SearchReply
 from schemas.ids import LIVE_RUN, signal_id
-from schemas.news import News
+from schemas.news import News, look_id
 from streams.audit.audit import audit
 from streams.journal.case_reading import read_case, read_cases
 from streams.journal.log import KafkaLog

@@ -11,7 +11,7 @@ import pytest
 
 from agents.core.case import Case, Replies
 from agents.core.failures import JITTER
-from agents.core.step import Asked
+from agents.core.step import StepRequest
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from schemas import events as ev
@@ -92,7 +92,7 @@ async def test_a_permanent_failure_degrades_at_once(world: World) -> None:
 
 
 async def test_a_step_that_raises_becomes_a_failure_of_its_own_case_and_the_others_go_on(world: World) -> None:
-    def broken(case: Case) -> Asked:
+    def broken(case: Case) -> StepRequest:
         if case.news.text == "news number 3":
             raise KeyError("a bug in the step")
         return model_call(case, "recall")
@@ -152,7 +152,7 @@ async def test_when_nothing_works_the_case_ends_as_failed_with_a_dead_letter(wor
     assert (report.failed, report.lost) == (1, 0)
 
 
-def several(case: Case) -> Asked:
+def several(case: Case) -> StepRequest:
     return tuple(model_call(case, task) for task in ("one", "two", "three"))
 
 

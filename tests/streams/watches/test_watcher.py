@@ -10,9 +10,9 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from agents.evidence.hosts import host_of
 from agents.graphs import research, verification
 from agents.tables import load_tables
+from agents.text.hosts import host_of
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.news import NewsPublisher
 from infra.offline.scripted.critic import in_slots
