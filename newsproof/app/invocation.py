@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -298,6 +300,34 @@ def agreed(what: str, *, yes: bool) -> bool:
     return typer.confirm(f"{what}. Continue?", err=True)
 
 
+# Values of options
+
+UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+"""Seconds of each unit of a span."""
+_SPAN = re.compile(r"([1-9]\d{0,5})\s*(s|m|min|h|d)")
+
+
+def parse_span(text: str) -> int | None:
+    """Return the seconds of a span such as 90m, 4h or 3d; None if the text is not one."""
+    found = _SPAN.fullmatch(text.strip())
+    return None if found is None else int(found[1]) * UNITS_S[found[2]]
+
+
+def parse_time(option: str, text: str) -> datetime:
+    """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
+
+    Raises:
+        ConfigError: the text is not a time.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        from schemas.errors import ConfigError
+
+        raise ConfigError(f"{option} {text!r:.40} is not a time: write 2026-01-31 or 2026-01-31T14:00:00Z") from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
 # Results
 
 
@@ -307,6 +337,12 @@ def json_line(value: Any) -> None:
 
     sys.stdout.write(printable_json(msgspec.json.encode(value, enc_hook=str).decode()) + "\n")
     sys.stdout.flush()
+
+
+def json_lines(values: Iterable[Any]) -> None:
+    """Print each value as one JSON document on one line."""
+    for value in values:
+        json_line(value)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", right: Sequence[str] = ()) -> None:

@@ -23,7 +23,7 @@ from infra.clickhouse.record import epoch_ms
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
-from newsproof.cli.commands.compare import compare, gate, power
+from newsproof.cli.measure.compare import compare, gate, power
 from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
 

@@ -18,7 +18,7 @@ from infra.models.embeddings.port import Embedded, unpacked
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from lab.bench.graph import plain_registry
-from newsproof.cli.data.memory import Rebuilt, rebuild
+from newsproof.cli.operate.memory import Rebuilt, rebuild
 from schemas.effects import RecallReply
 from schemas.events import ContextGathered
 from tests.streams.sink.test_sink import settled, sinking, tables

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from newsproof.app.invocation import of
+from newsproof.cli.options import commands
+
+app = commands()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("eval")(evaluate)
-
-
+@app.command("eval")
 def evaluate(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="Judged cases, one JSON object per line.")],

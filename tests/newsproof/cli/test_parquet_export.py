@@ -20,8 +20,8 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.descriptions import load_descriptions
 from infra.clickhouse.parquet import _rows_in, write_parquet
 from newsproof.app.invocation import Invocation
-from newsproof.cli.data import parquet_export
-from newsproof.cli.data.parquet_export import Export, export_parquet, print_export
+from newsproof.cli.read import export as parquet_export
+from newsproof.cli.read.export import Export, export_parquet, print_export
 from schemas import events as ev
 from schemas.errors import ConfigError, PermanentError
 from tests.infra.clickhouse.clickhouse_samples import (

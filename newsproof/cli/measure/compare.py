@@ -1,0 +1,146 @@
+"""``newsproof backtest compare``, ``gate`` and ``power``: whether two runs differ."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from evaluation.compare.formats import ReportFormat
+from newsproof.app.invocation import READS_ONLY, of, run, say_result
+from newsproof.cli.options import JsonLastLine, Seed
+
+A = Annotated[str, typer.Argument(help="Baseline: a run id or `live`.", show_default=False)]
+B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_default=False)]
+Primary = Annotated[
+    str | None,
+    typer.Option(
+        help="Primary metric, tested on its own: profit (each signal's own horizon), profit@4h, hit_rate@1h, "
+        "brier@24h … Default: the one that run B declared, else profit."
+    ),
+]
+Cap = Annotated[
+    float | None,
+    typer.Option(min=0.0001, max=10.0, help="Maximum gain or loss of one case, as a share. Default: PROFIT_CAP."),
+]
+Cost = Annotated[
+    float, typer.Option(min=0, max=1_000, help="Cost of one trade, entry and exit together, in basis points.")
+]
+Latency = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        help="Seconds from the time the news was knowable to the entry, for cases without the latency of a live "
+        "signal.",
+    ),
+]
+Format = Annotated[ReportFormat, typer.Option(help="json: one object. html: one file. md: for a pull request.")]
+Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Number of random sign flips per test.")]
+AllowCodeChange = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code-change", help="Compare with `live` even if other code recorded it. The verdict says so."
+    ),
+]
+
+
+def compare(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    format: Format = ReportFormat.table,
+    differences: Annotated[
+        int, typer.Option(min=0, max=1_000, help="Number of largest differences to show with their texts.")
+    ] = 10,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
+    from evaluation.compare.running import read_comparison, show
+
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    _, found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
+    show(found, format)
+
+
+def gate(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Pass only if the data rules out a loss larger than this. Default: pass unless B is worse."
+        ),
+    ] = None,
+    format: Format = ReportFormat.table,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Compare run B with run A on the primary metric, and set the exit status for a CI job.
+
+    Exit status 100 if B loses, 1 if the data cannot tell, else 0.
+    """
+    from evaluation.compare.running import gate_status, read_comparison, show
+
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
+    # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
+    status, why = gate_status(seen if margin is None else found.primary, margin)
+    if format == ReportFormat.table:
+        for line in (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.", f"Gate {why}."):
+            say_result(line)
+    else:
+        show(found, format)
+    raise typer.Exit(status)
+
+
+def power(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    difference: Annotated[
+        list[str] | None,
+        typer.Option(help="METRIC=DIFFERENCE to detect, such as profit=0.002. Repeatable."),
+    ] = None,
+    as_json: JsonLastLine = False,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
+    from evaluation.compare.power import parse_differences, power_of, show_power
+    from evaluation.compare.running import read_comparison
+
+    wanted = parse_differences(difference or ())
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
+    _, found = run(read_comparison(of(ctx), a, b, differences=0, **given), interrupted=READS_ONLY)
+    show_power(found, power_of(found, wanted), as_json=as_json)
+
+
+def scoring(
+    ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
+) -> Any:
+    """Return the :class:`Scoring` that these options and the settings ask for; a cost in basis points."""
+    from evaluation.compare.metrics import parse_primary
+    from evaluation.compare.terms import Scoring
+
+    chosen = parse_primary(primary) if primary else ""
+    cap = of(ctx).settings().profit_cap if cap is None else cap
+    return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)

@@ -1,0 +1,247 @@
+"""``newsproof sql`` and ``newsproof report``: query ClickHouse as the read-only analyst."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infra.clickhouse.client import ClickHouse, Result, engine_words
+from infra.clickhouse.statement import split_statements
+from newsproof.app.data_access import database
+from newsproof.app.invocation import Invocation, json_line, of, raise_at_ctrl_c, run, say_result
+from newsproof.app.servers import say_on_stderr
+from newsproof.app.terminal import as_started
+from newsproof.cli.options import commands, json_flag
+from newsproof.cli.output import Format, print_rows
+from schemas.errors import ConfigError, NewsproofError, PermanentError
+
+app = commands()
+_NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
+_LEAVE = ("exit", "quit")
+_PROMPT, _MORE = "sql> ", "...> "
+
+
+@app.command()
+def sql(
+    ctx: typer.Context,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help='Statements, such as "SELECT * FROM v_cost_by_step". Default: standard input, or a prompt on a '
+            "terminal."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Read statements from a file. -: standard input.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(help="name=value for {name:Type} in a statement, bound by ClickHouse. Repeatable."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="csv: with a header line. json: one object per line.")] = Format.table,
+    as_json: Annotated[bool, json_flag("Same as --format json.")] = False,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="Connect with write access. Default: read-only analyst.")
+    ] = False,
+) -> None:
+    """Query ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
+    chosen, parameters = Format.json if as_json else format, _parameters(param or [])
+    script = script_of(query, file)
+    if script is None:
+        prompt(of(ctx), chosen, parameters=parameters, admin=admin)
+    else:
+        run(run_script(of(ctx), script, chosen, parameters=parameters, admin=admin))
+
+
+def _parameters(given: list[str]) -> dict[str, str]:
+    parameters = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise typer.BadParameter(f"{text!r}: write name=value", param_hint="--param")
+        parameters[name] = value
+    return parameters
+
+
+async def run_script(
+    invocation: Invocation, text: str, format: Format, *, parameters: Mapping[str, str], admin: bool
+) -> None:
+    """Run the statements in order and print the rows of each; stop at `exit`, and at the first that ClickHouse refuses.
+
+    Raises:
+        ConfigError: there is no statement, or no statement uses one of the parameters.
+        PermanentError: ClickHouse refuses a statement.
+    """
+    statements = split_statements(text)
+    if not statements:
+        raise ConfigError('the statement is empty: write one, such as "SELECT * FROM v_cost_by_step"')
+    statements = list(takewhile(lambda one: one.lower() not in _LEAVE, statements))
+    if not statements:
+        return
+    for name in parameters:
+        if not any(_takes(statement, name) for statement in statements):
+            raise ConfigError(f"--param {name}: no statement has {{{name}:Type}} in it, such as {{{name}:String}}")
+    async with database(invocation, admin=admin) as client:
+        for number, statement in enumerate(statements, start=1):
+            try:
+                result = await ask(client, statement, parameters, admin=admin)
+            except PermanentError as exc:
+                if len(statements) == 1:
+                    raise
+                raise PermanentError(f"statement {number} of {len(statements)}: {exc}", kind=exc.kind) from exc
+            if result is not None:
+                print_rows(result, format)
+
+
+async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str], *, admin: bool) -> Result | None:
+    """Run one statement; return its rows, or None for an ``admin`` statement that has none.
+
+    Raises:
+        PermanentError: ClickHouse refuses it; the text says what to do.
+    """
+    bound = {name: value for name, value in parameters.items() if _takes(statement, name)}
+    try:
+        if admin and statement.split(None, 1)[0].upper() in _NO_ROWS:
+            await client.command(statement)
+            return None
+        return await client.query(statement, bound)
+    except PermanentError as exc:
+        said = engine_words(exc)
+        if not admin and ("(ACCESS_DENIED)" in said or "(READONLY)" in said):
+            raise PermanentError(
+                f"{said} (this ran as the read-only analyst; use `newsproof sql --admin` to write)"
+            ) from exc
+        raise PermanentError(
+            f'ClickHouse refuses the statement: {said} (the tables: newsproof sql "SHOW TABLES")', kind=exc.kind
+        ) from exc
+
+
+def _takes(statement: str, name: str) -> bool:
+    return f"{{{name}:" in statement.replace(" ", "")
+
+
+def script_of(query: str | None, file: Path | None) -> str | None:
+    """Return the text to run: the argument, the file or standard input; None if the user is to be prompted.
+
+    Raises:
+        ConfigError: both are given, or the file cannot be read.
+    """
+    if query is not None and file is not None:
+        raise ConfigError("give either a statement or --file")
+    if query is not None:
+        return query
+    if file is None or str(file) == "-":
+        return None if file is None and sys.stdin.isatty() else sys.stdin.read()
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{file} cannot be read: {exc}") from exc
+
+
+def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, str], admin: bool) -> None:
+    """Read statements at the terminal until `exit` or Ctrl-D and print their rows. Each statement ends with a semicolon.
+
+    Not a coroutine: reading a line blocks the event loop, and Ctrl-C must reach the read.
+    """
+    import asyncio
+
+    from newsproof.app.logging_setup import configure_logs
+
+    configure_logs("WARNING", libraries="CRITICAL")
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - input() then edits lines and recalls earlier ones
+    raise_at_ctrl_c()
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))
+        try:
+            say_result("End each statement with a semicolon. SHOW TABLES; lists the tables. Leave with exit or Ctrl-D.")
+            while (statements := _read_statements()) is not None:
+                for statement in statements:
+                    try:
+                        result = runner.run(ask(client, statement, parameters, admin=admin))
+                    except NewsproofError as exc:
+                        say_result(as_started(f"{exc}"))
+                    except (asyncio.CancelledError, KeyboardInterrupt):
+                        say_result("Interrupted.")
+                    else:
+                        if result is not None:
+                            print_rows(result, format)
+        finally:
+            runner.run(stack.aclose())
+
+
+def _read_statements() -> Sequence[str] | None:
+    """Return the statements up to a line that ends with a semicolon; None at the end, [] after Ctrl-C."""
+    lines: list[str] = []
+    while True:
+        try:
+            lines.append(input(_MORE if lines else _PROMPT))
+        except EOFError:
+            say_result()
+            return split_statements("\n".join(lines)) or None
+        except KeyboardInterrupt:
+            say_result()
+            return []
+        if len(lines) == 1 and lines[0].strip(" ;").lower() in _LEAVE:
+            return None
+        if not "".join(lines).strip():
+            lines.clear()
+        elif lines[-1].rstrip().endswith(";"):
+            return split_statements("\n".join(lines))
+
+
+@app.command()
+def report(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Option("--run", help="Run id of a backtest, or `live`.")] = "live",
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Also write the report with its charts to this file, which is self-contained."),
+    ] = None,
+    as_json: Annotated[bool, json_flag("Print the metrics as one JSON object instead of tables.")] = False,
+) -> None:
+    """Show cost, latency, confidence and calibration from ClickHouse, with small charts."""
+    run(_report(of(ctx), run_id=run_id, html=html, as_json=as_json))
+
+
+async def _report(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool) -> None:
+    """Print the report on a run. With ``html``, write it with its event study to this file.
+
+    Raises:
+        ConfigError: the file cannot be written.
+        PermanentError: ClickHouse refuses a query.
+    """
+    from evaluation.profit.study_page import study_section
+    from evaluation.statistics import share_interval
+    from newsproof.report.data import read_report
+    from newsproof.report.page import page_of
+    from newsproof.report.terminal import print_report_of
+
+    async with database(invocation, admin=False) as client:
+        found = await read_report(client, run_id=run_id, interval=share_interval)
+        more = await study_section(client, run_id) if html is not None else ""
+    if as_json:
+        json_line(found)
+    else:
+        print_report_of(found)
+    if html is None:
+        return
+    page = page_of(found, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), more=more)
+    _write_page(html, page)
+
+
+def _write_page(file: Path, page: str) -> None:
+    try:
+        file.write_text(page, "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be written: {exc}") from exc
+    say_on_stderr(f"Wrote {file}: open it in a browser.")

@@ -1,0 +1,272 @@
+"""``newsproof investigate``: researches a subject, follows the investigation and prints its brief."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from agents.graphs import RESEARCH
+from agents.investigation.subject import asked
+from infra.clickhouse.lookups import FoundBriefs
+from infra.kafka.topics import members_of
+from infra.settings import Settings
+from newsproof.app import exits
+from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, topics_of
+from newsproof.app.invocation import Invocation, json_line, of, parse_time, run, say_result
+from newsproof.app.processes.supervisor import pipeline
+from newsproof.app.research_composition import (
+    investigated_as_of,
+    investigation_limits,
+    investigation_snapshot_of,
+    refuse_unusable_research,
+    research_snapshot_of,
+)
+from newsproof.app.servers import running_kafka, servers
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
+from newsproof.cli.options import commands, json_flag
+from newsproof.report.brief import brief_document, brief_lines, change_in_words
+from newsproof.web.questions import Questions
+from schemas.effects import BriefReply, FindBrief
+from schemas.errors import ConfigError
+from schemas.investigation_events import BriefWritten, InvestigationAsked
+from schemas.printable import printable
+from streams.feed.investigation_events import InvestigationEventConverter
+from streams.feed.turns import TurnFeed, TurnItem
+
+app = commands()
+_STORED_WITHIN_S = 30.0
+
+
+@app.command()
+def investigate(
+    ctx: typer.Context,
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            help='Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False
+        ),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            help="Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's "
+            "last day.",
+            metavar="WHEN",
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, max=5, help="Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.")
+    ] = None,
+    searches: Annotated[
+        int | None, typer.Option(min=1, max=50, help="Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.")
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="Follow a running investigation, or show a finished one.", metavar="ID")
+    ] = None,
+    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of the brief.")] = False,
+) -> None:
+    """Research a subject: search in rounds, verify each claim by quotes, and write a brief with references.
+
+    Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
+    """
+    wanted = Wanted(subject=subject, as_of=as_of, rounds=rounds, searches=searches, follow=follow)
+    raise typer.Exit(run(run_investigation(of(ctx), wanted, as_json=as_json)))
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command. ``follow``: id of an earlier investigation."""
+
+    subject: str | None
+    as_of: str | None = None
+    rounds: int | None = None
+    searches: int | None = None
+    follow: str | None = None
+
+
+async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: bool) -> int:
+    """Run or follow the investigation; print its progress on standard error and the brief on standard output.
+
+    Returns the exit status: 1 if it ended without a brief.
+
+    Raises:
+        ConfigError: neither or both of a subject and ``follow`` are given, or a time or an id is invalid.
+    """
+    settings = invocation.settings()
+    refuse_unusable_research(settings)
+    event = None if wanted.follow else opening_of(settings, wanted, datetime.now(UTC))
+    if (wanted.subject is None) == (wanted.follow is None):
+        raise ConfigError('give either a subject or --follow ID: newsproof investigate "DeepSeek"')
+    say(f"Newsproof, {mode_in_words(settings)}")
+    async with _installation(settings) as (at, own):
+        questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
+        feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
+        async with _running(questions.run(), feed.run()):
+            item = await _item(questions, feed, event, wanted.follow)
+            try:
+                status = await _followed(feed, item, as_json=as_json)
+                if own:  # the next investigation compares itself with this brief, which must be in the tables by then
+                    await _stored(at, item)
+                return status
+            except asyncio.CancelledError:
+                continues = "It pauses until `newsproof up` runs. Then follow it" if own else "It continues. Follow it"
+                say(f"{continues} with: {command_name()} investigate --follow {item.chat_id}")
+                raise
+
+
+def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> InvestigationAsked:
+    """Return the event that opens the investigation.
+
+    Raises:
+        ConfigError: the subject or the time is invalid.
+    """
+    as_of = investigated_as_of(settings, now) if wanted.as_of is None else _moment(wanted.as_of)
+    if as_of > now:
+        raise ConfigError(
+            f"--as-of {wanted.as_of} is in the future: leave it out to use the current time, or give a past time"
+        )
+    most = investigation_limits(settings)
+    limits = msgspec.structs.replace(
+        most,
+        rounds=min(wanted.rounds or most.rounds, most.rounds),
+        searches=min(wanted.searches or most.searches, most.searches),
+    )
+    try:
+        return asked((wanted.subject or "").strip(), as_of=as_of, config_hash="", limits=limits)
+    except ValueError as exc:
+        raise ConfigError(str(exc)) from exc
+
+
+@contextlib.asynccontextmanager
+async def _installation(settings: Settings) -> AsyncIterator[tuple[Settings, bool]]:
+    """Yield the settings of an installation that has a worker for investigations, and whether this command started it."""
+    external = settings.kafka_bootstrap_servers
+    address = external or await running_kafka(settings.newsproof_data_dir / "kafka")
+    if address:
+        async with servers(settings, clickhouse=False) as found:
+            at = found.applied_to(settings)
+            if await members_of(address_of(at), topics_of(at).group(RESEARCH.name)):
+                yield at, False
+                return
+    say("No worker for investigations is running here. Starting one for this investigation …")
+    async with pipeline(settings, workers=0, research=True) as running, _running(running.watch()):
+        yield running.settings, True
+
+
+@contextlib.asynccontextmanager
+async def _running(*work: Any) -> AsyncIterator[None]:
+    """Run these tasks during the block. The first that fails ends the block with its error."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    here = asyncio.current_task()
+    failed: list[BaseException] = []
+
+    def ended(task: asyncio.Future[Any]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None and here is not None:
+            failed.append(exc)
+            here.cancel()
+
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if failed:
+            raise failed[0] from None
+        raise
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked | None, follow: str | None) -> TurnItem:
+    if event is not None:
+        return await questions.investigate(str(uuid.uuid4()), event)
+    await feed.follower.ready.wait()
+    item = await feed.find(follow or "")
+    if item is None or item.subject is None:
+        raise ConfigError(f"there is no investigation {follow}: give the id that `newsproof investigate` printed")
+    return item
+
+
+async def _stored(settings: Settings, item: TurnItem) -> None:
+    """Return once the brief is in the tables, or after half a minute: the next `up` stores it, too."""
+    wanted = FindBrief(
+        subject="", language="", as_of=item.asked_at, exclude_case="", investigation=item.chat_id
+    )  # by its id alone
+    async with clickhouse_of(settings) as tables:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STORED_WITHIN_S):
+                # The sink does not announce what it has inserted.
+                while (await FoundBriefs(tables).perform(wanted)).reply == BriefReply(brief=None):  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+
+
+async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
+    say(f"Investigation {item.chat_id}: {item.subject}, as of {item.as_of:%Y-%m-%d %H:%M} UTC")
+    converter, brief, ended = InvestigationEventConverter(), None, dict[str, Any]()
+    async for record in feed.records(item):
+        if record is None:
+            continue
+        brief = record.event if isinstance(record.event, BriefWritten) else brief
+        for name, data in converter.take(record.envelope, record.event):
+            if name == "thought_step":
+                say(_progress(data))
+            elif name == "error":
+                say(f"It failed: {printable(data['message'])}")
+            ended = data if name == "done" else ended
+    if as_json:
+        json_line(_last_line(brief, ended, item))
+    elif brief is not None:
+        say_result("\n".join(map(printable_line, brief_lines(brief))))
+        say(
+            f"{ended['seconds']:.1f} s, {_usd(ended['cost_usd'])} USD. To show it again: {command_name()} investigate --follow {item.chat_id}"
+        )
+    return exits.OK if brief is not None else exits.FINDING
+
+
+def printable_line(line: str) -> str:
+    return "\n".join(printable(part) for part in line.split("\n"))
+
+
+def _progress(data: dict[str, Any]) -> str:
+    seconds = data["duration_ms"] / 1000
+    return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {data['action'][:110]}: {data['observation'][:160]}")
+
+
+def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem) -> dict[str, Any]:
+    found = brief is not None
+    return {
+        "status": (brief.path if brief else ended.get("state", "failed")),
+        "subtasks": len(brief.questions) if brief else 0,
+        "rounds": brief.rounds if brief else 0,
+        "references": len(brief.references) if brief else 0,
+        "new_since": [_change(brief, n) for n in range(len(brief.new_since))] if brief else [],
+        "cost_usd": _usd(ended.get("cost_usd")),
+        "seconds": ended.get("seconds", 0.0),
+        "brief": brief_document(brief) if brief and found else None,
+        "investigation_id": item.chat_id,
+    }
+
+
+def _change(brief: BriefWritten, place: int) -> dict[str, Any]:
+    change = brief.new_since[place]
+    words = change_in_words(brief, change, zh=brief.language == "zh")
+    return {"kind": change.kind, "text": words, "references": change.references, "testable": change.testable}
+
+
+def _usd(cost: Any) -> float | None:
+    return None if cost is None else float(cost)
+
+
+def _moment(text: str) -> datetime:
+    at = parse_time("--as-of", text)
+    # A day means its end.
+    return at.replace(hour=23, minute=59, second=59) if len(text) == len("2026-01-27") else at
