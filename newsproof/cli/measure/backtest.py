@@ -19,8 +19,6 @@ backtest = typer.Typer(
     help="Replay recorded cases with a changed prompt or model. See docs/backtest.md.", no_args_is_help=True
 )
 app.add_typer(backtest, name="backtest")
-for command in (compare, gate, power, pnl, study):
-    backtest.command()(command)
 
 
 class StopRule(StrEnum):
@@ -269,3 +267,7 @@ def shadow(
         as_json=as_json,
     )
     raise typer.Exit(run(work, service=invocation.settings()))
+
+
+for command in (compare, gate, power, pnl, study):
+    backtest.command()(command)
