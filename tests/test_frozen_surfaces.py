@@ -62,7 +62,7 @@ from newsproof.app.watches import WatchView
 from newsproof.cli.main import app
 from newsproof.cli.measure.labels import LabelImport
 from newsproof.cli.measure.price_imports import Changes, ImportReport, Removed, StandingImport
-from newsproof.cli.operate.access import _ways
+from newsproof.cli.operate.access import _ways, kafka_login
 from newsproof.cli.operate.budget import as_document as budget_document
 from newsproof.cli.operate.describe import SettingView, views
 from newsproof.cli.operate.live_calls import CallCheck, Check

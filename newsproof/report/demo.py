@@ -43,6 +43,20 @@ class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
     true_confirmed: int
 
 
+class DemoSummary(LabelFigures, frozen=True, kw_only=True):
+    """Summary for ``--json``. ``seconds`` runs from the first publish to the last table row."""
+
+    published: int
+    cases: int
+    signals: int
+    dropped: int
+    degraded: int
+    dead_letters: int
+    lost: int
+    duplicates: int
+    seconds: float
+
+
 def against_labels(labels: Mapping[str, Label], signals: Iterable[Signal], searched: Collection[str]) -> LabelFigures:
     """Return the figures. ``labels`` by case id; ``signals``: their revisions; ``searched``: cases with an answer."""
     newest: dict[str, Signal] = {}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from evaluation.labels.cases import Found, find_cases
-from evaluation.labels.file import LabelFile, read_labels, sample_labels
-from evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
-from evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonObject, JsonReport, commands, json_flag
-from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from evaluation.labels.cases import Found
+    from evaluation.labels.file import LabelFile
+    from evaluation.labels.judging import LabelReport, Score, Share
+    from evaluation.labels.tables import LabelSource
 
 app = commands()
 group = typer.Typer(
@@ -57,6 +58,8 @@ def import_(
 
     A case is named by its id, a unique prefix of the id, or the external id of its news, as in `newsproof case`.
     """
+    from evaluation.labels.file import read_labels, sample_labels
+
     if (file is not None) == sample:
         raise ConfigError("say where labels come from: a CSV or JSONL file, or --sample (one of them)")
     labels = sample_labels() if file is None else read_labels(file, source=source)
@@ -116,6 +119,9 @@ async def import_labels(invocation: Invocation, file: LabelFile, *, skip_unknown
     Raises:
         ConfigError: a label's case is unknown (unless ``skip_unknown``) or ambiguous; nothing was stored.
     """
+    from evaluation.labels.cases import find_cases
+    from evaluation.labels.tables import keep, known_cases
+
     async with database(invocation, admin=True) as client:
         found = find_cases(file.labels, await known_cases(client))
         _refuse(file, found, skip_unknown=skip_unknown)
@@ -155,6 +161,8 @@ def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
 
 async def list_sources(invocation: Invocation) -> list[LabelSource]:
     """Return the sources with their counts."""
+    from evaluation.labels.tables import sources
+
     async with database(invocation, admin=True) as client:
         return await sources(client)
 
@@ -165,6 +173,8 @@ async def remove_labels(invocation: Invocation, source: str) -> int:
     Raises:
         ConfigError: there is no such source; the text names the existing ones.
     """
+    from evaluation.labels.tables import forget, sources
+
     async with database(invocation, admin=True) as client:
         known = [one.source for one in await sources(client)]
         if source not in known:
@@ -178,6 +188,10 @@ async def compare_labels(invocation: Invocation, run: str) -> LabelReport:
     Raises:
         ConfigError: the run has no judgements, or none of a labelled case.
     """
+    from evaluation.labels.judging import report_of
+    from evaluation.labels.tables import read_judgements
+    from newsproof.report.run_name import run_name
+
     async with database(invocation, admin=True) as client:
         rows, judgements = await read_judgements(client, run)
         name = await run_name(client, run)
@@ -209,6 +223,8 @@ def print_sources(found: list[LabelSource]) -> None:
 
 
 def print_report(found: LabelReport) -> None:
+    from evaluation.labels.judging import TRUTHS
+
     truths = [truth for truth in TRUTHS if found.by_truth[truth]]
     say_result(
         f"Labels compared with {found.name}: {found.labelled} of {found.judgements} judgements are of labelled cases."

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from infra.market.outcomes.bar_files import PriceFile, read_bars
-from infra.market.outcomes.markets import renaming
-from infra.market.outcomes.synthetic import bundled_prices, synthetic_csv
-from infra.market.outcomes.tables import Changes
 from newsproof.app.invocation import json_line, json_lines, of, parse_time, run, say_result, table
 from newsproof.app.terminal import as_started
-from newsproof.cli.measure.price_imports import (
-    CHANGED_BY,
-    EARLIEST,
-    LATEST,
-    CaseSelection,
-    ImportReport,
-    Preview,
-    Removed,
-    StandingImport,
-    active_imports,
-    compute_again,
-    horizon_seconds,
-    import_file,
-    import_from_exchange,
-    remove_imports,
-)
 from newsproof.cli.options import JsonReport, commands, json_flag
 from schemas.errors import ConfigError
 from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from infra.market.outcomes.bar_files import PriceFile
+    from infra.market.outcomes.tables import Changes
+    from newsproof.cli.measure.price_imports import (
+        ImportReport,
+        Preview,
+        Removed,
+        StandingImport,
+    )
 
 app = commands()
 JsonChanges = Annotated[bool, json_flag("Print the changes as one line of JSON.")]
@@ -63,6 +53,8 @@ def list_imports(
     as_json: Annotated[bool, json_flag("Print JSON, one import per line.")] = False,
 ) -> None:
     """List active imports, oldest first. The latest one wins for each bar."""
+    from newsproof.cli.measure.price_imports import active_imports
+
     found = run(active_imports(of(ctx)))
     if not as_json:
         return print_imports(found)
@@ -137,6 +129,15 @@ def import_(
     price are dropped, with the reason. A file with a wrong line imports nothing. Changes to known outcomes are shown before they
     are made. A file that is already active with the same options is not imported again.
     """
+    from infra.market.outcomes.markets import renaming
+    from newsproof.cli.measure.price_imports import (
+        EARLIEST,
+        LATEST,
+        CaseSelection,
+        horizon_seconds,
+        import_file,
+        import_from_exchange,
+    )
 
     if sum((file is not None, exchange is not None, sample)) != 1:
         raise ConfigError("say where prices come from: a file, --exchange ID, or --sample (one of them)")
@@ -170,6 +171,8 @@ def remove(
     as_json: JsonChanges = False,
 ) -> None:
     """Delete one source's imports, such as synthetic prices before real ones. Earlier imports apply again."""
+    from newsproof.cli.measure.price_imports import remove_imports
+
     found = run(
         remove_imports(of(ctx), source), interrupted="repeat the command to complete it; a second run does no harm"
     )
@@ -182,6 +185,8 @@ def compute(
     as_json: JsonChanges = False,
 ) -> None:
     """Recompute `outcomes` from stored prices, for signals and horizons that are new since the import."""
+    from newsproof.cli.measure.price_imports import compute_again
+
     found = run(compute_again(of(ctx)), interrupted="repeat the command to complete it")
     json_line(found) if as_json else print_changes(found)
 
@@ -192,10 +197,15 @@ def synthetic(
     seed: Annotated[int, typer.Option(help="Random seed. 7 reproduces the bundled file.")] = 7,
 ) -> None:
     """Write synthetic prices for the 42 sample events: a seeded random walk, independent of the news."""
+    from infra.market.outcomes.synthetic import synthetic_csv
+
     out.write_text(synthetic_csv(seed), "utf-8")
 
 
 def _prices(file: Path | None, symbols: list[str], venue: str, columns: str) -> PriceFile:
+    from infra.market.outcomes.bar_files import read_bars
+    from infra.market.outcomes.synthetic import bundled_prices
+
     if len(symbols) > 1:
         raise ConfigError("a file without a column symbol is of one market: give --symbol once")
     symbol = symbols[0] if symbols else None
@@ -281,6 +291,8 @@ def print_removed(found: Removed) -> None:
     say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")
 
 
-def print_changes(found: Changes, *, changed_by: float = CHANGED_BY) -> None:
+def print_changes(found: Changes) -> None:
     """Print what a recomputation changed."""
-    _say_changes(found, changed_by, "The recomputation changes")
+    from newsproof.cli.measure.price_imports import CHANGED_BY
+
+    _say_changes(found, CHANGED_BY, "The recomputation changes")

@@ -11,35 +11,25 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infra.client_settings import ClientSettings
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
-from infra.market.ports import live_research
-from infra.market.source import Source
-from infra.search import FEEDS, provider_names
-from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.composition import (
-    address_of,
-    clickhouse_of,
-    feed_search,
-    mode_in_words,
-    opens_pages,
-    refuse_unusable,
-    topics_of,
-)
 from newsproof.app.invocation import Invocation, agreed, json_lines, of, run, say_result, table
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.app.terminal import as_started
-from newsproof.cli.operate.live_calls import CallPlan, Check, State, check_list, make_calls, plan_calls
 from newsproof.cli.options import JsonLines, commands
-from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError, NewsproofError
-from streams.intake.feed_search import FeedSearch
+
+if TYPE_CHECKING:
+    from infra.market.source import Source
+    from infra.settings import Settings
+    from newsproof.cli.operate.live_calls import CallPlan, Check, State
+    from streams.intake.feed_search import FeedSearch
 
 app = commands()
 FREE_BYTES = 2 * 1024**3
@@ -62,6 +52,8 @@ def doctor(
     Exit status 1 if anything is missing. Without --live, it makes no paid call and sends no key. The calls of --live are not
     counted in the budget.
     """
+    from newsproof.cli.operate.live_calls import CallPlan, plan_calls
+
     invocation = of(ctx)
     try:
         plan = plan_calls(invocation.settings())
@@ -82,6 +74,8 @@ async def diagnose(invocation: Invocation, plan: CallPlan, *, live: bool, as_jso
     ``plan``: the calls of live mode. They are made with ``live``; else they are only listed, and the model lists of local
     servers are read.
     """
+    from newsproof.cli.operate.live_calls import make_calls
+
     settings = invocation.settings()
     kafka, clickhouse, sources, feeds, calls = await asyncio.gather(
         _kafka(settings),
@@ -110,6 +104,8 @@ async def diagnose(invocation: Invocation, plan: CallPlan, *, live: bool, as_jso
 
 
 async def _unmade_calls(plan: CallPlan) -> list[Check]:
+    from newsproof.cli.operate.live_calls import Check, check_list
+
     found = await asyncio.gather(*(check_list(one, []) for one in plan.lists if one.keyless))
     calls = [Check(name=one.name, state="note", found="configured, not tried", do=_TRY) for one in plan.calls]
     return [*calls, *(check for of_list in found for check in of_list)]
@@ -133,10 +129,14 @@ def _print(checks: Iterable[Check], *, as_json: bool, live: bool) -> None:
 
 
 def _python() -> Check:
+    from newsproof.cli.operate.live_calls import Check
+
     return Check(name="Python", state="ok", found=f"{sys.version.split()[0]} at {sys.executable}")
 
 
 def _disk(settings: Settings) -> Check:
+    from newsproof.cli.operate.live_calls import Check
+
     directory = settings.newsproof_data_dir.absolute()
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     free = shutil.disk_usage(existing).free
@@ -154,6 +154,9 @@ def _disk(settings: Settings) -> Check:
 
 
 async def _kafka(settings: Settings) -> Check:
+    from newsproof.app.composition import address_of, topics_of
+    from newsproof.cli.operate.live_calls import Check
+
     if not settings.kafka_bootstrap_servers:
         address = await running_kafka(settings.newsproof_data_dir / "kafka")
         if address is None:
@@ -174,6 +177,8 @@ async def _kafka(settings: Settings) -> Check:
 
 def engine_fence(version: int) -> Check:
     """Check the sandbox of the embedded ClickHouse. ``version``: the kernel's Landlock ABI version, 0 without it."""
+    from newsproof.cli.operate.live_calls import Check
+
     name = "ClickHouse sandbox"
     if version < FILES_SINCE:
         found = (
@@ -197,6 +202,7 @@ _START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an
 
 def _embedded_java() -> Check:
     from infra.embedded.kafka.java import find_java
+    from newsproof.cli.operate.live_calls import Check
 
     try:
         java = find_java()
@@ -207,6 +213,9 @@ def _embedded_java() -> Check:
 
 
 async def _clickhouse(settings: Settings) -> Check:
+    from newsproof.app.composition import clickhouse_of
+    from newsproof.cli.operate.live_calls import Check
+
     if not settings.clickhouse_url:
         url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
         found = f"embedded, running at {url}" if url else "embedded, not running"
@@ -227,6 +236,9 @@ async def _clickhouse(settings: Settings) -> Check:
 
 
 def _providers(settings: Settings) -> list[Check]:
+    from newsproof.app.composition import mode_in_words, refuse_unusable
+    from newsproof.cli.operate.live_calls import Check
+
     checks = [Check(name="mode", state="ok", found=mode_in_words(settings))]
     if settings.mode != "live":
         checks[0] = Check(
@@ -260,6 +272,7 @@ def _providers(settings: Settings) -> list[Check]:
 def _listened(settings: Settings) -> list[Check]:
     from infra.listeners.source import chosen, missing, own_file, sources_of
     from newsproof.app.source_list import keys_of
+    from newsproof.cli.operate.live_calls import Check
 
     on = chosen(sources_of(own_file(settings)))
     lacking = [(one, do) for one in on if (do := missing(one, settings.listener_contact, keys_of(settings)))]
@@ -273,6 +286,7 @@ def _listened(settings: Settings) -> list[Check]:
 def _listener_key(settings: Settings) -> Check:
     from infra.listeners.mark import keys_at_hand
     from newsproof.app.source_list import NO_KEY, NO_KEY_DO
+    from newsproof.cli.operate.live_calls import Check
 
     name = "listener's key"
     try:
@@ -288,6 +302,8 @@ def _listener_key(settings: Settings) -> Check:
 
 def _left_off(settings: Settings) -> list[Check]:
     """Return a note for each source that live mode could use and does not, with what it would add."""
+    from newsproof.cli.operate.live_calls import Check
+
     if settings.mode != "live":
         return []
     off: tuple[tuple[bool, str, str], ...] = (
@@ -318,6 +334,7 @@ def _model_providers(settings: Settings) -> list[Check]:
     Ollama and llama-server have an address by default, so they are skipped unless ``MODEL_*`` names them.
     """
     from infra.models import providers
+    from newsproof.cli.operate.live_calls import Check
 
     chosen = ("light", "heavy", "light_fallback", "heavy_fallback", "tasks")
     named = ",".join(getattr(settings, f"model_{one}") for one in chosen)
@@ -339,6 +356,8 @@ _WHY_A_KEY = "TAVILY_API_KEY adds news of any age, official pages and parallel s
 def _search_providers(settings: Settings) -> list[Check]:
     """Return one check per search provider: whether it is used, and which setting to change to use it."""
     from infra.search import KEYLESS, PROVIDERS, is_keyless_default, provider_names
+    from newsproof.app.composition import opens_pages
+    from newsproof.cli.operate.live_calls import Check
 
     named, checks = provider_names(settings), []
     by_default = is_keyless_default(settings)
@@ -368,6 +387,9 @@ def _search_providers(settings: Settings) -> list[Check]:
 
 def _pages(settings: Settings) -> list[Check]:
     """Return a note if live searches are judged by their results alone, which rarely date official pages."""
+    from newsproof.app.composition import opens_pages
+    from newsproof.cli.operate.live_calls import Check
+
     if (
         settings.mode != "live"
         or not settings.tool_search_enabled
@@ -387,6 +409,7 @@ def _search_roles() -> list[Check]:
     """Return a note for each search role that no event uses."""
     from agents.planning.providers import unreached_roles
     from agents.tables import load_tables
+    from newsproof.cli.operate.live_calls import Check
 
     do = 'nothing, or add an event in agents/tables/search_roles.json, such as "event:governance": ["%s"]'
     roles = unreached_roles(load_tables(demo=False))
@@ -403,6 +426,9 @@ async def check_chat_sources(settings: Settings) -> list[Check]:
     Sends one HEAD request to each source's address: no data, no key, no charge. A source that does not respond is only a
     note, because the chat continues without it and names it in its answers. Modes other than live have one check.
     """
+    from infra.market.ports import live_research
+    from newsproof.cli.operate.live_calls import Check
+
     if settings.mode != "live":
         found = f"synthetic data, labelled {settings.mode}: no outside source is called"
         return [Check(name="chat data", state="note", found=found, do="live mode uses real data; no key is needed")]
@@ -421,6 +447,8 @@ async def check_chat_sources(settings: Settings) -> list[Check]:
 
 
 async def _check_source(source: Source) -> Check:
+    from newsproof.cli.operate.live_calls import Check
+
     service = source.offered
     name = f"chat data ({service.name}, {service.about})"
     key = (
@@ -446,6 +474,11 @@ _LISTEN = "newsproof up --listen"
 
 async def check_feeds(settings: Settings) -> list[Check]:
     """Check how many items the search ``feeds`` has, read from the log as a worker reads it. None if live mode does not use it."""
+    from infra.search import FEEDS, provider_names
+    from newsproof.app.composition import feed_search
+    from newsproof.cli.operate.live_calls import Check
+    from newsproof.sdk.client import running_kafka_of
+
     if settings.mode != "live" or not settings.tool_search_enabled or FEEDS not in provider_names(settings):
         return []
     name = "items of feeds"

@@ -10,29 +10,28 @@ and are carried over.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
-from aiokafka import TopicPartition
 
-from agents.core.registry import Registry
-from agents.graphs import verification
-from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
 from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL
-from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, of, run, say_result
-from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
 from newsproof.cli.options import JsonReport, commands
 from schemas.printable import counted
 from schemas.topics import Topics
-from streams.journal.fold import JournalFold
-from streams.journal.log import Bounds, KafkaLog
-from streams.journal.reader import JournalReader
-from streams.sink.journal import Progress, SinkJournal
+
+if TYPE_CHECKING:
+    from aiokafka import TopicPartition
+
+    from agents.core.registry import Registry
+    from infra.clickhouse.client import ClickHouse
+    from streams.journal.fold import JournalFold
+    from streams.journal.log import Bounds
+    from streams.journal.reader import JournalReader
 
 app = commands()
 group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Rebuild the memory of past cases from the log.")
@@ -102,6 +101,9 @@ async def rebuild_memory(invocation: Invocation) -> Rebuilt:
     Raises:
         NewsproofError: a server does not answer, or the log holds records of newer code.
     """
+    from newsproof.app.composition import address_of, clickhouse_of, topics_of
+    from newsproof.app.processes.supervisor import prepare_tables
+
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
     async with servers(settings) as found:
         at = found.applied_to(settings)
@@ -114,6 +116,10 @@ async def rebuild(
     address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
 ) -> Rebuilt:
     """Fill ``memories`` from the journal. Idempotent: a second run leaves exactly the same rows."""
+    from agents.graphs import verification
+    from streams.journal.log import KafkaLog
+    from streams.journal.reader import JournalReader
+
     began = time.monotonic()
     await client.define(f"DROP TABLE IF EXISTS {BESIDE}")
     await client.define(f"CREATE TABLE {BESIDE} AS {TABLE}")
@@ -152,6 +158,8 @@ class _Rows:
     """The journal from its start, folded into rows by the sink's own code."""
 
     def __init__(self, reader: JournalReader, registry: Registry, folds: dict[TopicPartition, JournalFold]) -> None:
+        from streams.sink.journal import Progress, SinkJournal
+
         self._log = reader.log
         self._journals = {
             tp: SinkJournal(fold, registry, Progress(through=fold.position - 1)) for tp, fold in folds.items()

@@ -14,29 +14,24 @@ import typer
 from msgspec.structs import replace
 
 from infra.client_settings import ClientSettings
-from infra.listeners.mark import keys_at_hand
-from infra.listeners.source import UNMARKED, Source, chosen, own_file, sources_of
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read
 from newsproof.app.dead_letters import UnmarkedNews
 from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
-from newsproof.app.source_list import NO_KEY, NO_KEY_DO, ListedSource, listed_sources
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonLines, ListGroup, commands
 from newsproof.cli.output import minute, with_remedy
-from newsproof.cli.run.listen import print_polls
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
 from schemas.printable import counted
 from schemas.topics import Topics
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
-from streams.listening.memory import Cursors
-from streams.reputation.fold import RATED_FROM, WINDOW, Reputation, Share
-from streams.reputation.reputation_topic import compute_reputations, read_reputations
 
 if TYPE_CHECKING:
     from infra.settings import Settings
+    from newsproof.app.source_list import ListedSource
+    from streams.reputation.fold import Reputation, Share
 
 
 app = commands()
@@ -61,6 +56,8 @@ def check(
     as_json: JsonLines = False,
 ) -> None:
     """Poll each source that is on once. Show whether it responds, how many items it has and how new they are."""
+    from newsproof.cli.run.listen import print_polls
+
     all_respond = run(print_polls(of(ctx), tuple(id or ()), show_items=False, backfill=None, as_json=as_json))
     raise typer.Exit(exits.OK if all_respond else exits.FINDING)
 
@@ -147,6 +144,10 @@ async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
 
 
 def _print_below(settings: Settings, rows: list[ListedSource]) -> None:
+    from infra.listeners.mark import keys_at_hand
+    from infra.listeners.source import UNMARKED
+    from newsproof.app.source_list import NO_KEY, NO_KEY_DO
+
     say_result(
         f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: median time from publication to receipt. All values are from the latest record in "
         "the log; /metrics of a listener has live values."
@@ -169,6 +170,8 @@ async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> No
     Raises:
         ConfigError: no source has this id.
     """
+    from infra.listeners.source import chosen, own_file, sources_of
+
     settings = invocation.settings()
     (source,) = chosen(sources_of(own_file(settings)), [name])
     (row,) = [one for one in await _listed(settings) if one.id == name]
@@ -186,6 +189,8 @@ def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
     Raises:
         ConfigError: no source has this id, or the file cannot be written.
     """
+    from infra.listeners.source import chosen, own_file, sources_of
+
     chosen(sources_of(own_file(settings)), [name])
     state = "muted = true" if muted else "muted = false\ndefault = true"
     path = _appended(settings, f'[[source]]\nid = "{name}"\n{state}\n')
@@ -198,6 +203,8 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
     Raises:
         ConfigError: the address is invalid, the id is taken, or the file cannot be written.
     """
+    from infra.listeners.source import Source, own_file, sources_of
+
     parts = urlsplit(url)
     made = re.sub(r"[^a-z0-9.-]+", "-", f"{(parts.hostname or '').removeprefix('www.')}{parts.path}".lower()).strip(
         "-."
@@ -223,6 +230,8 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
 
 
 def _appended(settings: Settings, rows: str) -> Path:
+    from infra.listeners.source import own_file
+
     path = own_file(settings)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -238,6 +247,10 @@ def _appended(settings: Settings, rows: str) -> Path:
 
 async def _listed(settings: Settings) -> list[ListedSource]:
     """Return every source with its state from the log. Without a running Kafka, there is none: none is started for this."""
+    from newsproof.app.source_list import listed_sources
+    from streams.listening.memory import Cursors
+    from streams.reputation.reputation_topic import read_reputations
+
     if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
         return listed_sources(settings, {}, datetime.now(UTC))
     topics = Topics(settings.topic_prefix)
@@ -252,6 +265,9 @@ _FIGURES = ("first", "copies", "confirmed", "refuted", "retracted")
 
 async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
     """Print every source's reputation, computed from the whole journal. Nothing is written."""
+    from streams.reputation.fold import RATED_FROM, WINDOW
+    from streams.reputation.reputation_topic import compute_reputations
+
     async with log_to_read(invocation) as log:
         found = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
     if as_json:
@@ -277,6 +293,8 @@ def reputation_cell(known: tuple[Reputation, ...]) -> str:
 
 def reputation_lines(one: Reputation) -> list[tuple[str, str]]:
     """Return a reputation in one language as lines of (name, value)."""
+    from streams.reputation.fold import RATED_FROM
+
     shares = {name: getattr(one, name) for name in _FIGURES}
     rows = {
         "stories": f"{one.stories}{'' if one.rated else f', {UNRATED} below {RATED_FROM}'}",

@@ -10,19 +10,20 @@ import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.parquet import write_parquet
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, markdown_table, of, run, say_result, table
 from newsproof.app.version import VERSION
 from newsproof.cli.options import commands, json_flag
 from schemas.errors import ConfigError
 from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from infra.clickhouse.client import ClickHouse
 
 app = commands()
 README, MANIFEST = "README.md", "export.json"
@@ -167,6 +168,8 @@ async def _described(client: ClickHouse, names: Sequence[str]) -> list[tuple[Exp
 
 async def _write(client: ClickHouse, one: ExportedTable, final: bool, directory: Path) -> ExportedTable:
     # Named one by one: * leaves out columns that are computed on insert.
+    from infra.clickhouse.parquet import write_parquet
+
     columns = ", ".join(f"`{column.name}`" for column in one.columns)
     path = directory / one.file
     rows = await write_parquet(client, f"SELECT {columns} FROM `{one.table}`{' FINAL' if final else ''}", path)

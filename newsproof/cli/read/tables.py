@@ -9,12 +9,10 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infra.clickhouse.client import ClickHouse, Result, engine_words
-from infra.clickhouse.statement import split_statements
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, of, raise_at_ctrl_c, run, say_result
 from newsproof.app.servers import say_on_stderr
@@ -22,6 +20,9 @@ from newsproof.app.terminal import as_started
 from newsproof.cli.options import commands, json_flag
 from newsproof.cli.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
+
+if TYPE_CHECKING:
+    from infra.clickhouse.client import ClickHouse, Result
 
 app = commands()
 _NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
@@ -80,6 +81,8 @@ async def run_script(
         ConfigError: there is no statement, or no statement uses one of the parameters.
         PermanentError: ClickHouse refuses a statement.
     """
+    from infra.clickhouse.statement import split_statements
+
     statements = split_statements(text)
     if not statements:
         raise ConfigError('the statement is empty: write one, such as "SELECT * FROM v_cost_by_step"')
@@ -107,6 +110,8 @@ async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str],
     Raises:
         PermanentError: ClickHouse refuses it; the text says what to do.
     """
+    from infra.clickhouse.client import engine_words
+
     bound = {name: value for name, value in parameters.items() if _takes(statement, name)}
     try:
         if admin and statement.split(None, 1)[0].upper() in _NO_ROWS:
@@ -181,6 +186,8 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
 
 def _read_statements() -> Sequence[str] | None:
     """Return the statements up to a line that ends with a semicolon; None at the end, [] after Ctrl-C."""
+    from infra.clickhouse.statement import split_statements
+
     lines: list[str] = []
     while True:
         try:

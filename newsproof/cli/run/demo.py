@@ -8,62 +8,43 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import orjson
 import typer
 
-from infra.clickhouse.client import ClickHouse
-from infra.kafka.topics import committed_by
-from infra.listeners.mark import keys_at_hand
-from infra.offline.newsroom.newsroom import Newsroom
-from infra.offline.sample_news import SAMPLE_NEWS, sample_labels, sample_news
-from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.composition import (
-    FULL_PIPELINE,
-    address_of,
-    clickhouse_of,
-    mode_in_words,
-    refuse_unusable,
-    topics_of,
-)
-from newsproof.app.data_dir import refuse_unusable_directory
 from newsproof.app.invocation import json_line, of, run, say_result
-from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
 from newsproof.cli.options import commands, json_flag
 from newsproof.cli.read.signals import reader_language
 from newsproof.cli.run.up import ENDING
-from newsproof.report.demo import LabelFigures, against_labels, print_report
-from newsproof.report.listening import Opened
 from newsproof.sdk.client import checked_news
 from schemas.errors import ConfigError, TransientError
-from schemas.events import (
-    BY_WIRE_NAME,
-    TERMINAL_NAMES,
-    CaseDropped,
-    EventReceived,
-    SearchCompleted,
-    SignalSynthesized,
-)
 from schemas.ids import text_hash
 from schemas.news import News
 from schemas.printable import counted
 from schemas.signals import Signal
 from schemas.topics import Topics
-from streams.audit.audit import AuditReport, audit
 from streams.journal.case_reading import read_signals
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 
+if TYPE_CHECKING:
+    from infra.clickhouse.client import ClickHouse
+    from infra.offline.newsroom.newsroom import Newsroom
+    from infra.settings import Settings
+    from newsproof.app.processes.supervisor import Pipeline
+    from newsproof.report.demo import DemoSummary, LabelFigures
+    from newsproof.report.listening import Opened
+    from streams.audit.audit import AuditReport
+
 app = commands()
 END_WITHIN_S = 600.0
 TABLES_WITHIN_S = 60.0
-_DEFAULT = Settings.model_fields["newsproof_data_dir"].default
 
 
 @app.command()
@@ -96,20 +77,6 @@ def demo(
     raise typer.Exit(run(work, ending=ENDING))
 
 
-class DemoSummary(LabelFigures, frozen=True, kw_only=True):
-    """Summary for ``--json``. ``seconds`` runs from the first publish to the last table row."""
-
-    published: int
-    cases: int
-    signals: int
-    dropped: int
-    degraded: int
-    dead_letters: int
-    lost: int
-    duplicates: int
-    seconds: float
-
-
 async def run_demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> int:
     """Run the demo; return the exit status: 0, or 1 when the audit is not clean.
 
@@ -131,6 +98,10 @@ async def framed(
 
     ``run`` gets the pipeline and ``as_json``, and returns the summary for ``--json`` and whether all is well.
     """
+    from newsproof.app.composition import mode_in_words, refuse_unusable
+    from newsproof.app.data_dir import refuse_unusable_directory
+    from newsproof.app.processes.supervisor import empty, pipeline, watched
+
     refuse_unusable(at)
     refuse_unusable_directory(at)
     say(f"Newsproof demo: {mode_in_words(at)}.")
@@ -169,6 +140,9 @@ def listed(newsroom: Newsroom | None, directory: Path) -> Iterator[Sequence[str]
 
 def demo_settings(settings: Settings, *, live: bool) -> Settings:
     """Return settings with the demo's own servers and directory, offline unless ``live`` (which costs money)."""
+    from infra.offline.sample_news import SAMPLE_NEWS
+    from newsproof.app.composition import FULL_PIPELINE
+
     chosen = settings.newsproof_mode if settings.newsproof_mode != "auto" else "offline"
     return settings.model_copy(
         update={
@@ -187,6 +161,12 @@ def demo_settings(settings: Settings, *, live: bool) -> Settings:
 
 
 async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
+    from infra.listeners.mark import keys_at_hand
+    from infra.offline.sample_news import sample_labels, sample_news
+    from newsproof.app.composition import address_of, clickhouse_of, topics_of
+    from newsproof.report.demo import against_labels, print_report
+    from streams.audit.audit import audit
+
     settings = running.settings
     address, topics = address_of(settings), topics_of(settings)
     items = sample_news()
@@ -212,6 +192,8 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
 
 
 def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds: float) -> DemoSummary:
+    from newsproof.report.demo import DemoSummary
+
     return DemoSummary(
         **msgspec.structs.asdict(figures),
         published=published,
@@ -229,6 +211,8 @@ def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds
 async def _publish(settings: Settings, topics: Topics, items: list[News]) -> None:
     from datetime import UTC, datetime
 
+    from newsproof.app.composition import address_of
+
     producer = address_of(settings).producer(linger_ms=0)
     await producer.start()
     try:
@@ -243,6 +227,8 @@ class Follower:
     """Reads the journal from its start as it grows."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
+        from newsproof.app.composition import address_of
+
         self._topic = topics.cases
         self._partitions = settings.topic_partitions
         self._consumer = address_of(settings).consumer(fetch_max_wait_ms=100)
@@ -287,6 +273,9 @@ async def stored(settings: Settings, topics: Topics, ends: DemoJournal, tables: 
     Raises:
         TransientError: one of them takes longer than ``TABLES_WITHIN_S``.
     """
+    from infra.kafka.topics import committed_by
+    from newsproof.app.composition import address_of
+
     address, group = address_of(settings), topics.group("publisher")
     signals: list[Signal] = []
 
@@ -316,8 +305,11 @@ async def _until(look: Callable[[], Awaitable[bool]], otherwise: str) -> None:
 
 def command_of(settings: Settings) -> str:
     """Return the command that reads the demo's log. In the default directory, it needs no ``--data-dir``."""
+    from infra.settings import Settings
+
     directory = settings.newsproof_data_dir
-    return command_name() if directory == _DEFAULT / DEMO else command_name(directory)
+    default = Settings.model_fields["newsproof_data_dir"].default
+    return command_name() if directory == default / DEMO else command_name(directory)
 
 
 def _where_to_look(settings: Settings, seconds: float) -> None:
@@ -352,6 +344,16 @@ class DemoJournal(msgspec.Struct):
 
     def add(self, name: str, case_id: str, value: bytes) -> None:
         """Count one accepted event. ``name``: its wire name."""
+        from newsproof.report.listening import Opened
+        from schemas.events import (
+            BY_WIRE_NAME,
+            TERMINAL_NAMES,
+            CaseDropped,
+            EventReceived,
+            SearchCompleted,
+            SignalSynthesized,
+        )
+
         self.events += 1
         kind = BY_WIRE_NAME.get(name)
         if kind is EventReceived:

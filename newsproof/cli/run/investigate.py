@@ -7,39 +7,23 @@ import contextlib
 import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from agents.graphs import RESEARCH
-from agents.investigation.subject import asked
-from infra.clickhouse.lookups import FoundBriefs
-from infra.kafka.topics import members_of
-from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, topics_of
 from newsproof.app.invocation import Invocation, json_line, of, parse_time, run, say_result
-from newsproof.app.processes.supervisor import pipeline
-from newsproof.app.research_composition import (
-    investigated_as_of,
-    investigation_limits,
-    investigation_snapshot_of,
-    refuse_unusable_research,
-    research_snapshot_of,
-)
 from newsproof.app.servers import running_kafka, servers
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
 from newsproof.cli.options import commands, json_flag
-from newsproof.report.brief import brief_document, brief_lines, change_in_words
-from newsproof.web.questions import Questions
-from schemas.effects import BriefReply, FindBrief
-from schemas.errors import ConfigError
-from schemas.investigation_events import BriefWritten, InvestigationAsked
-from schemas.printable import printable
-from streams.feed.investigation_events import InvestigationEventConverter
-from streams.feed.turns import TurnFeed, TurnItem
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+    from newsproof.web.questions import Questions
+    from schemas.investigation_events import BriefWritten, InvestigationAsked
+    from streams.feed.turns import TurnFeed, TurnItem
 
 app = commands()
 _STORED_WITHIN_S = 30.0
@@ -99,6 +83,17 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
     Raises:
         ConfigError: neither or both of a subject and ``follow`` are given, or a time or an id is invalid.
     """
+    from agents.graphs import RESEARCH
+    from newsproof.app.composition import address_of, mode_in_words, topics_of
+    from newsproof.app.research_composition import (
+        investigation_snapshot_of,
+        refuse_unusable_research,
+        research_snapshot_of,
+    )
+    from newsproof.web.questions import Questions
+    from schemas.errors import ConfigError
+    from streams.feed.turns import TurnFeed
+
     settings = invocation.settings()
     refuse_unusable_research(settings)
     event = None if wanted.follow else opening_of(settings, wanted, datetime.now(UTC))
@@ -127,6 +122,10 @@ def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> Investigati
     Raises:
         ConfigError: the subject or the time is invalid.
     """
+    from agents.investigation.subject import asked
+    from newsproof.app.research_composition import investigated_as_of, investigation_limits
+    from schemas.errors import ConfigError
+
     as_of = investigated_as_of(settings, now) if wanted.as_of is None else _moment(wanted.as_of)
     if as_of > now:
         raise ConfigError(
@@ -147,6 +146,11 @@ def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> Investigati
 @contextlib.asynccontextmanager
 async def _installation(settings: Settings) -> AsyncIterator[tuple[Settings, bool]]:
     """Yield the settings of an installation that has a worker for investigations, and whether this command started it."""
+    from agents.graphs import RESEARCH
+    from infra.kafka.topics import members_of
+    from newsproof.app.composition import address_of, topics_of
+    from newsproof.app.processes.supervisor import pipeline
+
     external = settings.kafka_bootstrap_servers
     address = external or await running_kafka(settings.newsproof_data_dir / "kafka")
     if address:
@@ -187,6 +191,8 @@ async def _running(*work: Any) -> AsyncIterator[None]:
 
 
 async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked | None, follow: str | None) -> TurnItem:
+    from schemas.errors import ConfigError
+
     if event is not None:
         return await questions.investigate(str(uuid.uuid4()), event)
     await feed.follower.ready.wait()
@@ -198,6 +204,10 @@ async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked 
 
 async def _stored(settings: Settings, item: TurnItem) -> None:
     """Return once the brief is in the tables, or after half a minute: the next `up` stores it, too."""
+    from infra.clickhouse.lookups import FoundBriefs
+    from newsproof.app.composition import clickhouse_of
+    from schemas.effects import BriefReply, FindBrief
+
     wanted = FindBrief(
         subject="", language="", as_of=item.asked_at, exclude_case="", investigation=item.chat_id
     )  # by its id alone
@@ -210,6 +220,11 @@ async def _stored(settings: Settings, item: TurnItem) -> None:
 
 
 async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
+    from newsproof.report.brief import brief_lines
+    from schemas.investigation_events import BriefWritten
+    from schemas.printable import printable
+    from streams.feed.investigation_events import InvestigationEventConverter
+
     say(f"Investigation {item.chat_id}: {item.subject}, as of {item.as_of:%Y-%m-%d %H:%M} UTC")
     converter, brief, ended = InvestigationEventConverter(), None, dict[str, Any]()
     async for record in feed.records(item):
@@ -233,15 +248,21 @@ async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
 
 
 def printable_line(line: str) -> str:
+    from schemas.printable import printable
+
     return "\n".join(printable(part) for part in line.split("\n"))
 
 
 def _progress(data: dict[str, Any]) -> str:
+    from schemas.printable import printable
+
     seconds = data["duration_ms"] / 1000
     return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {data['action'][:110]}: {data['observation'][:160]}")
 
 
 def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem) -> dict[str, Any]:
+    from newsproof.report.brief import brief_document
+
     found = brief is not None
     return {
         "status": (brief.path if brief else ended.get("state", "failed")),
@@ -257,6 +278,8 @@ def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem
 
 
 def _change(brief: BriefWritten, place: int) -> dict[str, Any]:
+    from newsproof.report.brief import change_in_words
+
     change = brief.new_since[place]
     words = change_in_words(brief, change, zh=brief.language == "zh")
     return {"kind": change.kind, "text": words, "references": change.references, "testable": change.testable}

@@ -5,27 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from infra.listeners.failures import DO, NotReadError
-from infra.listeners.fetching import Fetcher
-from infra.listeners.items import Item
-from infra.listeners.markets import Markets
-from infra.listeners.source import Source, Validators, chosen, missing, own_file, sources_of
-from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
-from newsproof.app.processes.listening import COSTS, look_once, run_listener
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.source_list import keys_of
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonLines, commands
 from newsproof.cli.output import minute, with_remedy
 from schemas.errors import ConfigError
-from streams.listening.item_outcome import PUBLISHED, Poll, decide_outcome
+
+if TYPE_CHECKING:
+    from infra.listeners.fetching import Fetcher
+    from infra.listeners.items import Item
+    from infra.listeners.source import Source
+    from infra.settings import Settings
 
 app = commands()
 _AT_ONCE = 16
@@ -95,6 +92,8 @@ class PolledSource(msgspec.Struct, kw_only=True):
 
 async def run_listening(invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None) -> None:
     """Poll until a signal, on the servers that are configured or running, else on an embedded Kafka."""
+    from newsproof.app.processes.listening import COSTS, run_listener
+
     settings = invocation.settings()
     say_on_stderr(COSTS)
     async with servers(settings, clickhouse=False) as found:
@@ -103,6 +102,9 @@ async def run_listening(invocation: Invocation, only: Iterable[str], *, backfill
 
 async def poll_once(invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None, as_json: bool) -> bool:
     """Poll once and publish; print the result. Return whether every source responded."""
+    from infra.listeners.failures import DO
+    from newsproof.app.processes.listening import COSTS, look_once
+
     settings = invocation.settings()
     say_on_stderr(COSTS)
     async with servers(settings, clickhouse=False) as found:
@@ -137,6 +139,10 @@ async def print_polls(
 
     Return whether every source responded.
     """
+    from infra.listeners.fetching import Fetcher
+    from infra.listeners.source import chosen, own_file, sources_of
+    from newsproof.app.source_list import keys_of
+
     settings = invocation.settings()
     wanted = chosen(sources_of(own_file(settings)), only)
     fetcher, places = (
@@ -175,6 +181,11 @@ async def print_polls(
 
 async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[PolledSource, tuple[Item, ...]]:
     """Poll one source; only connect to a socket."""
+    from infra.listeners.failures import DO, NotReadError
+    from infra.listeners.markets import Markets
+    from infra.listeners.source import Validators, missing
+    from newsproof.app.source_list import keys_of
+
     row = PolledSource(source=source.id, kind=source.kind)
     if (do := missing(source, settings.listener_contact, keys_of(settings))) is not None:
         row.state, row.why = "left out", do
@@ -197,6 +208,9 @@ async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[Po
 def _print_items(
     settings: Settings, found: list[tuple[PolledSource, tuple[Item, ...]]], backfill: timedelta | None, *, as_json: bool
 ) -> None:
+    from newsproof.app.processes.listening import COSTS
+    from streams.listening.item_outcome import PUBLISHED, Poll, decide_outcome
+
     look = Poll(
         at=datetime.now(UTC),
         previous=None,

@@ -12,29 +12,23 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import httpx
 import msgspec
 import typer
-from pydantic import SecretStr
 
-from infra.embedded.child import DirectoryLock, port_owner, why_not_bound
-from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.owner_only import write_owner_only
-from infra.settings import Settings
-from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
-from newsproof.app.data_dir import RoomWatch, refuse_unusable_directory, remove_empty
 from newsproof.app.invocation import of, run
-from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
-from newsproof.app.research_composition import refuse_unusable_research
 from newsproof.app.servers import running_clickhouse
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import as_started, command_name
 from newsproof.cli.options import PagePort, commands
-from newsproof.web.server import opened, tls_of
-from newsproof.web.tokens import opened_with, token_of
 from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from infra.embedded.child import DirectoryLock
+    from infra.settings import Settings
+    from newsproof.app.processes.supervisor import Pipeline
 
 app = commands()
 ENDING = "Stopping in order. Press Ctrl-C again to stop at once."
@@ -90,6 +84,14 @@ async def run_up(settings: Settings, *, workers: int) -> None:
     Raises:
         NewsproofError: the pipeline cannot start; the text says what to correct.
     """
+    from pydantic import SecretStr
+
+    from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, refuse_unusable
+    from newsproof.app.processes.supervisor import pipeline, watched
+    from newsproof.app.research_composition import refuse_unusable_research
+    from newsproof.web.server import opened, tls_of
+    from newsproof.web.tokens import opened_with, token_of
+
     wanted = FULL_PIPELINE_LIVE if settings.mode == "live" else FULL_PIPELINE
     changes = {name: value for name, value in wanted.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
@@ -124,6 +126,9 @@ async def run_up(settings: Settings, *, workers: int) -> None:
 @contextlib.contextmanager
 def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]:
     """Hold the data directory. Remove what was created, unless the second value is called."""
+    from infra.embedded.child import DirectoryLock
+    from newsproof.app.data_dir import refuse_unusable_directory, remove_empty
+
     directory = at.newsproof_data_dir
     made: list[Path] = []
     with contextlib.suppress(OSError):  # what cannot be looked at is refused below
@@ -141,6 +146,8 @@ def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]
 
 
 async def _run(running: Pipeline, page: str, print_started: Callable[[], None], phases: _Phases) -> None:
+    from newsproof.app.data_dir import RoomWatch
+
     phases(f"starting {', '.join(one.name for one in running.services)}")
     await _page_responds(page)
     phases("the page is ready")
@@ -151,6 +158,8 @@ async def _run(running: Pipeline, page: str, print_started: Callable[[], None], 
 
 async def _page_responds(page: str) -> None:
     """Return once the page responds."""
+    import httpx
+
     # Our own socket: whatever its certificate says, nobody else can respond there.
     async with httpx.AsyncClient(trust_env=False, verify=False, timeout=None) as http:
         while True:
@@ -184,6 +193,9 @@ def _tell_others(lock: DirectoryLock, page: str) -> None:
 
 async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
     """Raise ConfigError if a port that the children are to open cannot be. The page's is opened by ``up`` itself."""
+    from infra.embedded.child import port_owner, why_not_bound
+    from infra.embedded.clickhouse.server import EmbeddedClickHouse
+
     wanted = []
     if settings.metrics_port:
         # Workers, the sink, the chat's worker and the listener.
@@ -202,6 +214,8 @@ async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
 
 
 def _print_started(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:
+    from newsproof.app.composition import mode_in_words, search_in_words
+
     settings = running.settings
     own = running.servers.own
     say("")

@@ -324,7 +324,7 @@ def test_an_option_goes_before_the_setting(
         raise ConfigError("seen")
 
     monkeypatch.setattr(running, "read_comparison", seen)
-    monkeypatch.setattr(outcomes, "import_file", imported)
+    monkeypatch.setattr(price_imports, "import_file", imported)
     compared = ["backtest", "compare", "a", "b", *(("--cap", "0.5") if option else ())]
     assert str(CliRunner().invoke(app, compared).exception) == "seen"
     assert str(refused("--sample", *(("--horizons", "1m") if option else ()))) == "seen"
@@ -406,7 +406,7 @@ def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
         ((), "say where prices come from"),
         (("x.csv", "--sample"), "one of them"),
         (("--exchange", "binance"), "needs --symbol"),
-        (("--sample", "--from", "yesterday"), "--from 'yesterday' is no time"),
+        (("--sample", "--from", "yesterday"), "--from 'yesterday' is not a time"),
         (("--sample", "--map", "UST"), "ASSET=BASE/QUOTE"),
         (("--sample", "--map", "UST=USTC/USDT@May"), "is no date"),
         (("--sample", "--horizons", "5"), "such as 5m,1h,4h,24h,7d"),
