@@ -18,7 +18,15 @@ from newsproof.app.invocation import say_result
 from newsproof.app.processes.supervisor import Pipeline
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.cli.read.signals import reader_language
-from newsproof.cli.run.demo import DemoJournal, DemoProgress, Follower, command_of, demo_settings, framed, stored
+from newsproof.cli.run.demo_pipeline import (
+    DemoJournal,
+    DemoProgress,
+    Follower,
+    command_of,
+    demo_settings,
+    framed,
+    stored,
+)
 from newsproof.report.audit import print_audit
 from newsproof.report.listening import ListenSummary, in_no_case, print_what_came, summary_of
 from newsproof.report.signals import print_signals
