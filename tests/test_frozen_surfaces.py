@@ -62,14 +62,13 @@ from newsproof.app.watches import WatchView
 from newsproof.cli.main import app
 from newsproof.cli.measure.labels import LabelImport
 from newsproof.cli.measure.price_imports import Changes, ImportReport, Removed, StandingImport
-from newsproof.cli.operate.access import _ways, kafka_login
-from newsproof.cli.operate.budget import as_document as budget_document
-from newsproof.cli.operate.describe import SettingView, views
+from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, views
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, describe_topics
 from newsproof.cli.operate.log import _document as letter_document
+from newsproof.cli.operate.log import as_document as budget_document
 from newsproof.cli.operate.memory import Rebuilt
-from newsproof.cli.read.export import Export
+from newsproof.cli.read.tables import Export
 from newsproof.cli.run.investigate import _change, _last_line
 from newsproof.cli.run.listen import PolledSource
 from newsproof.report.answers import ANSWERS

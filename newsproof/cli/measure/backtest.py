@@ -10,8 +10,7 @@ import typer
 
 from newsproof.app import exits
 from newsproof.app.invocation import READS_ONLY, json_line, of, run
-from newsproof.cli.measure.compare import compare, gate, power
-from newsproof.cli.measure.profit import pnl, study
+from newsproof.cli.measure.compare import compare, gate, pnl, power, study
 from newsproof.cli.options import JsonLastLine, commands, json_flag
 
 app = commands()

@@ -24,7 +24,7 @@ from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
-from newsproof.cli.measure.profit import pnl, study
+from newsproof.cli.measure.compare import pnl, study
 from schemas.errors import ConfigError
 from schemas.events import EventReceived, RetractionFound
 from schemas.news import News
