@@ -71,10 +71,9 @@ from newsproof.cli.operate.memory import Rebuilt
 from newsproof.cli.read.tables import Export
 from newsproof.cli.run.investigate import _change, _last_line
 from newsproof.cli.run.listen import PolledSource
-from newsproof.report.answers import ANSWERS
 from newsproof.report.case_document import document_of
-from newsproof.report.data import Report
-from newsproof.report.listening import ListenSummary
+from newsproof.report.data import ANSWERS, Report
+from newsproof.report.demo import ListenSummary
 from newsproof.web.api import live as live_api
 from newsproof.web.api import news as news_api
 from newsproof.web.api import prices as prices_api

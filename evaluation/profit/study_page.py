@@ -18,7 +18,7 @@ from evaluation.profit.study_report import (
 )
 from infra.clickhouse.client import ClickHouse
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
-from newsproof.report.page import figure, table
+from newsproof.report.html_report import figure, table
 
 
 def drawn_study(found: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from agents.evidence.findings import dated_later
 from agents.evidence.witnesses import counted
 from agents.text.wording import Told, joined, references, told
-from newsproof.report.rule_words import rule_words
+from newsproof.report.recorded_reasons import translate_reason
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
@@ -186,7 +186,7 @@ def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[Waterfa
     rows = [_step("preliminary", None, at, Told("the first judgement", "最初的判断"))]
     for one in adjustments:
         at += one.amount
-        rows.append(_step(one.rule, one.amount, at, rule_words(one.reason)))
+        rows.append(_step(one.rule, one.amount, at, translate_reason(one.reason)))
     return [*rows, _step("final", None, signal.confidence, Told())]
 
 

@@ -15,7 +15,7 @@ from newsproof.cli.options import JsonLines, Lang, ShowGroup, commands
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
-from newsproof.report.rule_words import rule_words
+from newsproof.report.recorded_reasons import translate_reason
 from newsproof.report.signals import action_in_words, stage_in_words, verdict_in_words
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
@@ -258,7 +258,7 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
             action_in_words(s).of(language),
             f"{s.confidence:.2f}",
             f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
-            rule_words(s.notes).of(language),
+            translate_reason(s.notes).of(language),
         )
         for s in revisions
     ]

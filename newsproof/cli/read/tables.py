@@ -239,8 +239,8 @@ async def _report(invocation: Invocation, *, run_id: str, html: Path | None, as_
     from evaluation.profit.study_page import study_section
     from evaluation.statistics import share_interval
     from newsproof.report.data import read_report
-    from newsproof.report.page import page_of
-    from newsproof.report.terminal import print_report_of
+    from newsproof.report.html_report import page_of
+    from newsproof.report.text_report import print_report_of
 
     async with database(invocation, admin=False) as client:
         found = await read_report(client, run_id=run_id, interval=share_interval)

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from newsproof.cli.run.demo_pipeline import (
         DemoJournal,
     )
-    from newsproof.report.demo import DemoSummary, LabelFigures
-    from newsproof.report.listening import ListenSummary
+    from newsproof.report.demo import DemoSummary, LabelFigures, ListenSummary
     from streams.audit.audit import AuditReport
 
 app = commands()
@@ -208,7 +207,7 @@ async def _run_listening(
     from newsproof.app.composition import address_of, clickhouse_of, topics_of
     from newsproof.cli.run.demo_pipeline import command_of, stored
     from newsproof.report.audit import print_audit
-    from newsproof.report.listening import print_what_came, summary_of
+    from newsproof.report.demo import print_what_came, summary_of
     from newsproof.report.signals import print_signals
     from streams.audit.audit import audit
     from streams.listening.memory import Cursors
@@ -237,7 +236,7 @@ async def _run_listening(
 async def _played(settings: Settings, topics: Topics, newsroom: Newsroom) -> DemoJournal:
     """Play the newsroom's script; return the journal once all of its items had time to be judged."""
     from newsproof.cli.run.demo_pipeline import DemoProgress, Follower
-    from newsproof.report.listening import in_no_case
+    from newsproof.report.demo import in_no_case
 
     loop = asyncio.get_running_loop()
     playing = asyncio.create_task(newsroom.play(f"http://127.0.0.1:{settings.listener_webhook_port}"))

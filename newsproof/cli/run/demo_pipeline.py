@@ -31,7 +31,7 @@ from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watche
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
-from newsproof.report.listening import Opened
+from newsproof.report.demo import Opened
 from schemas.errors import TransientError
 from schemas.events import (
     BY_WIRE_NAME,

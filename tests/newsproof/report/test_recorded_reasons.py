@@ -20,7 +20,7 @@ from agents.planning.tools import TOOLS
 from agents.text.wording import Told, told
 from agents.text.wording import term as term_of
 from agents.verification.gate import gate
-from newsproof.report.rule_words import rule_words
+from newsproof.report.recorded_reasons import translate_reason
 from newsproof.web.pages import STATIC
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
@@ -42,7 +42,7 @@ def test_every_reason_of_the_gate_is_told_in_chinese() -> None:
         draft = replace(DRAFT, event_type=kind, action=action)
         claim = StatedClaim(modality=modality, attribution=attribution)
         _, why = gate(draft, claim, bucket, config, listed=listed)
-        said = rule_words(why)
+        said = translate_reason(why)
         assert said.en == why
         assert ENGLISH.search(said.zh) is None, why
     assert set(kinds) > ALWAYS_DEEP
@@ -69,7 +69,7 @@ def test_every_reason_of_the_gate_is_told_in_chinese() -> None:
     ],
 )  # fmt: skip
 def test_a_text_is_told_in_both_languages_as_far_as_rules_made_it(written: str, en: str | None, zh: str | None) -> None:
-    assert rule_words(written) == Told(written if en is None else en, written if zh is None else zh)
+    assert translate_reason(written) == Told(written if en is None else en, written if zh is None else zh)
 
 
 def test_what_the_plan_and_the_policy_say_is_known_in_both_languages() -> None:
@@ -79,7 +79,7 @@ def test_what_the_plan_and_the_policy_say_is_known_in_both_languages() -> None:
     written.append(notes("en", 0.9, end, unchecked(), (), None, dated_later=2))
     assert len(written) == len(WHY_NOTHING) + len(get_args(Verdict)) + 3
     for text in written:
-        assert ENGLISH.search(rule_words(text).zh) is None, text
+        assert ENGLISH.search(translate_reason(text).zh) is None, text
 
 
 def test_every_word_of_the_code_that_is_told_has_its_chinese() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Literal
 
-from newsproof.report.answers import VERDICTS, Row
 from newsproof.report.charts import (
     WIDE,
     Bin,
@@ -22,7 +21,7 @@ from newsproof.report.charts import (
     share_ranges,
     stacked_bars,
 )
-from newsproof.report.data import Report, horizon
+from newsproof.report.data import VERDICTS, Report, Row, horizon
 
 Per = Literal["day", "week", "month"]
 MOST_BARS = 62

@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape
 
-from newsproof.report import drawn as charts
-from newsproof.report.answers import VERDICTS, Rows
+from newsproof.report import report_charts as charts
 from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
-from newsproof.report.data import Report, horizon, milliseconds, usd
+from newsproof.report.data import VERDICTS, Report, Rows, horizon, milliseconds, usd
 
 _STYLE = (
     STYLE

@@ -83,7 +83,7 @@ _ENGLISH = (
 """Written in English whatever the news (``gate``, ``plan``, ``expand``, ``triage``, ``policy``)."""
 
 
-def rule_words(text: str) -> Told:
+def translate_reason(text: str) -> Told:
     """Return a recorded reason in both languages.
 
     Words of a model may follow after a full stop: they stand as they were written.
@@ -93,7 +93,7 @@ def rule_words(text: str) -> Told:
         if made and (not rest or rest.startswith(". ")):
             ours = text.removesuffix(rest)
             both = Told(made, ours) if chinese else Told(ours, made)
-            return joined((both, rule_words(rest.removeprefix(". "))), ". ", "。")
+            return joined((both, translate_reason(rest.removeprefix(". "))), ". ", "。")
     return as_written(text)
 
 
