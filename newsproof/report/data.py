@@ -22,8 +22,8 @@ from schemas.signals import Verdict
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Interval = Callable[[npt.NDArray[np.float64], npt.NDArray[np.intp]], tuple[float, float] | None]
-"""From each case's hit (1 or 0) and its block of time to the 95 % interval of their share, None for too few blocks. Given by the
-caller: ``evaluation.statistics`` lies above."""
+"""Function from each case's hit (1 or 0) and block of time to the 95 % interval of the hit rate; None for too few blocks. The
+caller passes it, because ``evaluation.statistics`` is a layer above."""
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 MOST_TYPES = 20
 MOST_SOURCES = 12
@@ -59,9 +59,9 @@ FROM
 GROUP BY horizon_s, part_of, name, block ORDER BY horizon_s, part_of, name, block""".replace(
     "IN_PERIOD", in_period("ifNull(j.emitted_at, j.knowable_at)")
 )
-"""What became of the signals, read once for all figures: the view joins most tables. In five parts: by standing; of those that
-count by tenth of confidence; of those that were acted on all, by verdict and by source, each by block of time. A block is a
-UTC day, or twice the horizon where that is more, and a story lies in that of its first case."""
+"""Outcomes of the signals, read once for all metrics because the view joins most tables. Five parts: all by standing; those that
+count by tenth of confidence; those acted on in total, by verdict and by source, each by block of time. A block is a UTC day, or
+twice the horizon if that is longer. A story belongs to the block of its first case."""
 QUESTIONS: dict[str, str] = {
     "calls": f"""
 SELECT toString(toDate(started_at)) AS day, step, provider_mode, count() AS calls, countIf(execution = 'executed') AS executed,
@@ -104,11 +104,11 @@ GROUP BY day, verdict, unchecked_reason, event_type, delta_from ORDER BY day, ve
     "outcomes": _OUTCOMES,
     "trust": "SELECT check, violations FROM v_trust_checks WHERE run_id = {run:String} ORDER BY check",
 }
-"""SQL statements by name. The run is the parameter ``run``; ``since`` and ``until`` bound its period, but not that of ``trust``."""
+"""SQL statements by name. Parameters: ``run``; ``since`` and ``until`` bound the period, except for ``trust``."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The figures of one run, rows by the names of :data:`newsproof.report.data.ANSWERS`."""
+    """The metrics of one run: rows by the names in :data:`ANSWERS`."""
 
     run_id: str
     answers: Mapping[str, Rows]
@@ -118,30 +118,30 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there were neither calls nor signals."""
+        """True if there are neither calls nor signals."""
         return not self["spend"] and not self["signals"]
 
     @property
     def name(self) -> str:
-        """What a person calls the run."""
+        """Display name of the run."""
         return called(self.run_id, (row["provider_mode"] for row in self["modes"]))
 
     @property
     def modes(self) -> str:
-        """How many calls were made in which mode, as a sentence."""
+        """Number of calls by mode, as a sentence."""
         counted = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in self["modes"])
         return f"Calls by mode of their providers: {counted or 'none'}."
 
     @property
     def synthetic(self) -> str:
-        """That outcomes rest on synthetic prices, as a sentence; empty if none does."""
+        """Warning that outcomes use synthetic prices; empty if none does."""
         if not any(row["on_synthetic_prices"] for row in self["coverage"]):
             return ""
         return "These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market."
 
     @property
     def without_outcomes(self) -> str:
-        """Why there is no reliability curve, as a sentence; empty if there is one."""
+        """Reason why there is no reliability curve, as a sentence; empty if there is one."""
         if self["calibration"]:
             return ""
         if not self["coverage"]:
@@ -153,7 +153,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def horizon_s(self) -> int:
-        """The horizon that is drawn where none is chosen: a day, or if nothing counts there that of most outcomes; 0 without any."""
+        """Default horizon of charts: a day, or the one with most outcomes if a day has none; 0 without outcomes."""
         counted = {row["horizon_s"]: row["cases"] for row in self["calibration"]}
         return _DAY_S if _DAY_S in counted else max(counted, key=lambda one: (counted[one], one), default=0)
 
@@ -161,14 +161,14 @@ class Report(msgspec.Struct, frozen=True):
 async def read_report(
     tables: ClickHouse, *, run_id: str, interval: Interval, period: Period = WHOLE, trust: bool = True
 ) -> Report:
-    """Read the figures of one run in a period. Without ``trust`` its checks, which are of the whole run, are not asked.
+    """Read the metrics of one run in a period. ``trust``: also read the checks, which cover the whole run.
 
     Raises:
         PermanentError: a view is missing, because the schema is older than this code.
     """
-    asked = {"run": run_id, **period.bounds}
+    parameters = {"run": run_id, **period.bounds}
     named = [name for name in QUESTIONS if trust or name != "trust"]
-    found = await asyncio.gather(*(tables.query(QUESTIONS[name], asked) for name in named))
+    found = await asyncio.gather(*(tables.query(QUESTIONS[name], parameters) for name in named))
     rows: dict[str, Rows] = {name: one.dicts() for name, one in zip(named, found, strict=True)}
     return Report(run_id=run_id, answers=await asyncio.to_thread(answers_of, rows, interval))
 
@@ -232,7 +232,7 @@ ANSWERS = (
 
 
 def answers_of(rows: Mapping[str, Rows], interval: Interval) -> dict[str, Rows]:
-    """Return :data:`ANSWERS` from what ``newsproof.report.data.QUESTIONS`` found; what was not asked is empty."""
+    """Return the tables :data:`ANSWERS` from the rows of :data:`QUESTIONS`. A table without rows is empty."""
     calls, judgements, outcomes = rows["calls"], rows["judgements"], rows["outcomes"]
     verified = [row for row in judgements if row["verdict"] != "unchecked"]
     found: dict[str, Rows] = {
@@ -283,7 +283,7 @@ def _spent(rows: Rows) -> Row:
 
 
 def _cost_per_signal(calls: Rows, signals: int) -> Rows:
-    """All that was spent, also on cases that gave no signal, over the signals."""
+    """Total cost per signal, cases without a signal included."""
     if not calls:
         return ()
     spent = _spent(calls)
@@ -297,7 +297,7 @@ def _modes(calls: Rows) -> Rows:
 
 
 def _by_verdict(rows: Rows) -> Row:
-    """How many signals in all, and of each verdict; ``without_verdict``: those of schema 1 that have none."""
+    """Number of signals, in total and by verdict. ``without_verdict``: signals of schema 1, which have none."""
     of = {verdict: _sum((row for row in rows if row["verdict"] == verdict), "signals") for verdict in VERDICTS}
     every = _sum(rows, "signals")
     return {"signals": every, **of, "without_verdict": every - sum(of.values())}
@@ -321,7 +321,7 @@ def _bin(row: Row) -> Row:
 
 
 def _calibrated(bins: Rows) -> Row:
-    """As ``v_calibration``: ECE is the mean distance of hit rate and confidence over the bins, weighed by their cases."""
+    """As ``v_calibration``: ECE is the mean distance between hit rate and confidence over the bins, weighted by cases."""
     cases, hits, said = (_sum(bins, name) for name in ("counted", "hits", "said"))
     return {
         "cases": cases,
@@ -338,10 +338,10 @@ def _standing(row: Row) -> Row:
 
 
 def _precision(blocks: Rows, interval: Interval) -> Rows:
-    """Of the signals to buy or sell whose outcome counts, the share whose asset moved the said way over the horizon, with its 95 %
-    interval (None for too few blocks of time).
+    """Share of buy and sell signals whose asset moved in the signal's direction over the horizon, with its 95 % interval.
 
-    All of them, each verdict, and the sources with most outcomes at each horizon.
+    For all signals, each verdict, and the sources with most outcomes at each horizon. The interval is None for too few
+    blocks of time.
     """
     order = {"all": 0, "verdict": 1, "source": 2}
     found = _grouped(blocks, ("horizon_s", "part_of", "name"), partial(_precise, interval=interval))

@@ -29,12 +29,12 @@ FROM v_confidence_delta_by_event_type WHERE run_id = {run:String} ORDER BY signa
 
 
 class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the newest revision of each signal says, against the labels of the sample. ``mixed`` items are counted nowhere.
+    """The latest revision of each signal against the labels of the sample. ``mixed`` items are not counted.
 
-    ``false_items``, ``true_items``: items labelled false, and true, whether or not a signal came of them.
-    ``false_actioned``: false items whose signal is final and says buy or sell. A withdrawn or preliminary one does not.
-    ``false_searchable``: false items whose labelled type the gate lets through to a search: all but ``NEVER_DEEP`` (macro,
-    other, airdrop, governance, celebrity, scam_alert). ``false_searched``: those of them for which a provider answered at least one search.
+    ``false_items``, ``true_items``: items labelled false and true, with or without a signal.
+    ``false_actioned``: false items whose signal is final and to buy or sell; retracted and preliminary ones are not.
+    ``false_searchable``: false items of a type that the gate lets through to a search: all but ``NEVER_DEEP`` (macro,
+    other, airdrop, governance, celebrity, scam_alert). ``false_searched``: those with at least one successful search.
     ``true_confirmed``: true items whose verdict is confirmed or likely. A superseded signal keeps its verdict; the
     verdict of one retracted by a denial is refuted.
     """
@@ -62,7 +62,7 @@ class DemoSummary(LabelFigures, frozen=True, kw_only=True):
 
 
 def against_labels(labels: Mapping[str, Label], signals: Iterable[Signal], searched: Collection[str]) -> LabelFigures:
-    """Return the figures. ``labels`` by case id; ``signals``: their revisions; ``searched``: cases with an answer."""
+    """Compare signals with labels. ``labels``: by case id. ``signals``: all revisions. ``searched``: cases with a response."""
     newest: dict[str, Signal] = {}
     for one in signals:
         if one.case_id not in newest or newest[one.case_id].revision < one.revision:
@@ -130,18 +130,18 @@ def _money(step: StepFigures) -> str:
 
 
 Text = tuple[str, str]
-"""A source, and the hash of a text of its."""
+"""A source, and the hash of one of its texts."""
 
 
 class Opened(msgspec.Struct):
-    """A case that was opened. ``told_before``: the case of which it ended as another telling."""
+    """An opened case. ``told_before``: the earlier case that reports the same story, if it ended as a copy."""
 
     source: str
     external_id: str
     text_hash: str
     told_before: str = ""
     reason: str = ""
-    """Why it ended without a signal; "" where it has not."""
+    """Reason why it ended without a signal, else ""."""
 
     @property
     def text(self) -> Text:
@@ -151,10 +151,10 @@ class Opened(msgspec.Struct):
 class ListenSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The last line of ``demo --listen --json``.
 
-    ``kinds``, ``sources``: of sources that became news. ``items``: told by the newsroom and published by the listener.
-    ``stories``: cases without those that ended as another one's copy or story. ``edits``: items published again with another text.
-    ``lost``: items that the newsroom told and that are in no case. ``second_cases``: cases beyond one for an item and text that it
-    told. ``seconds``: of the whole command, from its first word to the last table.
+    ``kinds``, ``sources``: of sources that became news. ``items``: reported by the newsroom and published by the listener.
+    ``stories``: cases that did not end as a copy of another or as part of its story. ``edits``: items published again with
+    another text. ``lost``: reported items without a case. ``second_cases``: cases beyond one per reported item and text.
+    ``seconds``: duration of the whole command.
     """
 
     kinds: int
@@ -169,7 +169,7 @@ class ListenSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_no_case(shown: Iterable[Shown], cases: Iterable[Opened]) -> list[Shown]:
-    """Return the items of which no text has a case. An edit in a case stands for its item, too."""
+    """Return the items without a case for any of their texts. A case of an edit counts for its item, too."""
     found = {one.text for one in cases}
     held = {(one.source, one.of) for one in shown if (one.source, one.text_hash) in found}
     return [one for one in shown if not one.is_edit and (one.source, one.of) not in held]
@@ -178,7 +178,7 @@ def in_no_case(shown: Iterable[Shown], cases: Iterable[Opened]) -> list[Shown]:
 def summary_of(
     shown: Sequence[Shown], published: Iterable[News], cases: Mapping[str, Opened], seconds: float
 ) -> ListenSummary:
-    """Count. ``published``: the records of ``news``; ``cases``: by case id."""
+    """Count the results. ``published``: the records of ``news``. ``cases``: by case id."""
     texts = {(one.source, one.identity, one.text_hash) for one in published}
     items, sources = {one[:2] for one in texts}, {one[0] for one in texts}
     known = {(one.source, one.text_hash): (one.source, one.of) for one in shown}
@@ -203,7 +203,7 @@ def print_what_came(
     cases: Mapping[str, Opened],
     signals: Iterable[Signal],
 ) -> None:
-    """Print it in words."""
+    """Print the items received by source, and the results of their cases."""
     texts = {(one.source, one.identity, one.text_hash) for one in published}
     told, items = (Counter(one[0] for one in found) for found in (texts, {one[:2] for one in texts}))
     rows = []

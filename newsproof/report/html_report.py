@@ -58,13 +58,13 @@ def _head(report: Report, written_at: str) -> str:
 
 
 def _section(heading: str, what: str, chart: Callable[[Canvas], str], *below: str) -> str:
-    """``what``: what is counted, in which unit, and from which view."""
+    """Return a section. ``what``: its caption, with the unit and the view."""
     caption = f"<figcaption>{escape(what)}</figcaption>"
     return f"<section><h2>{escape(heading)}</h2>{figure(chart, caption)}{''.join(below)}</section>"
 
 
 def figure(chart: Callable[[Canvas], str], caption: str = "") -> str:
-    """Return a chart as HTML, drawn for wide and for narrow screens, of which one is shown."""
+    """Return a chart as HTML, drawn for wide and for narrow screens. Only one is shown."""
     drawn = "".join(f'<div class="{name}">{chart(on)}</div>' for name, on in (("wide", WIDE), ("narrow", NARROW)))
     return f"<figure>{drawn}{caption}</figure>"
 

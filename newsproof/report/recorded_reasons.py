@@ -1,8 +1,8 @@
-"""Reasons that the rules wrote into the log, told in the other language too.
+"""Translation of the reasons that rules wrote into the log.
 
-An event holds a reason in one language: English, or that of the news. The templates that it was made from are listed here in
-pairs; a text that is made of nothing else is taken apart by them and told anew. What a model or a person wrote is no
-template: it stands as it was written, named as such where the reader reads another language.
+An event holds a reason in one language: English, or that of the news. The templates of these reasons are listed here in
+pairs. A text that consists only of them is parsed and written again in the other language. Text of a model or a person is
+not a template: it stays as written, and is marked as the original for readers of another language.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agents.text.matching import has_cjk
 from agents.text.wording import Told, joined, term
 
 _FIELDS = {"n": r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "w": r"[a-z_]+(?::[a-z_]+)?", "id": r"[\w-]+", "t": r"[\d: UTC-]+", "refs": r"(?:\[\d+\])+"}  # fmt: skip
-"""Fields of a template, ``{name:kind}``: numbers, words of the code (told by :func:`term`), ids, times, references."""
+"""Fields of a template, ``{name:kind}``: numbers, words of the code (translated by :func:`term`), ids, times, references."""
 _PLACE = re.compile(r"\{(\w+):(\w+)\}")
 
 _EITHER = (
@@ -86,7 +86,7 @@ _ENGLISH = (
 def translate_reason(text: str) -> Told:
     """Return a recorded reason in both languages.
 
-    Words of a model may follow after a full stop: they stand as they were written.
+    Words of a model may follow after a full stop. They stay as written.
     """
     for chinese in (False, True):
         made, rest = _taken_apart(text, chinese=chinese)
@@ -103,7 +103,7 @@ def as_written(text: str) -> Told:
 
 
 def _taken_apart(text: str, *, chinese: bool) -> tuple[str, str]:
-    """Return the text in the other language as far as the templates lead, and what is left of it."""
+    """Return the text in the other language as far as templates match, and the rest of the text."""
     made, at = "", 0
     while hit := next(((m, other) for p, other in _templates(chinese) if (m := p.match(text, at))), None):
         found, other = hit

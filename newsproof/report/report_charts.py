@@ -26,11 +26,11 @@ from newsproof.report.data import VERDICTS, Report, Row, horizon
 Per = Literal["day", "week", "month"]
 MOST_BARS = 62
 _COLOURS = dict(zip((*VERDICTS, "without_verdict"), (2, 0, 4, 3, 1, 5, 7, 6), strict=True))
-"""Of each verdict, as the page has them: green what holds, red what does not, grey what was not looked up."""
+"""Colour of each verdict, as on the page: green for confirmed, red for refuted, grey for unchecked."""
 
 
 def per(report: Report, name: str) -> Per:
-    """Return what a bar of a chart over time is: a day, or a UTC week from Monday or a month where those would be too many."""
+    """Return the span of one bar: a day, or a UTC week from Monday or a month if there would be too many bars."""
     days = [date.fromisoformat(row["day"]) for row in report[name]] or [date.min]
     span = (max(days) - min(days)).days
     return "day" if span < MOST_BARS else "week" if span < 7 * MOST_BARS else "month"
@@ -94,11 +94,11 @@ CHARTS: dict[str, Callable[[Report, Canvas, int], str]] = {
     "cost": cost,
     "latency": latency,
 }
-"""By name; each takes a report, a canvas, and a horizon in seconds, which ``precision`` alone draws."""
+"""Charts by name. Each takes a report, a canvas, and a horizon in seconds, which only ``precision`` uses."""
 
 
 def _bars(report: Report, name: str, parts_of: Callable[[Row], Mapping[str, float]]) -> list[Stack]:
-    """Return a bar for each day, week or month from the first to the last, those without anything among them."""
+    """Return a bar for each day, week or month from the first to the last, empty ones included."""
     each = per(report, name)
     bars: dict[date, dict[str, float]] = {}
     for row in report[name]:

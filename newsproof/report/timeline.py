@@ -23,9 +23,9 @@ from streams.journal.case_reading import JournalRecord
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened, in both languages. ``after_s``: seconds since the opening; ``thought``: the reason, if recorded.
+    """One event in both languages. ``after_s``: seconds since the opening. ``thought``: the reason, if recorded.
 
-    What a model or a person wrote stands in both as it was written.
+    Text of a model or a person is the same in both.
     """
 
     phase: str
@@ -262,7 +262,7 @@ def _told_ending(event: Any) -> tuple[str, Told, Told]:
 
 def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Told, Told]:
     said = as_written("; ".join(event.contradictions))
-    if event.stances is None and not event.claims:  # its verdict is that of nobody
+    if event.stances is None and not event.claims:  # nobody gave its verdict
         return "critiqued", readers_in_words(event), said
     en, zh = "The evidence weighed: {says}; the news is {age}. {read}", "权衡证据：{says}；新闻{age}。{read}"
     says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]

@@ -1,4 +1,4 @@
-"""``newsproof audit``, ``budget``, ``dlq`` and ``topics``: what the log holds."""
+"""``newsproof audit``, ``budget``, ``dlq`` and ``topics``: the contents of the log."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
 
 
 def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
-    """Return what each share of the day has, and may have."""
+    """Return used amount and limit of each share of the day's budget."""
     return {
         "units_investigation": {
             "granted": day.units_investigation,
@@ -344,7 +344,7 @@ def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
 
 
 def _of_sources(limits: LimitsSet | None, name: str, book: GroupBook) -> dict[str, Any]:
-    """Return what a group of sources has of the day, and its share."""
+    """Return used amount and limit of a group of sources."""
     return {
         "units_granted": book.units,
         "units_limit": 0 if limits is None else limits.share_of(name, limits.daily_units),

@@ -167,7 +167,7 @@ class _Rows:
         self.records = self.unreadable = 0
 
     async def fill(self, client: ClickHouse, table: str, bounds: Bounds) -> None:
-        """Read on to the ends of these bounds and insert the memories of what was read."""
+        """Read to the ends of these bounds and insert the memories of these records."""
         rows: list[Any] = []
         spans = {tp: (journal.fold.position, bounds[tp][1]) for tp, journal in self._journals.items()}
         async for tp, records in self._log.replay(spans):

@@ -1,4 +1,4 @@
-"""``newsproof signals`` and ``newsproof cases``: list what the log has."""
+"""``newsproof signals`` and ``newsproof cases``: list signals and cases."""
 
 from __future__ import annotations
 

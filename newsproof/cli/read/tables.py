@@ -1,4 +1,4 @@
-"""``newsproof sql``, ``report`` and ``export``: what is in ClickHouse."""
+"""``newsproof sql``, ``report`` and ``export``: the contents of ClickHouse."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def export(
 
 
 class ExportedColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """``type`` is ClickHouse's; ``comment`` says what it holds."""
+    """One column. ``type``: ClickHouse's. ``comment``: its description."""
 
     name: str
     type: str

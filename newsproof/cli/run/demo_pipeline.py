@@ -186,7 +186,7 @@ async def stored(settings: Settings, topics: Topics, ends: DemoJournal, tables: 
 
 
 async def _until(look: Callable[[], Awaitable[bool]], otherwise: str) -> None:
-    """Poll ``look`` until it is true; raise TransientError after ``TABLES_WITHIN_S``."""
+    """Wait until ``look`` returns True; raise TransientError after ``TABLES_WITHIN_S``."""
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
             while not await look():  # noqa: ASYNC110 - another process's progress: there is nothing to wait on

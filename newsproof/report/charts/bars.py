@@ -25,12 +25,12 @@ from newsproof.report.charts.svg import (
 
 _LEFT, _TOP, _HEIGHT = 70, 16, 200
 _LABEL = 62
-"""What a date takes."""
+"""Width of a date."""
 _REST = "other"
 
 
 class Stack(msgspec.Struct, frozen=True):
-    """One bar: its label, and the value of each series (values ≤ 0 are left out)."""
+    """One bar: its label, and the value of each series. Values ≤ 0 are skipped."""
 
     label: str
     parts: Mapping[str, float]
@@ -41,8 +41,7 @@ def stacked_bars(
 ) -> str:
     """Return the bars side by side. With more than eight series, the smallest are drawn together as "other".
 
-    ``colours``: the series in the order in which they stand on each other, each with its colour; without them the largest
-    is the lowest.
+    ``colours``: the series from bottom to top, each with its colour. Default: the largest at the bottom.
     """
     names, bars = _series(stacks)
     ink = colours or {name: n for n, name in enumerate(names)}
@@ -105,7 +104,7 @@ class Bin(msgspec.Struct, frozen=True):
 
 
 def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str, on: Canvas = WIDE) -> str:
-    """Return the bins as columns; those below zero have another colour. ``noun`` says what is counted."""
+    """Return the bins as columns; those below zero have another colour. ``noun``: the counted thing."""
     counted = [b for b in bins if b.count > 0]
     if not counted:
         return empty(title, "There is no data yet.", on)

@@ -35,7 +35,7 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 
 def percentile_ranges(rows: Sequence[Percentiles], *, title: str, on: Canvas = WIDE) -> str:
-    """Return a line for each row, from p50 over p95 to p99. Rows with a value ≤ 0 or non-finite are left out."""
+    """Return a line for each row, from p50 over p95 to p99. Rows with a value ≤ 0 or non-finite are skipped."""
     drawn = [r for r in rows if all(math.isfinite(v) and v > 0 for v in (r.p50, r.p95, r.p99))]
     if not drawn:
         return empty(title, "There is no data yet: no step has a result.", on)
@@ -97,7 +97,7 @@ class Share(msgspec.Struct, frozen=True):
 def share_ranges(columns: Sequence[tuple[str, Sequence[Share]]], *, title: str, on: Canvas = WIDE) -> str:
     """Return a line for each share, from the lower to the upper end of its interval, beside one half (dashed).
 
-    ``columns``: a heading, and its rows. What has no interval is counted and not drawn.
+    ``columns``: headings with their rows. A share without an interval is counted but not drawn.
     """
     drawn = [(heading, rows) for heading, rows in columns if rows]
     if not drawn:
@@ -119,7 +119,7 @@ def _column(heading: str, rows: Sequence[Share], left: float, top: float, wide: 
     marks = [text(on.say(heading), left, top + 12, fill=FAINT, size=11)]
     for n in range(5):
         x, dashed = left + n / 4 * wide, {"stroke_dasharray": "4 3"} if n == 2 else {}
-        # Beside the lines of the shares alone, so that no words are crossed out.
+        # Only beside the lines of the shares, so that no text is crossed out.
         for m in range(len(rows)):
             y = top + _HEAD + _SHARE_ROW * m
             marks.append(element("line", x1=x, x2=x, y1=y + 18, y2=y + 34, stroke=LINE, stroke_width=1, **dashed))
