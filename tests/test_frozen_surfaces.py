@@ -64,9 +64,7 @@ from newsproof.cli.measure.labels import LabelImport
 from newsproof.cli.measure.price_imports import Changes, ImportReport, Removed, StandingImport
 from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, views
 from newsproof.cli.operate.live_calls import CallCheck, Check
-from newsproof.cli.operate.log import SHOWN, describe_topics
-from newsproof.cli.operate.log import _document as letter_document
-from newsproof.cli.operate.log import as_document as budget_document
+from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.memory import Rebuilt
 from newsproof.cli.read.tables import Export
 from newsproof.cli.run.investigate import _change, _last_line

@@ -112,7 +112,7 @@ def requeue(
     run(requeue_dead_letters(of(ctx), choice, as_json=as_json))
 
 
-def _document(dead_letter: DeadLetter) -> dict[str, Any]:
+def letter_document(dead_letter: DeadLetter) -> dict[str, Any]:
     about = {f: getattr(dead_letter, f) for f in DeadLetter.__struct_fields__ if f not in ("key", "value", "headers")}
     return about | {
         "key": None if dead_letter.key is None else dead_letter.key.decode("utf-8", "backslashreplace"),
@@ -127,7 +127,7 @@ async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_js
             one for one in await DeadLetters(log.address, log.topics).read() if reason in (None, one.reason)
         ]
     if as_json:
-        json_lines(map(_document, dead_letters))
+        json_lines(map(letter_document, dead_letters))
         return
     rows = [
         (
@@ -155,9 +155,9 @@ async def show_dead_letter(invocation: Invocation, wanted: str, *, value_alone: 
     if value_alone:
         _print_value(dead_letter.value or b"")
     elif as_json:
-        json_line(_document(dead_letter))
+        json_line(letter_document(dead_letter))
     else:
-        for name, value in _document(dead_letter).items():
+        for name, value in letter_document(dead_letter).items():
             say_result(f"{name:>10}  {value}")
 
 
@@ -235,7 +235,7 @@ async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:
         async with address_of(log.settings).admin() as admin:
             existing = set(await admin.list_topics())
             found = [name for name in names if name in existing]
-            configs = await _configs(admin, found)
+            configs = await _topic_configs(admin, found)
         for name in names:
             bounds = await offsets_of(log.address, name) if name in existing else {}
             rows.append(
@@ -253,12 +253,12 @@ async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:
     table(list(rows[0]), [list(row.values()) for row in rows], right=("partitions", "offsets"))
 
 
-async def _configs(admin: Any, names: list[str]) -> dict[str, dict[str, str]]:
+async def _topic_configs(admin: Any, names: list[str]) -> dict[str, dict[str, str]]:
     from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
     wanted = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
     described: dict[str, dict[str, str]] = {}
-    for response in await admin.describe_configs(wanted) if wanted else ():
+    for response in await admin.describe_topic_configs(wanted) if wanted else ():
         for _code, _message, _kind, name, entries in response.resources:
             described[name] = {entry[0]: entry[1] for entry in entries}
     return described
@@ -279,14 +279,14 @@ async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
 
     async with log_to_read(invocation) as log:
         state = await read_budget(log.address, log.topics)
-    document = as_document(state, utc_now())
+    document = budget_document(state, utc_now())
     if as_json:
         json_line(document)
     else:
-        _print(document)
+        _print_budget(document)
 
 
-def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
+def budget_document(state: BudgetState, now: datetime) -> dict[str, Any]:
     """Return the budget at ``now`` (UTC) for JSON, which writes amounts as decimal strings in USD."""
     from streams.budget.rule import DayBook, Money, MonthBook
 
@@ -339,11 +339,11 @@ def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
             "granted": usd_of(day.general),
             "limit": None if limits is None else usd_of(limits.daily_nano),
         },
-        "sources": {name: _of_sources(limits, name, book) for name, book in sorted(day.groups.items())},
+        "sources": {name: _source_group(limits, name, book) for name, book in sorted(day.groups.items())},
     }
 
 
-def _of_sources(limits: LimitsSet | None, name: str, book: GroupBook) -> dict[str, Any]:
+def _source_group(limits: LimitsSet | None, name: str, book: GroupBook) -> dict[str, Any]:
     """Return used amount and limit of a group of sources."""
     return {
         "units_granted": book.units,
@@ -363,7 +363,7 @@ def _amounts(pot: Money) -> dict[str, Any]:
     return {"granted_usd": usd_of(pot.used), "settled_usd": usd_of(pot.paid), "unsettled_usd": usd_of(pot.held)}
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print_budget(document: dict[str, Any]) -> None:
     if document["limits"] is None:
         say_result(as_started(NO_LIMITS))
         return

@@ -24,17 +24,6 @@ from schemas import errors
 from tests.newsproof.command import CHECKOUT, NOT_FOR_A_CLIENT, environment, newsproof
 
 
-def test_help_lists_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
-    done = newsproof("--help", cwd=tmp_path)
-    assert done.returncode == 0
-    for name in (
-        *("up", "worker", "sink", "publish", "signals", "case", "cases", "audit", "sql"),
-        *("topics", "dlq", "doctor", "config", "schemas", "demo"),
-    ):
-        assert f"\n  {name} " in done.stdout
-    assert "130 interrupted" in done.stdout
-
-
 def test_help_loads_neither_the_runtime_nor_a_client_of_a_server() -> None:
     code = "import sys, newsproof.cli.main, newsproof; print([m for m in ('faust', 'aiokafka', 'httpx', 'chdb', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
