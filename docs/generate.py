@@ -23,7 +23,7 @@ sys.path.insert(0, str(PROJECT))
 from agents.graphs import research, verification  # noqa: E402 - found by the line above, from wherever this is started
 from infra.listeners.source import sources_of  # noqa: E402
 from newsproof.app.version import VERSION  # noqa: E402
-from newsproof.cli.exports import json_schemas  # noqa: E402
+from newsproof.cli.operate.describe import json_schemas  # noqa: E402
 from schemas.research_events import InvestigationAsked  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
 from schemas.topics import Topics  # noqa: E402

@@ -110,13 +110,12 @@ def acceptance(
     """
     from lab.acceptance.run import acceptance as run_acceptance
     from lab.acceptance.run import live_question
-    from newsproof.cli.doctor.calls import planned
-    from newsproof.cli.doctor.live import refuse_silent_servers
+    from newsproof.cli.operate.live_calls import plan_calls, refuse_silent_servers
 
     settings = of(ctx).settings()
     if live:
         question = live_question(settings, max_cost)
-        run(refuse_silent_servers(planned(settings)))
+        run(refuse_silent_servers(plan_calls(settings)))
         if not agreed(question, yes=yes):
             raise typer.Exit(exits.OK)
     status = run(

@@ -18,17 +18,17 @@ def _ended(_number: int, _frame: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C before a command begins its work ends it in words, as later; so it does after it."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not if whoever started us wants it ignored
-    if heard:
+    """Run the command line. Ctrl-C prints a message also before a command begins its work, and after it."""
+    is_handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not if our parent process ignores it
+    if is_handled:
         signal.signal(signal.SIGINT, _interrupted)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `./run` holds it back while Python itself starts
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # `./run` blocks it while Python starts
     from newsproof.cli.main import main as run
 
     try:
         run()
     finally:
-        if heard:
+        if is_handled:
             signal.signal(signal.SIGINT, _ended)
 
 

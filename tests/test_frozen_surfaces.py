@@ -53,23 +53,19 @@ from newsproof.app.processes.health import HealthServer, listener_unready, sink_
 from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
 from newsproof.app.source_list import ListedSource
 from newsproof.app.watches import WatchView
-from newsproof.cli.access.kafka import _ways, login_of
-from newsproof.cli.configuration import SettingView, views
-from newsproof.cli.data.labels import LabelImport
-from newsproof.cli.data.memory import Rebuilt
-from newsproof.cli.data.outcomes import Changes, ImportReport, Removed, StandingImport
-from newsproof.cli.data.parquet_export import Export
-from newsproof.cli.doctor.check import Check, Tried
-from newsproof.cli.investigate import _change, _last_line
-from newsproof.cli.listening import Peeked
-from newsproof.cli.log.budget import as_document as budget_document
-from newsproof.cli.log.dead_letters import _document as letter_document
-from newsproof.cli.log.topics import SHOWN, describe_topics
 from newsproof.cli.main import app
-from newsproof.report.answers import ANSWERS
+from newsproof.cli.measure.labels import LabelImport
+from newsproof.cli.measure.price_imports import Changes, ImportReport, Removed, StandingImport
+from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, views
+from newsproof.cli.operate.live_calls import CallCheck, Check
+from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
+from newsproof.cli.operate.memory import Rebuilt
+from newsproof.cli.read.tables import Export
+from newsproof.cli.run.investigate import _change, _last_line
+from newsproof.cli.run.listen import PolledSource
 from newsproof.report.case_document import document_of
-from newsproof.report.data import Report
-from newsproof.report.listening import ListenSummary
+from newsproof.report.data import ANSWERS, Report
+from newsproof.report.demo import ListenSummary
 from newsproof.web.api import live as live_api
 from newsproof.web.api import news as news_api
 from newsproof.web.api import prices as prices_api
@@ -386,7 +382,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("config", SettingView),
         ("demo --listen", ListenSummary),
         ("doctor", Check),
-        ("doctor --live", Tried),
+        ("doctor --live", CallCheck),
         ("export", Export),
         ("labels import", LabelImport),
         ("labels list", LabelSource),
@@ -400,7 +396,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("report", Report),
         ("watches", WatchView),
         ("sources", ListedSource),
-        ("sources check", Peeked),
+        ("sources check", PolledSource),
         ("sources reputation", Reputation),
     ],
 )
@@ -414,7 +410,7 @@ def test_json_of_a_command_has_the_keys_of_its_document(command: str, printed: A
         ("case replay", (replay_document,)),
         ("dlq list", (letter_document,)),
         ("investigate", (_last_line, _change)),
-        ("kafka", (login_of, _ways)),
+        ("kafka", (kafka_login, _ways)),
         ("topics describe", (describe_topics,)),
     ],
 )

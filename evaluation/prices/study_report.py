@@ -31,8 +31,8 @@ from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
-from newsproof.report.page import figure
-from newsproof.report.page import table as page_table
+from newsproof.report.html_report import figure
+from newsproof.report.html_report import table as page_table
 from newsproof.report.period import Period
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError

@@ -29,7 +29,7 @@ from lab.backtest.selftest import offline_settings
 from lab.bench.measures import Figure
 from lab.bench.sink import sunk, write_journal
 from lab.bench.world import world
-from newsproof.report.drawn import CHARTS
+from newsproof.report.report_charts import CHARTS
 from newsproof.web.api import analytics as api
 from newsproof.web.backend import Backend
 from newsproof.web.pages import wrong_address

@@ -1,14 +1,16 @@
-"""What all commands share: the global options, the settings, running a coroutine, printing results."""
+"""Shared by all commands: global options, settings, running a coroutine, printing results."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READS_ONLY = "this command only reads data, so nothing changed; run it again"
-"""What :func:`run` says of an interrupted command that may take long and keeps nothing."""
+"""Text of :func:`run` for an interrupted command that only reads."""
 UNKEPT = "nothing was kept, including paid responses; run it again"
-"""The same of one that asks models."""
+"""The same for a command that calls models and keeps nothing."""
 UNWRAPPED = 100_000
-"""Columns of a table in a file or a pipe, which has no width: each row is one line, for ``grep`` and ``cut``. ``COLUMNS`` sets one."""
+"""Width of a table in a file or a pipe: each row is one line, for ``grep`` and ``cut``. ``COLUMNS`` overrides it."""
 
 
 class Invocation:
@@ -44,7 +46,7 @@ class Invocation:
 
     @property
     def data_dir_given(self) -> bool:
-        """Whether the user named a data directory, by option, environment or ``.env`` file."""
+        """True if the user named a data directory, by option, environment or ``.env`` file."""
         from infra.origin import given_by_environment, written_in
 
         given = given_by_environment() | written_in(self._settings_file).keys()
@@ -65,7 +67,7 @@ class Invocation:
     def client_settings(self) -> ClientSettings:
         """Read the few settings that a client of Kafka needs, which costs far less than reading all.
 
-        Misspelt settings are told only where one looks like one of these few.
+        Warns of misspelt settings only if one looks like one of these few.
 
         Raises:
             ConfigError: as :meth:`settings`.
@@ -79,7 +81,7 @@ class Invocation:
         return settings
 
     def reader_settings(self) -> ClientSettings | None:
-        """Read the few settings that say where the log is; None where all settings have to be read.
+        """Read the few settings that locate the log; None if all settings have to be read.
 
         Raises:
             ConfigError: as :meth:`settings`.
@@ -127,7 +129,7 @@ class Invocation:
 
 
 class OptionsAnywhere(typer.core.TyperGroup):
-    """A command line whose own options, such as ``--data-dir``, may also stand after the command."""
+    """A command line whose own options, such as ``--data-dir``, are also allowed after the command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the group's options before the command, up to ``--``, and parse."""
@@ -152,7 +154,7 @@ class OptionsAnywhere(typer.core.TyperGroup):
         return super().parse_args(ctx, [*ours, *rest])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Ctrl-C before it has a loop that handles it is told; typer would exit without a word."""
+        """Run the command. Print a message at Ctrl-C before the command handles it; typer would exit silently."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -173,7 +175,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
         print("newsproof: interrupted", file=sys.stderr, flush=True)
         sys.exit(exits.INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # The reader of our output is gone, as with `| head`.
+        sys.stderr.close()  # The reader of our output has closed it, as `| head` does.
         sys.exit(exits.OK)
     except Exception as exc:
         from infra.redaction import redacted
@@ -185,7 +187,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
 
 
 def raise_at_ctrl_c() -> None:
-    """From now on let Ctrl-C raise KeyboardInterrupt, for there is something to clean up; until then it ends the process."""
+    """Let Ctrl-C raise KeyboardInterrupt from now on, so that the command can clean up. Before, it ends the process."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -200,9 +202,9 @@ def run(
 ) -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
-    A second signal ends it at once. ``ending`` is printed at the first: for a command whose end takes a while.
-    ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
-    ``interrupted``: what is kept then and how to go on, for standard error.
+    A second signal ends it at once. ``ending``: printed at the first signal, for a command that stops slowly.
+    ``service``: settings of a long-running process, which handles signals itself and writes logs.
+    ``interrupted``: what is kept and how to resume, printed on standard error.
     ``late_logs``: no module that runs here imports structlog by itself, so it is loaded at the first message.
     """
     from infra.owner_only import UMASK, make_owner_only
@@ -241,7 +243,7 @@ async def _ends_for_sure(work: Coroutine[Any, Any, T]) -> T:
         if exits.status_of(exc) == exits.INTERNAL:
             import structlog
 
-            # Nobody can run a service again with --debug and see the same.
+            # Running a service again with --debug would not show the same error.
             structlog.get_logger(__name__).exception("a bug in Newsproof ends this process: report it")
         raise
     finally:
@@ -283,10 +285,10 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T], ending: str) -> T:
 
 
 def agreed(what: str, *, yes: bool) -> bool:
-    """Say on standard error what is about to happen, and return whether the user wants it. ``yes``: said so beforehand.
+    """Ask the user to confirm on standard error; return the response. ``yes``: confirmed beforehand.
 
     Raises:
-        ConfigError: there is no terminal to ask at.
+        ConfigError: there is no terminal to ask on.
     """
     if yes:
         print(f"{what}.", file=sys.stderr, flush=True)
@@ -298,6 +300,34 @@ def agreed(what: str, *, yes: bool) -> bool:
     return typer.confirm(f"{what}. Continue?", err=True)
 
 
+# Values of options
+
+UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+"""Seconds of each unit of a span."""
+_SPAN = re.compile(r"([1-9]\d{0,5})\s*(s|m|min|h|d)")
+
+
+def parse_span(text: str) -> int | None:
+    """Return the seconds of a span such as 90m, 4h or 3d; None if the text is not one."""
+    found = _SPAN.fullmatch(text.strip())
+    return None if found is None else int(found[1]) * UNITS_S[found[2]]
+
+
+def parse_time(option: str, text: str) -> datetime:
+    """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
+
+    Raises:
+        ConfigError: the text is not a time.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        from schemas.errors import ConfigError
+
+        raise ConfigError(f"{option} {text!r:.40} is not a time: write 2026-01-31 or 2026-01-31T14:00:00Z") from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
 # Results
 
 
@@ -307,6 +337,12 @@ def json_line(value: Any) -> None:
 
     sys.stdout.write(printable_json(msgspec.json.encode(value, enc_hook=str).decode()) + "\n")
     sys.stdout.flush()
+
+
+def json_lines(values: Iterable[Any]) -> None:
+    """Print each value as one JSON document on one line."""
+    for value in values:
+        json_line(value)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", right: Sequence[str] = ()) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +11,7 @@ from agents.investigation.subject import asked as opening_of
 from agents.investigation.subject import subject_key, subject_of
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress
+from newsproof.app.invocation import parse_span
 from schemas.errors import ConfigError, ContractError
 from schemas.topics import Topics
 from schemas.watches import (
@@ -33,8 +33,6 @@ from streams.watches.rule import Watch, WatchState, why_not
 from streams.watches.writer import append_record
 
 COMMANDS: dict[str, type[WatchCommand]] = {"pause": WatchPaused, "resume": WatchResumed, "end": WatchEnded}
-_EVERY = re.compile(r"(\d{1,6})\s*(m|min|h|d)")
-_SECONDS = {"m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
 class WatchView(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +76,9 @@ def watch_of(subject: str, every: str | None, *, on_news: bool, by: str) -> Watc
 
 
 def _seconds(every: str) -> int:
-    found = _EVERY.fullmatch(every.strip())
-    if found is None:
+    seconds = parse_span(every)
+    if seconds is None:
         raise ContractError(f"{every!r:.40} is no interval: write minutes, hours or days, such as 45m, 6h or 1d")
-    seconds = int(found[1]) * _SECONDS[found[2]]
     if seconds < MIN_EVERY_S:
         raise ContractError(
             f"every {every.strip()} is too often: an investigation may take 15 minutes, and what it finds has to be judged "

@@ -1,16 +1,114 @@
-"""The command line: the global options. Its commands: :mod:`newsproof.cli.listing`."""
+"""The command line: the global options, and the commands under their headings.
+
+A command's module is imported when the command is named, not before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from newsproof.app import terminal
-from newsproof.app.invocation import Invocation, of, run_command_line
+from newsproof.app.invocation import Invocation, OptionsAnywhere, of, run_command_line
 from newsproof.app.version import VERSION
-from newsproof.cli.listing import ListedGroup
+
+LISTED: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "up": ("run.up", "Run the whole pipeline until Ctrl-C."),
+        "demo": ("run.demo", "Send 42 real news items through the pipeline."),
+        "publish": ("run.publish", "Publish news from a file or standard input."),
+        "investigate": ("run.investigate", "Research a subject and write a brief."),
+        "watch": ("run.investigate", "Research a subject repeatedly."),
+        "watches": ("run.investigate", "List, pause, resume and end watches."),
+        "listen": ("run.listen", "Poll news sources: feeds, exchanges, channels, sockets."),
+        "web": ("run.services", "Serve the page and the HTTP API."),
+        "worker": ("run.services", "Run one worker on configured servers."),
+        "research-worker": ("run.services", "Run one worker for the research chat and investigations."),
+        "sink": ("run.services", "Copy the log into ClickHouse."),
+    },
+    "Read": {
+        "signals": ("read.signals", "Show the latest revision of each signal."),
+        "cases": ("read.signals", "List all cases."),
+        "case": ("read.case", "Show the timeline of a case, or replay the case."),
+        "report": ("read.tables", "Show cost, latency, confidence and calibration."),
+        "sql": ("read.tables", "Query ClickHouse."),
+        "export": ("read.tables", "Export tables and views as Parquet files."),
+    },
+    "Measure": {
+        "backtest": ("measure.backtest", "Replay recorded cases with a changed prompt or model."),
+        "shadow": ("measure.backtest", "Run a candidate prompt on live traffic."),
+        "outcomes": ("measure.outcomes", "Import prices and compute returns after signals."),
+        "labels": ("measure.labels", "Import and report which claims were true or false."),
+        "model-server": ("run.services", "Serve a scripted model without a key, to test prompts."),
+    },
+    "Operate": {
+        "doctor": ("operate.doctor", "Check what is configured, reachable and missing."),
+        "sources": ("operate.sources", "List, check, add and mute news sources."),
+        "audit": ("operate.log", "Check the log for lost, duplicate and forged records."),
+        "budget": ("operate.log", "Show what was spent, what is left and what was denied."),
+        "dlq": ("operate.log", "List, show and resend dead letters."),
+        "config": ("operate.describe", "Show every setting, its value and its origin."),
+        "prompts": ("operate.describe", "List all versions of all prompts."),
+        "tables": ("operate.describe", "Check the tables of entities, assets and outlets."),
+        "memory": ("operate.memory", "Rebuild the memory of past cases."),
+        "topics": ("operate.log", "Create and describe the Kafka topics."),
+        "schemas": ("operate.describe", "Export the public contracts as JSON Schema."),
+        "kafka": ("operate.describe", "Print the login of the embedded Kafka."),
+        "analyst": ("operate.describe", "Print the ClickHouse login for BI tools."),
+    },
+}
+"""Heading of the help → command → (module of ``newsproof.cli``, what it does: on one line of 80 columns)."""
+MODULE_OF = {name: module for listed in LISTED.values() for name, (module, _) in listed.items()}
+
+
+@lru_cache
+def commands_of(module: str) -> MutableMapping[str, Any]:
+    """Return the commands of a module of ``newsproof.cli``, by name."""
+    return typer.main.get_group(import_module(f"newsproof.cli.{module}").app).commands
+
+
+class _Listed(MutableMapping[str, Any]):
+    """The commands of ``LISTED`` after the given ones; each is made when it is looked up."""
+
+    def __init__(self, given: MutableMapping[str, Any]) -> None:
+        self._made = dict(given)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._made[name] if name in self._made else commands_of(MODULE_OF[name])[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*MODULE_OF, *self._made)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class ListedGroup(OptionsAnywhere):
+    """The command line: commands under headings, none loaded but the one that runs."""
+
+    def __init__(self, *, commands: Any = None, **more: Any) -> None:
+        super().__init__(**more)
+        self.commands = _Listed(commands or {})
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the headings with their commands."""
+        widest = max(map(len, MODULE_OF))
+        for heading, listed in LISTED.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), short) for name, (_, short) in listed.items()])
+
 
 app = typer.Typer(
     cls=ListedGroup,
@@ -27,8 +125,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(VERSION)
         raise typer.Exit
 
@@ -48,7 +146,7 @@ def newsproof(
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Turn raw crypto news into search-verified trading signals, on Kafka."""

@@ -30,12 +30,12 @@ _WORDS = {
 
 
 def brief_lines(brief: BriefWritten) -> Iterator[str]:
-    """Yield the lines of a brief: each section with its sentences and their references, then what was not found or done."""
+    """Yield the lines of a brief: each section with its sentences and their references, then open questions and skipped steps."""
     zh = brief.language == "zh"
     yield _say("of", zh).format(brief.subject, f"{brief.as_of:%Y-%m-%d %H:%M} UTC")
     for name in ("established", "disputed", "unsettled"):
         sentences: tuple[BriefSentence, ...] = getattr(brief, name)
-        yield from _section(_say(name, zh), [_told(brief, s, zh=zh) for s in sentences])
+        yield from _section(_say(name, zh), [_claim_line(brief, s, zh=zh) for s in sentences])
     if brief.previous_as_of is not None:
         changes = [change_in_words(brief, change, zh=zh) for change in brief.new_since] or [_say("nothing_new", zh)]
         yield from _section(_say("new_since", zh).format(f"{brief.previous_as_of:%Y-%m-%d %H:%M}"), changes)
@@ -46,7 +46,7 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
     yield from _section(_say("references", zh), pages, mark="")
 
 
-def _told(brief: BriefWritten, sentence: BriefSentence, *, zh: bool) -> str:
+def _claim_line(brief: BriefWritten, sentence: BriefSentence, *, zh: bool) -> str:
     verdict = term(brief.claims[sentence.claim].verdict).of("zh" if zh else "en")
     return f"{sentence.text}{f'（{verdict}）' if zh else f' ({verdict}) '}{references(sentence.references)}"
 
@@ -62,8 +62,8 @@ def change_in_words(brief: BriefWritten, change: Change, *, zh: bool) -> str:
 def brief_document(brief: BriefWritten) -> dict[str, Any]:
     """Return the brief as a JSON object, every field included."""
     fields = {name: getattr(brief, name) for name in brief.__struct_fields__ if name != "calls"}
-    told: dict[str, Any] = msgspec.to_builtins(fields)
-    return told
+    document: dict[str, Any] = msgspec.to_builtins(fields)
+    return document
 
 
 def _section(title: str, lines: list[str] | tuple[str, ...], mark: str = "- ") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""One case as a document: what ``newsproof case`` prints, as JSON and for a person, and what the page shows."""
+"""One case as a document, which ``newsproof case`` prints and the page shows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from streams.journal.case_reading import JournalRecord
 
 
 class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one case. None: the case did not come to it. ``sentence``: what became of it, in both languages.
+    """The content of one case. None: the case did not reach this step. ``sentence``: its result, in both languages.
 
-    ``pages``: the references as they count, in their order. ``confidence``: how the first confidence became the final one. ``revisions``: those of the signal, as published.
-    ``passed_by``: records that the rule of acceptance ignored; their calls were paid for, and are among ``calls``.
+    ``pages``: the references in order, each with the stance that counts. ``confidence``: the steps from the first confidence
+    to the final one. ``revisions``: the signal's, as published. ``passed_by``: records that acceptance ignored. Their calls
+    were paid for, so ``calls`` includes them.
     """
 
     case_id: str
@@ -41,10 +42,10 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ()) -> CaseDocument:
-    """Return the document of a case's records, of which there must be one, in log order.
+    """Return the document of a case from its records (at least one, in log order).
 
-    Those of second looks at the case are among them; the one that changed the signal decides the document.
-    ``revisions``: oldest first, as signals or as rows of theirs.
+    They include the records of second looks. The second look that changed the signal decides the document.
+    ``revisions``: oldest first, as signals or as their rows.
     """
     deciding = narrative.deciding(records)
     found = narrative.signal_of(deciding)
@@ -68,7 +69,7 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
 
 
 def _newest(revisions: Sequence[Any]) -> tuple[Text, Stage | None]:
-    """Return summary and stage of the newest revision. One that older code published has no sentence for its summary."""
+    """Return summary and stage of the latest revision. A revision of older code has no summary sentence."""
     if not revisions:
         return Text(), None
     newest: Any = revisions[-1]

@@ -1,7 +1,7 @@
-"""What a case begins with, in English and in Chinese: its signal's summary, and who says what, by number of reference.
+"""The opening sentence of a case, in English and in Chinese: its signal's summary, and who says what, by reference number.
 
-Made by templates from what the log holds of the case. It says what the signal's evidence shows and no more: who is official or
-heard is as the rules took it, what counts as one source is the signal's own count.
+Templates build it from the case's records. It states only what the signal's evidence shows: the rules decided who is
+official or heard, and the signal itself counts its sources.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from streams.journal.case_reading import JournalRecord
 
 NOT_KNOWN = Text()
 MOST_NAMED = 6
-"""References that are named one by one; of more, the number of the others is told."""
+"""Maximum number of references to name. The others are counted."""
 
 
 class _Page(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of the signal's evidence, with what is known of it. ``said`` is None where no critic's word on it counts.
+    """One page of the signal's evidence. ``said``: the critic's stance; None if it does not count.
 
-    ``figures``: its amount and the claim's, where code compared them and they differ.
+    ``figures``: the page's amount and the claim's, if code compared them and they differ.
     """
 
     number: int
@@ -56,13 +56,13 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def speaks_for(self) -> str:
-        """Return party, authority or "": whose word a page reports that is not official itself."""
+        """Return "party" or "authority" if an unofficial page reports its statement, else ""."""
         heard = self.said is not None and self.said.speaks_for != "other" and not self.official
         return self.said.speaks_for if heard and self.said is not None else ""
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """A decided case. ``read``: a critic said what each page says; ``critic``: its verdict."""
+    """A decided case. ``read``: a critic read the pages. ``critic``: its verdict."""
 
     signal: Signal
     pages: tuple[_Page, ...]
@@ -75,7 +75,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def case_sentence(records: Sequence[JournalRecord], newest: Text = NOT_KNOWN, stage: Stage | None = None) -> Text:
-    """Return what became of the case. ``newest``: the summary of its newest published revision; ``stage``: that one's."""
+    """Return the result of the case. ``newest``: summary of the latest published revision. ``stage``: its stage."""
     events = [r.event for r in records if r.accepted]
     ended = next((e for e in reversed(events) if isinstance(e, ev.TERMINAL)), None)
     match ended:
@@ -116,7 +116,7 @@ DENIES = (Text("denies it", "予以否认"), Text("deny it", "予以否认"))
 
 
 def _decided(facts: _Facts, newest: Text, withdrawn: Stage | None) -> Text:
-    """Return the signal's summary, and behind it who says what. ``withdrawn``: the stage of a revision that took it back."""
+    """Return the signal's summary, then who says what. ``withdrawn``: stage of the revision that retracted it."""
     signal = facts.signal
     said = newest or Text(signal.summary_en or "", signal.summary_zh or "")
     if signal.claim_en is UNSET:  # of older code, whose summary is the claim alone
@@ -168,7 +168,7 @@ def _too_little(facts: _Facts) -> Iterator[Text]:
     elif official and facts.critic == "not_enough_evidence":
         yield Text("the critic finds not enough evidence either way", "核查模型认为正反证据都不足")
     elif supports and not denies and not any(p.official or p.speaks_for for p in supports):
-        # Of a page on which the critic hears the party, it is not known here whether the rules took it for official.
+        # If the critic hears the party on a page, it is unknown here whether the rules took the page for official.
         yield Text("no official page among them", "其中没有官方网页")
 
 
@@ -228,7 +228,7 @@ _TELL = {
 
 
 def _denials(denies: list[_Page]) -> Iterator[Text]:
-    """Tell who denies: own pages, then the word of a party or an authority as others report it, then anybody else."""
+    """Yield who denies it: own pages, then a party or an authority as others report it, then all others."""
     official = [p for p in denies if p.official]
     heard = [p for p in denies if p.speaks_for]
     if official:
@@ -266,7 +266,7 @@ def _own_pages(pages: list[_Page], one: Text, many: Text) -> Text:
 
 
 def _heard(pages: list[_Page], does: Text) -> Text:
-    """Tell the word of a party or an authority, as pages report it that may be anybody's."""
+    """Return the statement of a party or an authority, as other pages report it."""
     authority = all(p.speaks_for == "authority" for p in pages)
     who = Text("an authority", "主管机构") if authority else Text("the party itself", "当事方")
     cited = dict.fromkeys(p.said.cites for p in pages if p.said is not None and p.said.cites)
@@ -278,7 +278,7 @@ def _heard(pages: list[_Page], does: Text) -> Text:
 
 
 def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Text]:
-    """Tell the pages that say so without being official, how many of them are established, and what all count as."""
+    """Yield the unofficial pages that say so, how many of them are established, and the number of sources they count as."""
     if not pages:
         return
     kept = [p for p in pages if p.is_established]
@@ -299,7 +299,7 @@ def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Tex
 
 
 def _beside(facts: _Facts) -> Iterator[Text]:
-    """Tell what takes something from the evidence: chains of citations, other amounts, quotes that failed, parts refuted."""
+    """Yield what weakens the evidence: chains of citations, other amounts, failed quotes, refuted parts."""
     chains: dict[str, list[_Page]] = defaultdict(list)
     for page in facts.pages:
         if page.stance in {"supports", "hedges"} and page.said is not None and page.said.cites:
@@ -325,7 +325,7 @@ def _beside(facts: _Facts) -> Iterator[Text]:
 
 
 def _other_amounts(pages: list[_Page]) -> Iterator[Text]:
-    """Tell the amounts that pages give in place of the claimed one: a party's own page by name, others by number."""
+    """Yield the amounts that pages report instead of the claimed one: a party's own page by name, others by number."""
     by_figures: dict[tuple[float, float, str], list[_Page]] = defaultdict(list)
     for page in pages:
         if page.figures is not None:
@@ -362,7 +362,7 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
     said = {s.reference_number: s for s in (critique.stances or ())} if critique is not None else {}
     known = {r.reference_number: r for r in (found.references if found is not None else ())}
     unquoted = critique.unquoted if critique is not None else ()
-    # The page of the news itself is no witness for it.
+    # The page of the news itself cannot corroborate it.
     origin = canonical_url(opening.news.url) if opening is not None and opening.news.url else None
     pages = tuple(
         _Page(

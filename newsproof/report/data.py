@@ -1,21 +1,36 @@
-"""What the standard report asks of ClickHouse: few statements, for each that names a view costs a tenth of a second to plan alone."""
+"""The standard report: the statements that it runs on ClickHouse, and its tables from their rows.
+
+There are few statements, because planning one that names a view takes a tenth of a second.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, get_args
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from infra.clickhouse.client import ClickHouse
-from newsproof.report.answers import Interval, Rows, answers_of
 from newsproof.report.period import WHOLE, Period, in_period
 from newsproof.report.run_name import called
+from schemas.signals import Verdict
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+Interval = Callable[[npt.NDArray[np.float64], npt.NDArray[np.intp]], tuple[float, float] | None]
+"""Function from each case's hit (1 or 0) and block of time to the 95 % interval of the hit rate; None for too few blocks. The
+caller passes it, because ``evaluation.statistics`` is a layer above."""
+VERDICTS: tuple[str, ...] = get_args(Verdict)
+MOST_TYPES = 20
+MOST_SOURCES = 12
 
 HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h", 604800: "7 d", 2592000: "30 d"}
 """Display names by ``horizon_s``."""
 _DAY_S = 86_400
-
 _OUTCOMES = """
 SELECT horizon_s, tupleElement(part, 1) AS part_of, tupleElement(part, 2) AS name, tupleElement(part, 3) AS block,
        count() AS signals, uniqExact(story_id) AS stories, countIf(acted) AS acted, countIf(counts) AS counted, countIf(hit = 1) AS hits,
@@ -44,10 +59,9 @@ FROM
 GROUP BY horizon_s, part_of, name, block ORDER BY horizon_s, part_of, name, block""".replace(
     "IN_PERIOD", in_period("ifNull(j.emitted_at, j.knowable_at)")
 )
-"""What became of the signals, read once for all figures: the view joins most tables. In five parts: by standing; of those that
-count by tenth of confidence; of those that were acted on all, by verdict and by source, each by block of time. A block is a
-UTC day, or twice the horizon where that is more, and a story lies in that of its first case."""
-
+"""Outcomes of the signals, read once for all metrics because the view joins most tables. Five parts: all by standing; those that
+count by tenth of confidence; those acted on in total, by verdict and by source, each by block of time. A block is a UTC day, or
+twice the horizon if that is longer. A story belongs to the block of its first case."""
 QUESTIONS: dict[str, str] = {
     "calls": f"""
 SELECT toString(toDate(started_at)) AS day, step, provider_mode, count() AS calls, countIf(execution = 'executed') AS executed,
@@ -90,11 +104,11 @@ GROUP BY day, verdict, unchecked_reason, event_type, delta_from ORDER BY day, ve
     "outcomes": _OUTCOMES,
     "trust": "SELECT check, violations FROM v_trust_checks WHERE run_id = {run:String} ORDER BY check",
 }
-"""SQL statements by name. The run is the parameter ``run``; ``since`` and ``until`` bound its period, but not that of ``trust``."""
+"""SQL statements by name. Parameters: ``run``; ``since`` and ``until`` bound the period, except for ``trust``."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The figures of one run, rows by the names of :data:`newsproof.report.answers.ANSWERS`."""
+    """The metrics of one run: rows by the names in :data:`ANSWERS`."""
 
     run_id: str
     answers: Mapping[str, Rows]
@@ -104,30 +118,30 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there were neither calls nor signals."""
+        """True if there are neither calls nor signals."""
         return not self["spend"] and not self["signals"]
 
     @property
     def name(self) -> str:
-        """What a person calls the run."""
+        """Display name of the run."""
         return called(self.run_id, (row["provider_mode"] for row in self["modes"]))
 
     @property
     def modes(self) -> str:
-        """How many calls were made in which mode, as a sentence."""
+        """Number of calls by mode, as a sentence."""
         counted = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in self["modes"])
         return f"Calls by mode of their providers: {counted or 'none'}."
 
     @property
     def synthetic(self) -> str:
-        """That outcomes rest on synthetic prices, as a sentence; empty if none does."""
+        """Warning that outcomes use synthetic prices; empty if none does."""
         if not any(row["on_synthetic_prices"] for row in self["coverage"]):
             return ""
         return "These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market."
 
     @property
     def without_outcomes(self) -> str:
-        """Why there is no reliability curve, as a sentence; empty if there is one."""
+        """Reason why there is no reliability curve, as a sentence; empty if there is one."""
         if self["calibration"]:
             return ""
         if not self["coverage"]:
@@ -139,7 +153,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def horizon_s(self) -> int:
-        """The horizon that is drawn where none is chosen: a day, or if nothing counts there that of most outcomes; 0 without any."""
+        """Default horizon of charts: a day, or the one with most outcomes if a day has none; 0 without outcomes."""
         counted = {row["horizon_s"]: row["cases"] for row in self["calibration"]}
         return _DAY_S if _DAY_S in counted else max(counted, key=lambda one: (counted[one], one), default=0)
 
@@ -147,14 +161,14 @@ class Report(msgspec.Struct, frozen=True):
 async def read_report(
     tables: ClickHouse, *, run_id: str, interval: Interval, period: Period = WHOLE, trust: bool = True
 ) -> Report:
-    """Read the figures of one run in a period. Without ``trust`` its checks, which are of the whole run, are not asked.
+    """Read the metrics of one run in a period. ``trust``: also read the checks, which cover the whole run.
 
     Raises:
         PermanentError: a view is missing, because the schema is older than this code.
     """
-    asked = {"run": run_id, **period.bounds}
+    parameters = {"run": run_id, **period.bounds}
     named = [name for name in QUESTIONS if trust or name != "trust"]
-    found = await asyncio.gather(*(tables.query(QUESTIONS[name], asked) for name in named))
+    found = await asyncio.gather(*(tables.query(QUESTIONS[name], parameters) for name in named))
     rows: dict[str, Rows] = {name: one.dicts() for name, one in zip(named, found, strict=True)}
     return Report(run_id=run_id, answers=await asyncio.to_thread(answers_of, rows, interval))
 
@@ -208,3 +222,150 @@ def usd(value: float | None) -> str:
 def milliseconds(value: float | None) -> str:
     """Format a duration with one decimal; None and NaN are "–"."""
     return "–" if value is None or value != value else f"{value:,.1f}"  # noqa: PLR0124 - not a number
+
+
+ANSWERS = (
+    *("spend", "latency", "to_signal", "signals", "unchecked", "deltas", "deltas_by_type", "precision", "reliability"),
+    *("calibration", "coverage", "cost_per_signal", "modes", "trust"),
+)
+"""The tables of a report, by name."""
+
+
+def answers_of(rows: Mapping[str, Rows], interval: Interval) -> dict[str, Rows]:
+    """Return the tables :data:`ANSWERS` from the rows of :data:`QUESTIONS`. A table without rows is empty."""
+    calls, judgements, outcomes = rows["calls"], rows["judgements"], rows["outcomes"]
+    verified = [row for row in judgements if row["verdict"] != "unchecked"]
+    found: dict[str, Rows] = {
+        "spend": _grouped(calls, ("day", "step"), _spent),
+        "latency": rows["latency"],
+        "to_signal": rows["to_signal"],
+        "signals": _grouped(judgements, ("day",), _by_verdict),
+        "unchecked": _largest(
+            _grouped([r for r in judgements if r["verdict"] == "unchecked"], ("unchecked_reason",), _signals)
+        ),
+        "deltas": _grouped(verified, ("delta_from",), _signals),
+        "deltas_by_type": _largest(_grouped(verified, ("event_type",), _changed))[:MOST_TYPES],
+        "precision": _precision([r for r in outcomes if r["part_of"] in ("all", "verdict", "source")], interval),
+        "reliability": [_bin(row) for row in outcomes if row["part_of"] == "bin"],
+        "calibration": _grouped([row for row in outcomes if row["part_of"] == "bin"], ("horizon_s",), _calibrated),
+        "coverage": [_standing(row) for row in outcomes if row["part_of"] == "standing"],
+        "cost_per_signal": _cost_per_signal(calls, sum(row["signals"] for row in judgements)),
+        "modes": _modes(calls),
+        "trust": rows.get("trust", ()),
+    }
+    return {name: found[name] for name in ANSWERS}
+
+
+def _grouped(rows: Rows, keys: Sequence[str], figures: Callable[[Rows], Row]) -> list[Row]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return [{**dict(zip(keys, key, strict=True)), **figures(group)} for key, group in sorted(groups.items())]
+
+
+def _largest(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: -row["signals"])
+
+
+def _sum(rows: Iterable[Row], name: str) -> Any:
+    return sum(row[name] for row in rows)
+
+
+def _signals(rows: Rows) -> Row:
+    return {"signals": _sum(rows, "signals")}
+
+
+def _spent(rows: Rows) -> Row:
+    """``cost_usd``: of the executed calls whose price is known; None where there is none."""
+    priced = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    counts = {name: _sum(rows, name) for name in ("calls", "executed", "unpriced")}
+    return {**counts, "cost_usd": sum(priced) if priced else None}
+
+
+def _cost_per_signal(calls: Rows, signals: int) -> Rows:
+    """Total cost per signal, cases without a signal included."""
+    if not calls:
+        return ()
+    spent = _spent(calls)
+    each = None if spent["cost_usd"] is None or not signals else spent["cost_usd"] / signals
+    return [{"signals": signals, **spent, "unpriced_calls": spent["unpriced"], "cost_per_signal_usd": each}]
+
+
+def _modes(calls: Rows) -> Rows:
+    found = _grouped(calls, ("provider_mode",), lambda rows: {"calls": _sum(rows, "provided")})
+    return sorted((row for row in found if row["calls"]), key=lambda row: -row["calls"])
+
+
+def _by_verdict(rows: Rows) -> Row:
+    """Number of signals, in total and by verdict. ``without_verdict``: signals of schema 1, which have none."""
+    of = {verdict: _sum((row for row in rows if row["verdict"] == verdict), "signals") for verdict in VERDICTS}
+    every = _sum(rows, "signals")
+    return {"signals": every, **of, "without_verdict": every - sum(of.values())}
+
+
+def _changed(rows: Rows) -> Row:
+    count, first, final = (_sum(rows, name) for name in ("signals", "preliminary", "final"))
+    means = {"mean_preliminary": first / count, "mean_final": final / count, "mean_delta": (final - first) / count}
+    return {"signals": count, **means, "raised": _sum(rows, "raised"), "lowered": _sum(rows, "lowered")}
+
+
+def _bin(row: Row) -> Row:
+    return {
+        "horizon_s": row["horizon_s"],
+        "confidence_from": int(row["name"]) / 10,
+        "cases": row["counted"],
+        "stories": row["stories"],
+        "mean_confidence": row["said"] / row["counted"],
+        "hit_rate": row["hits"] / row["counted"],
+    }
+
+
+def _calibrated(bins: Rows) -> Row:
+    """As ``v_calibration``: ECE is the mean distance between hit rate and confidence over the bins, weighted by cases."""
+    cases, hits, said = (_sum(bins, name) for name in ("counted", "hits", "said"))
+    return {
+        "cases": cases,
+        "hit_rate": hits / cases,
+        "mean_confidence": said / cases,
+        "brier": _sum(bins, "squares") / cases,
+        "ece": sum(abs(row["hits"] - row["said"]) for row in bins) / cases,
+    }
+
+
+def _standing(row: Row) -> Row:
+    counts = {name: row[name] for name in ("signals", "on_synthetic_prices")}
+    return {"horizon_s": row["horizon_s"], "standing": row["name"], **counts}
+
+
+def _precision(blocks: Rows, interval: Interval) -> Rows:
+    """Share of buy and sell signals whose asset moved in the signal's direction over the horizon, with its 95 % interval.
+
+    For all signals, each verdict, and the sources with most outcomes at each horizon. The interval is None for too few
+    blocks of time.
+    """
+    order = {"all": 0, "verdict": 1, "source": 2}
+    found = _grouped(blocks, ("horizon_s", "part_of", "name"), partial(_precise, interval=interval))
+    found.sort(key=lambda row: (row["horizon_s"], order[row["part_of"]], -row["counted"]))
+    kept, sources = [], 0
+    for row in found:
+        sources = sources + 1 if row["part_of"] == "source" else 0
+        if sources <= MOST_SOURCES:
+            figures = {name: value for name, value in row.items() if name not in ("horizon_s", "part_of", "name")}
+            kept.append({"horizon_s": row["horizon_s"], "by": row["part_of"], "group": row["name"], **figures})
+    return kept
+
+
+def _precise(blocks: Rows, interval: Interval) -> Row:
+    counted, right = (np.array([row[name] for row in blocks]) for name in ("counted", "hits"))
+    labels = np.repeat(np.arange(len(blocks)), counted)
+    hits = np.concatenate([np.repeat((1.0, 0.0), (h, c - h)) for c, h in zip(counted, right, strict=True)])
+    ends = interval(hits, labels) if hits.size else None
+    return {
+        "acted": _sum(blocks, "acted"),
+        "counted": int(counted.sum()),
+        "hits": int(right.sum()),
+        "precision": float(hits.mean()) if hits.size else None,
+        "low": None if ends is None else ends[0],
+        "high": None if ends is None else ends[1],
+        "blocks": int(np.count_nonzero(counted)),
+    }

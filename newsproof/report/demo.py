@@ -1,7 +1,8 @@
-"""Report of the demo: the signals; latency, cost and confidence from ClickHouse; the audit."""
+"""Reports of the demo: the signals, latency and cost, the audit; with ``--listen``, what the listener received."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
@@ -9,15 +10,18 @@ import msgspec
 from agents.text.wording import Language
 from agents.verification.gate import NEVER_DEEP
 from infra.clickhouse.client import ClickHouse
+from infra.offline.newsroom.newsroom import OUTLETS, Shown
 from infra.offline.sample_news import Label
-from newsproof.app.invocation import table
+from newsproof.app.invocation import say_result, table
 from newsproof.report.audit import print_audit
 from newsproof.report.data import StepFigures, read_steps
 from newsproof.report.signals import print_signals
 from schemas.ids import LIVE_RUN
 from schemas.news import News
+from schemas.printable import shortened
 from schemas.signals import ACTED_ON, Signal
 from streams.audit.audit import AuditReport
+from streams.listening.memory import SourceCursor
 
 _BY_TYPE = """
 SELECT event_type, signals, mean_preliminary, mean_final, mean_delta, raised, lowered
@@ -25,12 +29,12 @@ FROM v_confidence_delta_by_event_type WHERE run_id = {run:String} ORDER BY signa
 
 
 class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the newest revision of each signal says, against the labels of the sample. ``mixed`` items are counted nowhere.
+    """The latest revision of each signal against the labels of the sample. ``mixed`` items are not counted.
 
-    ``false_items``, ``true_items``: items labelled false, and true, whether or not a signal came of them.
-    ``false_actioned``: false items whose signal is final and says buy or sell. A withdrawn or preliminary one does not.
-    ``false_searchable``: false items whose labelled type the gate lets through to a search: all but ``NEVER_DEEP`` (macro,
-    other, airdrop, governance, celebrity, scam_alert). ``false_searched``: those of them for which a provider answered at least one search.
+    ``false_items``, ``true_items``: items labelled false and true, with or without a signal.
+    ``false_actioned``: false items whose signal is final and to buy or sell; retracted and preliminary ones are not.
+    ``false_searchable``: false items of a type that the gate lets through to a search: all but ``NEVER_DEEP`` (macro,
+    other, airdrop, governance, celebrity, scam_alert). ``false_searched``: those with at least one successful search.
     ``true_confirmed``: true items whose verdict is confirmed or likely. A superseded signal keeps its verdict; the
     verdict of one retracted by a denial is refuted.
     """
@@ -43,8 +47,22 @@ class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
     true_confirmed: int
 
 
+class DemoSummary(LabelFigures, frozen=True, kw_only=True):
+    """Summary for ``--json``. ``seconds`` runs from the first publish to the last table row."""
+
+    published: int
+    cases: int
+    signals: int
+    dropped: int
+    degraded: int
+    dead_letters: int
+    lost: int
+    duplicates: int
+    seconds: float
+
+
 def against_labels(labels: Mapping[str, Label], signals: Iterable[Signal], searched: Collection[str]) -> LabelFigures:
-    """Return the figures. ``labels`` by case id; ``signals``: their revisions; ``searched``: cases with an answer."""
+    """Compare signals with labels. ``labels``: by case id. ``signals``: all revisions. ``searched``: cases with a response."""
     newest: dict[str, Signal] = {}
     for one in signals:
         if one.case_id not in newest or newest[one.case_id].revision < one.revision:
@@ -109,3 +127,108 @@ def _money(step: StepFigures) -> str:
         return "–"
     known = "unknown" if step.cost_usd is None else f"{step.cost_usd:.4f}"
     return known if not step.unpriced_calls else f"{known} + {step.unpriced_calls} unpriced"
+
+
+Text = tuple[str, str]
+"""A source, and the hash of one of its texts."""
+
+
+class Opened(msgspec.Struct):
+    """An opened case. ``told_before``: the earlier case that reports the same story, if it ended as a copy."""
+
+    source: str
+    external_id: str
+    text_hash: str
+    told_before: str = ""
+    reason: str = ""
+    """Reason why it ended without a signal, else ""."""
+
+    @property
+    def text(self) -> Text:
+        return self.source, self.text_hash
+
+
+class ListenSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The last line of ``demo --listen --json``.
+
+    ``kinds``, ``sources``: of sources that became news. ``items``: reported by the newsroom and published by the listener.
+    ``stories``: cases that did not end as a copy of another or as part of its story. ``edits``: items published again with
+    another text. ``lost``: reported items without a case. ``second_cases``: cases beyond one per reported item and text.
+    ``seconds``: duration of the whole command.
+    """
+
+    kinds: int
+    sources: int
+    items: int
+    stories: int
+    cases: int
+    edits: int
+    lost: int
+    second_cases: int
+    seconds: float
+
+
+def in_no_case(shown: Iterable[Shown], cases: Iterable[Opened]) -> list[Shown]:
+    """Return the items without a case for any of their texts. A case of an edit counts for its item, too."""
+    found = {one.text for one in cases}
+    held = {(one.source, one.of) for one in shown if (one.source, one.text_hash) in found}
+    return [one for one in shown if not one.is_edit and (one.source, one.of) not in held]
+
+
+def summary_of(
+    shown: Sequence[Shown], published: Iterable[News], cases: Mapping[str, Opened], seconds: float
+) -> ListenSummary:
+    """Count the results. ``published``: the records of ``news``. ``cases``: by case id."""
+    texts = {(one.source, one.identity, one.text_hash) for one in published}
+    items, sources = {one[:2] for one in texts}, {one[0] for one in texts}
+    known = {(one.source, one.text_hash): (one.source, one.of) for one in shown}
+    opened = Counter(one.text for one in cases.values())
+    return ListenSummary(
+        kinds=len({OUTLETS[name][0] for name in sources}),
+        sources=len(sources),
+        items=len({known[source, text] for source, _, text in texts if (source, text) in known}),
+        stories=sum(not one.told_before for one in cases.values()),
+        cases=len(cases),
+        edits=len(texts) - len(items),
+        lost=len(in_no_case(shown, cases.values())),
+        second_cases=sum(count - (text in known) for text, count in opened.items()),
+        seconds=round(seconds, 2),
+    )
+
+
+def print_what_came(
+    summary: ListenSummary,
+    published: Iterable[News],
+    cursors: Mapping[str, SourceCursor],
+    cases: Mapping[str, Opened],
+    signals: Iterable[Signal],
+) -> None:
+    """Print the items received by source, and the results of their cases."""
+    texts = {(one.source, one.identity, one.text_hash) for one in published}
+    told, items = (Counter(one[0] for one in found) for found in (texts, {one[:2] for one in texts}))
+    rows = []
+    for name, (kind, _) in OUTLETS.items():
+        cursor = cursors.get(name, SourceCursor(source=name))
+        how = shortened(f"{cursor.state}: {cursor.why}" if cursor.why else cursor.state, 56)
+        rows.append((name, kind, items[name], told[name] - items[name], cursor.counts.get("repeat", 0), how))
+    columns = ("source", "kind", "items", "edits", "shown again", "state")
+    table(columns, rows, title="Items received", right=columns[2:5])
+    say_result("shown again: known items in a changed response, counted at each poll. They opened no case.")
+    newest = {one.signal_id: one for one in sorted(signals, key=lambda one: one.revision)}
+    verdicts = Counter("retracted" if one.stage == "retracted" else one.verdict for one in newest.values())
+    ended = Counter(one.reason for one in cases.values() if one.reason)
+    rows_of = [(f"a signal: {verdict}", count) for verdict, count in verdicts.most_common()]
+    rows_of += [(f"no signal: {_ENDS.get(reason, reason)}", count) for reason, count in ended.most_common()]
+    table(("result", "cases"), rows_of, title="Results", right=("cases",))
+    say_result(
+        f"{summary.items} items from {summary.sources} sources of {summary.kinds} kinds, and {summary.edits} edits, opened "
+        f"{summary.cases} cases in {summary.stories} stories. Lost: {summary.lost}; second cases: {summary.second_cases}."
+    )
+
+
+_ENDS = {
+    "duplicate": "identical to an earlier report",
+    "same_story": "later report of a story",
+    "spam": "advertising or a scam",
+    "empty": "nothing to judge",
+}

@@ -1,4 +1,4 @@
-"""What a signal and its evidence say, in words for a person who does not know the code. Text only; ``case_view`` prints it."""
+"""A signal and its evidence in words, for readers who do not know the code. Text only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from agents.evidence.findings import dated_later
 from agents.evidence.witnesses import counted
 from agents.text.wording import Text, fill, joined, references
-from newsproof.report.rule_words import rule_words
+from newsproof.report.recorded_reasons import translate_reason
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
@@ -35,7 +35,7 @@ class CaseCall(Call, frozen=True, kw_only=True):
 
 
 def findings_in_words(found: Findings) -> Text:
-    """Return what the word rules alone make of the evidence: "by the word rules 2 independent sources, no official confirmation"."""
+    """Return the evidence by the word rules alone, such as "by the word rules 2 independent sources, no official confirmation"."""
     official = (
         Text("confirmed by an official source", "有官方信源证实")
         if found.official_confirmed
@@ -60,14 +60,14 @@ def findings_in_words(found: Findings) -> Text:
 
 
 def sources_in_words(signal: Signal) -> Text:
-    """Return how many sources support the claim, beside how many independent ones speak of it."""
+    """Return the number of supporting sources and of independent sources."""
     n, known = signal.independent_sources, signal.supporting_sources
     supporting = "" if known is None else fill("{n} supporting", "{n} 个支持信源", n=known)
     return joined((supporting, fill("{n} independent sources", "{n} 个独立信源", n=n)))
 
 
 def readers_in_words(critique: ev.EvidenceCritiqued) -> Text:
-    """Return who read the pages, and how many quotes were not found on theirs."""
+    """Return who read the pages, and which quotes are not on their page."""
     if critique.stances is None:
         if critique.claims:
             return Text(
@@ -91,9 +91,9 @@ def readers_in_words(critique: ev.EvidenceCritiqued) -> Text:
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One reference as it counts. ``said``: what the critic read, None where it was not shown the page.
+    """One reference with the stance that counts. ``said``: the critic's stance; None if it did not see the page.
 
-    ``quoted``: its quote is on the page. Where the critic says nothing that counts, the word rules may still deny.
+    ``quoted``: its quote is on the page. If the critic's stance does not count, the word rules may still deny.
     """
 
     reference_number: int
@@ -105,7 +105,7 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
 def pages_read(
     found: Findings | None, critique: ev.EvidenceCritiqued | None, evidence: Iterable[SignalEvidence] = ()
 ) -> list[ReadPage]:
-    """Return every reference with the stance that counts: the critic's, or the word rules' where no critic read.
+    """Return every reference with the stance that counts: the critic's, or the word rules' if there was no critic.
 
     ``evidence``: the signal's, whose stances are those that counted, with amounts and dates compared.
     """
@@ -125,14 +125,14 @@ def _as_it_counts(one: SearchReference, said: PageStance | None, unquoted: froze
 
 
 def speaker_in_words(one: SearchReference, said: PageStance | None) -> str:
-    """Return who speaks on a page, and whom it cites; "" where nobody in particular does."""
+    """Return who speaks on a page, and whom it cites; "" if it is nobody in particular."""
     role = "" if said is None or said.speaks_for == "other" else f"the {said.speaks_for}"
     cites = f"citing {said.cites}" if said is not None and said.cites else ""
     return ", ".join(filter(None, (one.speaker, role, cites)))
 
 
 def doubts_in_words(page: ReadPage) -> str:
-    """Return why a page counts as it does: what takes something from the critic's stance, and its reason."""
+    """Return why a page's stance counts as it does: the doubts about the critic's stance, and its reason."""
     said = page.said
     if said is None:
         return "not shown to the critic"
@@ -157,7 +157,7 @@ CRITIC_SAYS = {
 
 
 def deciding(records: Sequence[JournalRecord]) -> Sequence[JournalRecord]:
-    """Return the records that the case's outcome follows from: its own, or those of the second look that changed it."""
+    """Return the records that decided the case: its own, or those of the second look that changed it."""
     signals = [r.envelope.case_id for r in records if r.accepted and isinstance(r.event, ev.SignalSynthesized)]
     of = signals[-1] if signals else records[0].envelope.case_id
     return [r for r in records if r.envelope.case_id == of]
@@ -181,12 +181,12 @@ def signal_of(records: Iterable[JournalRecord]) -> tuple[Signal, tuple[Adjustmen
 
 
 def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[WaterfallStep]:
-    """Return how the preliminary confidence became the final one, rule by rule."""
+    """Return the steps from the preliminary confidence to the final one, one per rule."""
     at = signal.preliminary_confidence
     rows = [_step("preliminary", None, at, Text("the first judgement", "最初的判断"))]
     for one in adjustments:
         at += one.amount
-        rows.append(_step(one.rule, one.amount, at, rule_words(one.reason)))
+        rows.append(_step(one.rule, one.amount, at, translate_reason(one.reason)))
     return [*rows, _step("final", None, signal.confidence, Text())]
 
 

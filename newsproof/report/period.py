@@ -10,8 +10,8 @@ _BEGIN, _END = date(1970, 1, 1), date(2200, 1, 1)
 
 
 class Period(msgspec.Struct, frozen=True):
-    """UTC days of a report, both included; None: no bound on that side. Signals are of the day on which they were emitted,
-    outcomes of that of their signal, calls of that of the request."""
+    """UTC days of a report, both included; None: no bound. Signals count on the day of their emission, outcomes on their
+    signal's, calls on their request's."""
 
     first: date | None = None
     last: date | None = None

@@ -1,4 +1,4 @@
-"""What a person calls a run."""
+"""Display name of a run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from schemas.printable import printable
 
 
 def called(run_id: str, modes: Iterable[str]) -> str:
-    """Return the run's id; ``live``, the recorded judgements, by the modes of their providers unless all were live.
+    """Return the run's id; for ``live``, the recorded judgements, also the modes of their providers unless all were live.
 
-    So nobody takes judgements of rules for those of models: "offline judgements (run id live)".
+    So nobody mistakes judgements of rules for those of models: "offline judgements (run id live)".
     """
     found = sorted(filter(None, modes))
     if run_id != LIVE_RUN or found in ([], ["live"]):
@@ -21,7 +21,7 @@ def called(run_id: str, modes: Iterable[str]) -> str:
 
 
 async def run_name(tables: ClickHouse, run_id: str) -> str:
-    """Return what to call a run: live by the modes of its signals."""
+    """Return a run's display name: for ``live``, by the modes of its signals."""
     if run_id != LIVE_RUN:
         return printable(run_id)
     rows = await tables.query("SELECT DISTINCT provider_mode FROM signals WHERE run_id = {run:String}", {"run": run_id})

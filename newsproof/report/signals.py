@@ -11,7 +11,7 @@ from schemas.signals import Signal, Stage
 
 
 def verdict_in_words(signal: Signal) -> Text:
-    """Return the verdict; of one that was not checked with the reason, such as “unchecked (gate)”."""
+    """Return the verdict; an unchecked one with its reason, such as “unchecked (gate)”."""
     if signal.verdict is None:
         return Text("no verdict (published by the rules of before)", "无结论（由旧规则发布）")
     if signal.unchecked_reason is None:
@@ -21,7 +21,7 @@ def verdict_in_words(signal: Signal) -> Text:
 
 
 def action_in_words(signal: Signal) -> Text:
-    """Return the action; where nothing is to be done, also what the claim would mean if it were true."""
+    """Return the action; for ``observe``, also the direction that the claim implies."""
     meant = signal.action == "observe" and signal.direction != "neutral"
     return joined(map(term, (signal.action, signal.direction) if meant else (signal.action,)), " · ", " · ")
 
@@ -32,7 +32,7 @@ def stage_in_words(stage: Stage) -> Text:
 
 
 def summary_in(signal: Signal, language: Language) -> str:
-    """Return the summary in this language; where nobody wrote one, in the language of the news."""
+    """Return the summary in this language, else in the language of the news."""
     return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
 
 

@@ -14,7 +14,7 @@ from newsproof.report.narrative import (
     findings_in_words,
     readers_in_words,
 )
-from newsproof.report.rule_words import as_written, rule_words
+from newsproof.report.recorded_reasons import as_written, translate_reason
 from newsproof.report.signals import action_in_words, verdict_in_words
 from schemas import events as ev
 from schemas.effects import Failure
@@ -23,9 +23,9 @@ from streams.journal.case_reading import JournalRecord
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened, in both languages. ``after_s``: seconds since the opening; ``thought``: the reason, if recorded.
+    """One event in both languages. ``after_s``: seconds since the opening. ``thought``: the reason, if recorded.
 
-    What a model or a person wrote stands in both as it was written.
+    Text of a model or a person is the same in both.
     """
 
     phase: str
@@ -85,7 +85,7 @@ def _told_opening(event: Any) -> tuple[str, Text, Text]:
                 claim=_claim_in_words(claim),
                 route=ROUTES[then or route],
             )
-            return "triaged", what, rule_words(reason)
+            return "triaged", what, translate_reason(reason)
         case ev.StoryChecked(checked=checked, own_page=page, earlier=earlier):
             what = STORY["unchecked" if not checked else "own_page" if page else "again" if earlier else "first"]
             return "story", what, _NOTHING
@@ -152,11 +152,11 @@ def _told_searching(event: Any) -> tuple[str, Text, Text]:
             en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找：{tasks}"
             tools = joined(map(term, event.tools), ", ", "、")
             what = fill(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
-            why, by = rule_words(event.reason), DECIDED[event.decided_by]
+            why, by = translate_reason(event.reason), DECIDED[event.decided_by]
             return "planned", what, fill("{why} ({by})", "{why}（{by}）", why=why, by=by)
         case ev.ToolPlanned(round=n):
             what = fill("Round {n}: nothing more to look up.", "第 {n} 轮：没有更多要查的。", n=n)
-            return "planned", what, rule_words(event.reason)
+            return "planned", what, translate_reason(event.reason)
         case ev.SearchCompleted(round=n):
             what = fill("Round {n}: {found}.", "第 {n} 轮：{found}。", n=n, found=_outcomes(event))
             return "searched", what, findings_in_words(event.findings)
@@ -172,7 +172,7 @@ def _told_searching(event: Any) -> tuple[str, Text, Text]:
             else:
                 then = Text("no further round", "不再查下一轮")
             what = fill("New keywords: {words}; {then}.", "新关键词：{words}；{then}。", words=words, then=then)
-            return "expanded", what, rule_words(event.reason)
+            return "expanded", what, translate_reason(event.reason)
 
 
 DECIDED = {
@@ -230,16 +230,16 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
                 "verdict": verdict_in_words(s),
                 "path": PATHS[event.path],
             }
-            return "ended", fill(en, zh, confidence=f"{s.confidence:.2f}", **told_of), rule_words(s.notes)
+            return "ended", fill(en, zh, confidence=f"{s.confidence:.2f}", **told_of), translate_reason(s.notes)
         case ev.CaseDropped(reason="unchanged", detail=detail):
             what = Text("The second look leaves the signal as it is.", "再次核查后，信号维持不变。")
-            return "ended", what, rule_words(detail)
+            return "ended", what, translate_reason(detail)
         case ev.CaseDropped(duplicate_of=first):
             of = fill(" (the first is case {case})", "（首个案例是 {case}）", case=first) if first else _NOTHING
             what = fill(
                 "Dropped without a signal: {why}{of}.", "舍弃，没有信号：{why}{of}。", why=term(event.reason), of=of
             )
-            return "ended", what, rule_words(event.detail)
+            return "ended", what, translate_reason(event.detail)
         case ev.CaseFailed(failed_step=""):  # at nobody's step: a person ended it
             return (
                 "ended",
@@ -262,7 +262,7 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
 
 def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:
     said = as_written("; ".join(event.contradictions))
-    if event.stances is None and not event.claims:  # its verdict is that of nobody
+    if event.stances is None and not event.claims:  # nobody gave its verdict
         return "critiqued", readers_in_words(event), said
     en, zh = "The evidence weighed: {says}; the news is {age}. {read}", "权衡证据：{says}；新闻{age}。{read}"
     says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]
@@ -305,11 +305,11 @@ def _told_aside(event: Any) -> tuple[str, Text, Text]:
             return "recovering", fill(en, zh, step=term(step), n=n), _NOTHING
         case ev.RetractionFound(of_case=case, kind=kind):
             en, zh = "The signal of case {case} is {kind}.", "案例 {case} 的信号{kind}。"
-            return "retracting", fill(en, zh, case=case, kind=term(kind)), rule_words(event.reason)
+            return "retracting", fill(en, zh, case=case, kind=term(kind)), translate_reason(event.reason)
         case ev.StoryCorroborated(of_case=case, verdict=verdict):
             en = "It reports the event of case {case}, whose signal is now {verdict} if it was less."
             zh = "它讲述的是案例 {case} 的同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
-            return "corroborating", fill(en, zh, case=case, verdict=term(verdict)), rule_words(event.reason)
+            return "corroborating", fill(en, zh, case=case, verdict=term(verdict)), translate_reason(event.reason)
         case ev.CancelRequested(requested_by=who):
             return (
                 "cancelled",

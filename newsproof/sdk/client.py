@@ -222,7 +222,7 @@ class _Wanted:
         return signal if given else None
 
     def _fits(self, signal: Signal, given: bool | None) -> bool:
-        """``given``: whether an earlier revision was passed on; None when none was seen."""
+        """Return whether to yield it. ``given``: an earlier revision was yielded; None if none was seen."""
         if given:
             return True
         if self._assets and signal.asset.upper() not in self._assets:

@@ -1,4 +1,4 @@
-"""One line of news, as the command takes it and as the page posts it: completed, checked, and ready to be sent."""
+"""One line of news from the command or the page: completed, checked, and ready to send."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from schemas.news import MAX_RECORD_BYTES
 
 
 class NewsItem(msgspec.Struct, frozen=True):
-    """One record of ``news``. ``dated_now``: the line said not when it was published, so now was put in.
+    """One record of ``news``. ``dated_now``: the line had no ``published_at``, so the current time was set.
 
-    ``case_id``: the case that it opens or has opened; empty for a record that was not checked.
+    ``case_id``: its case; empty for an unchecked record.
     """
 
     key: bytes | None
@@ -48,7 +48,7 @@ def item_of(line: bytes, *, source: str, now: datetime, listed: Collection[str] 
 
 
 def _fields(line: bytes, source: str) -> dict[str, Any] | None:
-    """Return the fields of an object or of a plain line; None for what is to be checked, and refused, as it stands."""
+    """Return the fields of an object or of a plain line; None if the check is to refuse it as it is."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -15,9 +15,8 @@ from evaluation.compare.comparison import compare, with_texts
 from evaluation.prices.study import OFFSETS_MIN, EventPath, LeftOut, StudyEvent, study_of
 from evaluation.prices.study_report import Returns, StudyReport, drawn_study
 from evaluation.replay.log_file import Record, by_partition, read_log_file
-from newsproof.report.answers import VERDICTS
-from newsproof.report.data import Report
-from newsproof.report.drawn import CHARTS, per
+from newsproof.report.data import VERDICTS, Report
+from newsproof.report.report_charts import CHARTS, per
 from newsproof.web.api.analytics import Language, Size, Theme, canvas, in_colours
 from newsproof.web.api.live import shown
 from schemas import envelope as wire

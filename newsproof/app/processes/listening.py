@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -91,19 +90,6 @@ def listener_of(settings: Settings, sources: Sources, fetcher: Fetcher, backfill
         backfill=backfill,
     )
     return Listener(address_of(settings), topics_of(settings), sources, fetcher, options, listener_key(settings))
-
-
-def span_of(written: str | None) -> timedelta | None:
-    """Return a span such as 90m, 24h or 3d.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    if written is None:
-        return None
-    if (found := re.fullmatch(r"([1-9]\d{0,4})([mhd])", written)) is None:
-        raise ConfigError(f"--backfill {written!r:.20} is not a time span: write 90m, 24h or 3d")
-    return int(found[1]) * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[found[2]]
 
 
 async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill: timedelta | None = None) -> None:

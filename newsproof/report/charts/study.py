@@ -94,7 +94,7 @@ def _panel(curve: Curve, n: int, scale: Sequence[float], across: int, on: Canvas
 
 
 def _line(curve: Curve, x: Callable[[int], float], y: Callable[[float], float], on: Canvas) -> list[str]:
-    """The band, the line through the means and a dot at each, with its figures. What is not known is a gap."""
+    """The band, the line through the means and a dot at each, with its values. Unknown points are gaps."""
     marks = []
     for known, run in groupby(enumerate(curve.points), lambda one: one[1].mean is not None):
         if known:

@@ -33,14 +33,14 @@ Words = Callable[[str], str]
 
 
 def in_english(word: str) -> str:
-    """Return a name of the code, such as ``step_failed``, or a phrase of a chart as it is read in English."""
+    """Return a name of the code, such as ``step_failed``, or a phrase of a chart in English."""
     return word.replace("_", " ")
 
 
 class Canvas(msgspec.Struct, frozen=True):
-    """For whom a chart is drawn. ``width``: of the view box, in its units; a page scales it, and letters are 11 to 12 of them high.
+    """The reader's screen and language. ``width``: of the view box, which a page scales; letters are 11 to 12 units high.
 
-    ``say``: returns a word of the domain or a phrase of a chart in the reader's language.
+    ``say``: function that returns a term or a phrase of a chart in the reader's language.
     """
 
     width: int = 720
@@ -51,7 +51,7 @@ class Canvas(msgspec.Struct, frozen=True):
         return self.width < 600
 
     def counted(self, number: int, what: str) -> str:
-        """Return ``2 cases``, in another language the number before the word for one of them."""
+        """Return ``2 cases``; in another language, the number before the term."""
         return counted(number, what) if self.say is in_english else f"{number:,} {self.say(what)}"
 
 
@@ -114,7 +114,7 @@ def drawing(title: str, description: str, height: float, *marks: str, on: Canvas
 
 
 def empty(title: str, why: str, on: Canvas = WIDE) -> str:
-    """Return a drawing that says why there is nothing to draw."""
+    """Return a drawing with the reason why there is nothing to draw."""
     return drawing(title, why, 60, text(on.say(why), 8, 34, fill=FAINT), on=on)
 
 

@@ -35,12 +35,11 @@ from evaluation.statistics import share_interval
 from infra.clickhouse.client import engine_words
 from infra.clickhouse.first_rows import first_rows
 from infra.clickhouse.statement import split_statements
-from newsproof.report.answers import ANSWERS, Rows
 from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
 from newsproof.report.csv_text import as_csv
-from newsproof.report.data import QUESTIONS, Report, read_report
-from newsproof.report.drawn import CHARTS, per
+from newsproof.report.data import ANSWERS, QUESTIONS, Report, Rows, read_report
 from newsproof.report.period import Period
+from newsproof.report.report_charts import CHARTS, per
 from newsproof.web.api.live import backend_of
 from newsproof.web.backend import Backend
 from newsproof.web.responses import Refused, as_json, csv_file, left

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.report.case_document import document_of
-from newsproof.report.rule_words import rule_words
+from newsproof.report.recorded_reasons import translate_reason
 from newsproof.web.api.case_tables import Before, cases_called, cases_page, offsets_of_case, revisions_of, withdrawn_of
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
@@ -214,7 +214,9 @@ def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]],
         if record.accepted:
             row.take(record.envelope, record.event)
     told = [
-        one | {"notes_en": said.en, "notes_zh": said.zh} for one in revisions for said in [rule_words(one["notes"])]
+        one | {"notes_en": said.en, "notes_zh": said.zh}
+        for one in revisions
+        for said in [translate_reason(one["notes"])]
     ]
     return msgspec.structs.asdict(document_of(records, told)) | {"case": row, "events": records, "note": note}
 

@@ -22,7 +22,7 @@ from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
-from newsproof.cli.commands.profit import pnl, study
+from newsproof.cli.measure.compare import pnl, study
 from schemas.errors import ConfigError
 from schemas.events import EventReceived, RetractionFound
 from schemas.news import News

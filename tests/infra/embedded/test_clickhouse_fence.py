@@ -23,7 +23,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from infra.embedded.clickhouse.wire import Decoder
 from infra.landlock import abi_version
 from newsproof.app.analysts import limits_of
-from newsproof.cli.doctor.doctor import engine_fence
+from newsproof.cli.operate.doctor import engine_fence
 from tests.infra.embedded.output_files import Tally
 
 if sys.version_info >= (3, 14):

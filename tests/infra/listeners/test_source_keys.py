@@ -11,7 +11,7 @@ from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Validators, sources_of
 from infra.settings import load_settings
 from newsproof.app.source_list import keys_of, listed_sources
-from newsproof.cli.doctor.doctor import _listened
+from newsproof.cli.operate.doctor import _listened
 from tests.infra.fakes.server import FakeServer, Say
 from tests.infra.fakes.sources import cryptopanic, recent
 

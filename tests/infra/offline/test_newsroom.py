@@ -28,7 +28,7 @@ from infra.offline.newsroom.newsroom import (
 from infra.offline.sample_news import sample_news
 from infra.settings import load_settings
 from newsproof.app.processes.listening import run_listener
-from newsproof.report.listening import ListenSummary, Opened, in_no_case, summary_of
+from newsproof.report.demo import ListenSummary, Opened, in_no_case, summary_of
 from schemas.errors import TransientError
 from schemas.ids import text_hash
 from schemas.news import News

@@ -11,7 +11,7 @@ from infra.redaction import PUT_INSTEAD, redacted
 from infra.settings import load_settings
 from infra.settings.endpoints import is_local
 from newsproof.app.processes.supervisor import environment_of
-from newsproof.cli.configuration import MASK, views
+from newsproof.cli.operate.describe import MASK, views
 from schemas.errors import ConfigError
 
 

@@ -10,8 +10,8 @@ from infra.clickhouse.client import connect
 from infra.offline.simulated import Simulated
 from infra.settings import Settings
 from newsproof.app import composition
-from newsproof.cli.doctor.check import Check
-from newsproof.cli.doctor.doctor import _pages, _search_providers, _search_roles
+from newsproof.cli.operate.doctor import _pages, _search_providers, _search_roles
+from newsproof.cli.operate.live_calls import Check
 from schemas.config import Snapshot
 from schemas.effects import FetchMarket, Scrape
 from schemas.errors import ConfigError

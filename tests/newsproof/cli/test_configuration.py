@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings import Settings
-from newsproof.cli.configuration import MASK, masked, settings_page
+from newsproof.cli.operate.describe import MASK, masked, settings_page
 from tests.newsproof.command import CHECKOUT, NOBODY_OUTSIDE, newsproof
 
 

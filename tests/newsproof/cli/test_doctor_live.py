@@ -19,10 +19,16 @@ from infra.embedded.child import free_ports
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.cli.doctor.calls import Plan, planned
-from newsproof.cli.doctor.check import Check, Tried
-from newsproof.cli.doctor.doctor import _kafka
-from newsproof.cli.doctor.live import is_same_model, quota_left, tried
+from newsproof.cli.operate.doctor import _kafka
+from newsproof.cli.operate.live_calls import (
+    CallCheck,
+    CallPlan,
+    Check,
+    is_same_model,
+    make_calls,
+    plan_calls,
+    quota_left,
+)
 from schemas.errors import ConfigError
 from tests.infra.fakes import embeddings, gemini, openai, tavily
 from tests.infra.fakes.server import Behaviour, FakeServer, Say, StaySilent
@@ -50,11 +56,11 @@ def live(**values: Any) -> Settings:
 
 
 async def rows_of(settings: Settings) -> dict[str, Check]:
-    plan = planned(settings)
+    plan = plan_calls(settings)
     try:
         return {
             f"{row.name}: {row.found.split()[0]}" if row.name.startswith("models") else row.name: row
-            for row in await tried(plan)
+            for row in await make_calls(plan)
         }
     finally:
         await plan.close()
@@ -65,9 +71,9 @@ async def of_gemini(*script: Behaviour, **values: Any) -> dict[str, Check]:
         return await rows_of(live(gemini_api_key="g-key", gemini_base_url=server.url, **values))
 
 
-def call(rows: dict[str, Check], name: str) -> Tried:
+def call(rows: dict[str, Check], name: str) -> CallCheck:
     row = rows[f"call ({name})"]
-    assert isinstance(row, Tried)
+    assert isinstance(row, CallCheck)
     return row
 
 
@@ -365,4 +371,4 @@ def test_a_snapshot_is_the_same_model_and_a_sibling_is_not(asked: str, told: str
 
 
 def test_outside_of_live_mode_there_is_nothing_to_call() -> None:
-    assert planned(live(newsproof_mode="offline")) == Plan()
+    assert plan_calls(live(newsproof_mode="offline")) == CallPlan()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from infra.settings import Settings
-from newsproof.cli.doctor.doctor import _model_providers
+from newsproof.cli.operate.doctor import _model_providers
 
 GATEWAYS = "tuzi=https://a.example/v1,vllm=http://10.0.0.7:8000/v1"
 

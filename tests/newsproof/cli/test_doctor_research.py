@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from infra.settings import Settings
-from newsproof.cli.doctor.check import Check
-from newsproof.cli.doctor.research import chat_sources
+from newsproof.cli.operate.doctor import check_chat_sources
+from newsproof.cli.operate.live_calls import Check
 from tests.infra.fakes.market import SOURCES
 from tests.infra.fakes.server import FakeServer, HangUp, Say
 from tests.newsproof.command import NOBODY_OUTSIDE
@@ -20,7 +20,7 @@ KEYS = {f"{name}_api_key": f"key-of-{name}" for name in ("coingecko", "fred", "c
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long it waits is for people; a loaded machine may need more."""
-    monkeypatch.setattr("newsproof.cli.doctor.research.WITHIN_S", 60.0)
+    monkeypatch.setattr("newsproof.cli.operate.doctor.WITHIN_S", 60.0)
 
 
 def live(**values: Any) -> Settings:
@@ -29,7 +29,7 @@ def live(**values: Any) -> Settings:
 
 
 async def told(settings: Settings) -> dict[str, Check]:
-    checks = await chat_sources(settings)
+    checks = await check_chat_sources(settings)
     found = {check.name.removeprefix("chat data (").split(",")[0]: check for check in checks}
     assert len(found) == len(checks)
     return found
@@ -94,7 +94,7 @@ async def test_coin_metrics_that_is_switched_off_is_not_asked() -> None:
     ],
 )
 async def test_what_the_chat_could_not_start_with_is_to_be_mended(values: dict[str, Any], setting: str) -> None:
-    [check] = await chat_sources(live(**values))
+    [check] = await check_chat_sources(live(**values))
     assert check.state == "missing" and setting in check.do and "two words" not in check.do
 
 
@@ -102,7 +102,7 @@ async def test_what_the_chat_could_not_start_with_is_to_be_mended(values: dict[s
 async def test_outside_of_live_mode_nobody_is_asked_and_what_stands_in_is_named(mode: str) -> None:
     async with FakeServer(Say()) as server:
         at = dict.fromkeys(ADDRESSES, server.url)
-        [check] = await chat_sources(live(**at, newsproof_mode=mode))
+        [check] = await check_chat_sources(live(**at, newsproof_mode=mode))
         assert server.requests == []
     # Simulated mode has no figures of its own: both read the same invented ones.
     assert check.state == "note" and mode in check.found

@@ -12,8 +12,15 @@ import pytest
 from evaluation.labels.label_file import read_labels, sample_labels
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import Invocation
-from newsproof.cli.data import labels
-from newsproof.cli.data.labels import import_labels, list_sources, print_import, print_report, remove, report
+from newsproof.cli.measure import labels
+from newsproof.cli.measure.labels import (
+    compare_labels,
+    import_labels,
+    list_sources,
+    print_import,
+    print_report,
+    remove_labels,
+)
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.news import News
@@ -90,10 +97,10 @@ async def test_removing_a_source_leaves_the_others_and_an_unknown_one_is_refused
 ) -> None:
     await imported(tmp_path, "a,true,ann,", "b,true,ann,", "a,false,bob,")
     await imported(tmp_path, "a,unknown,ann,")
-    assert await remove(Invocation(), "ann") == 1  # and its first import does not come back
+    assert await remove_labels(Invocation(), "ann") == 1  # and its first import does not come back
     assert await counting(tables) == [("bob", "case-a", "false", "")]
     with pytest.raises(ConfigError, match="no labels are from 'ann': the sources are bob"):
-        await remove(Invocation(), "ann")
+        await remove_labels(Invocation(), "ann")
 
 
 async def test_names_of_no_case_or_of_several_are_refused_before_anything_is_stored(
@@ -133,7 +140,7 @@ async def test_two_who_disagree_settle_nothing_and_who_does_not_know_says_nothin
         ("case-b", "disputed", None, None, 1, 0, 0, 2, ["ann", "bob"]),
         ("case-c", "true", 1, 0.81, 0, 0, 1, 1, ["ann"]),
     ]
-    found = await report(Invocation(), "live")
+    found = await compare_labels(Invocation(), "live")
     assert (found.judgements, found.labelled, found.by_truth["disputed"]) == (4, 3, 1)
     assert (found.confirmed_that_was_false.count, found.confirmed_that_was_false.of) == (1, 1)
     assert (found.refuted_that_was_true.count, found.all.brier, found.acted.judgements) == (1, pytest.approx(0.81), 1)
@@ -147,9 +154,9 @@ async def test_two_who_disagree_settle_nothing_and_who_does_not_know_says_nothin
 
 async def test_a_run_without_signals_and_one_without_labels_are_told_apart(tables: ClickHouse, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no case of run 'live' has a label: import some"):
-        await report(Invocation(), "live")
+        await compare_labels(Invocation(), "live")
     with pytest.raises(ConfigError, match="run 'none' has no signals"):
-        await report(Invocation(), "none")
+        await compare_labels(Invocation(), "none")
 
 
 async def test_labels_are_held_against_the_repeats_of_a_backtest_too(tables: ClickHouse, tmp_path: Path) -> None:
@@ -158,7 +165,7 @@ async def test_labels_are_held_against_the_repeats_of_a_backtest_too(tables: Cli
     rows = [("b", "case-a", n, "s", 1, '{"verdict":"likely"}', "buy", 0.6 + n / 10, now) for n in range(2)]
     await tables.insert("run_cases", columns, [*rows, ("b", "case-b", 0, "s", 0, "", "", 0.0, now)])
     await imported(tmp_path, "a,true,ann,", "b,true,ann,")
-    found = await report(Invocation(), "b")
+    found = await compare_labels(Invocation(), "b")
     assert (found.judgements, found.all.judgements, found.all.stories) == (2, 2, 1)
     assert found.all.brier == pytest.approx((0.4**2 + 0.3**2) / 2)
     assert found.verdicts == {"likely": {"true": 2, "false": 0, "partly": 0, "disputed": 0, "unknown": 0}}

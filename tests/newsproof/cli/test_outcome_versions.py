@@ -16,8 +16,8 @@ from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import PriceFile
 from infra.market.outcomes.markets import renaming
 from newsproof.app.invocation import Invocation
-from newsproof.cli.data import outcomes
-from newsproof.cli.data.outcomes import CaseSelection
+from newsproof.cli.measure import price_imports
+from newsproof.cli.measure.price_imports import CaseSelection
 from schemas.prices import PriceSeries
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
 
@@ -65,7 +65,7 @@ IMPORTS: Sequence[tuple[str, list[PriceSeries], CaseSelection]] = [
 async def make(number: int) -> int:
     source, series, selection = IMPORTS[number]
     file = PriceFile(series=tuple(series), bars=sum(len(s.opens) for s in series), source=source)
-    return (await outcomes.import_file(Invocation(), file, selection)).version
+    return (await price_imports.import_file(Invocation(), file, selection)).version
 
 
 async def found(client: ClickHouse) -> tuple[list[Any], list[Any]]:
@@ -93,7 +93,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Cli
     async def same(_: Invocation) -> Any:
         yield clickhouse
 
-    monkeypatch.setattr(outcomes, "_tables", same)
+    monkeypatch.setattr(price_imports, "_tables", same)
     cases = [(asset, after) for asset in ("BTC", "MATIC", "USDC", "crypto") for after in (-60, 60, 780)]
     await fill_signals(
         clickhouse,
@@ -129,7 +129,7 @@ async def test_the_tables_hold_what_the_imports_that_stand_give_alone(
         if isinstance(step, int):
             standing[await make(step)] = step
         elif gone := [v for v, n in standing.items() if step in (str(v), IMPORTS[n][0])]:
-            assert (await outcomes.remove(Invocation(), step)).versions == tuple(gone)
+            assert (await price_imports.remove_imports(Invocation(), step)).versions == tuple(gone)
             standing = {v: n for v, n in standing.items() if v not in gone}
     after = await found(tables)
     await clear(tables)

@@ -19,9 +19,16 @@ from infra.market.outcomes.bar_files import PriceFile, read_bars
 from infra.market.outcomes.bars import Overlap, delete_left_over, overlaps, standing_imports, write_bars
 from infra.market.outcomes.markets import renaming
 from newsproof.app.invocation import Invocation
-from newsproof.cli.data import outcomes
-from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file, import_from_exchange
 from newsproof.cli.main import app
+from newsproof.cli.measure import outcomes, price_imports
+from newsproof.cli.measure.price_imports import (
+    CaseSelection,
+    Changes,
+    ImportReport,
+    Preview,
+    import_file,
+    import_from_exchange,
+)
 from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import EventReceived
 from schemas.news import News
@@ -40,7 +47,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Cli
     async def found(_: Invocation) -> Any:
         yield clickhouse
 
-    monkeypatch.setattr(outcomes, "_tables", found)
+    monkeypatch.setattr(price_imports, "_tables", found)
     at = NOW - seconds(60)
     for case, asset in (("b", "BTC"), ("e", "ETH"), ("n", "crypto")):
         of = signal(signal_id=case, case_id=case, asset=asset, action="buy", direction="long", published_at=at)
@@ -113,7 +120,7 @@ async def test_bars_of_a_killed_import_go_with_the_next_one_and_two_of_one_numbe
         await write_bars(client, version, series)
         await write_bars(client, version, killed.series)
 
-    monkeypatch.setattr(outcomes, "write_bars", both)
+    monkeypatch.setattr(price_imports, "write_bars", both)
     with pytest.raises(TransientError, match="another process changes the imported prices"):
         await import_file(Invocation(), prices(tmp_path, *day("SOL/USDT")), CaseSelection())
     assert (await tables.query(count)).rows == [(1, len(DAY))]
@@ -127,14 +134,14 @@ async def test_an_import_whose_bars_another_machine_deletes_meanwhile_does_not_s
 
     async def meanwhile(client: ClickHouse, *args: Any, **how: Any) -> Any:
         monkeypatch.undo()
-        monkeypatch.setattr(outcomes, "_tables", found)
+        monkeypatch.setattr(price_imports, "_tables", found)
         await delete_left_over(client)
         if taken:
             assert (await import_file(Invocation(), other, CaseSelection())).version == 1
         return await overlaps(client, *args, **how)
 
-    found = outcomes._tables
-    monkeypatch.setattr(outcomes, "overlaps", meanwhile)
+    found = price_imports._tables
+    monkeypatch.setattr(price_imports, "overlaps", meanwhile)
     with pytest.raises(TransientError, match="nothing was imported: import again"):
         await import_file(Invocation(), prices(tmp_path, *day("SOL/USDT")), CaseSelection())
     stand = [(one.version, one.source) for one in await standing_imports(tables)]
@@ -149,22 +156,22 @@ async def test_the_imports_that_stand_are_listed_and_one_command_changes_them_at
     async def found(_: Invocation, *, admin: bool) -> Any:
         yield clickhouse
 
-    monkeypatch.setattr(outcomes, "database", found)
+    monkeypatch.setattr(price_imports, "database", found)
     monkeypatch.setenv("NEWSPROOF_DATA_DIR", str(tmp_path))
-    outcomes.print_imports(await outcomes.listed(Invocation()))
+    outcomes.print_imports(await price_imports.active_imports(Invocation()))
     assert "No prices imported" in capsys.readouterr().out
     mapped = CaseSelection(renamed=(renaming("UST=USTC/USDT"),), horizons_s=(300,))
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), mapped)
-    (one,) = await outcomes.listed(Invocation())
+    (one,) = await price_imports.active_imports(Invocation())
     assert (one.version, one.source, one.bars, one.markets) == (1, "csv:p.csv", 6, ("BTC/USDT",))
     assert (one.horizons, one.maps, one.from_at) == (
         ("5m",),
         ("UST=USTC/USDT",),
         f"{NOW - seconds(61):%Y-%m-%dT%H:%M:%SZ}",
     )
-    async with outcomes._tables(Invocation()):
+    async with price_imports._tables(Invocation()):
         with pytest.raises(ConfigError, match="`newsproof outcomes` already runs on"):
-            await outcomes.compute_again(Invocation())
+            await price_imports.compute_again(Invocation())
 
 
 async def test_a_file_of_another_market_hides_no_reason_that_an_earlier_one_gave(
@@ -193,7 +200,7 @@ async def test_removing_an_import_brings_back_what_it_hid_and_says_what_changed(
     newer = await import_file(Invocation(), shifted, CaseSelection())
     assert (newer.changes.known, newer.changes.moved, newer.changes.beyond) == (4, 4, 0)
     assert await kept(tables, columns="* EXCEPT (version, ingested_at)") != before
-    found = await outcomes.remove(Invocation(), "csv:shifted.csv", changed_by=0.001)
+    found = await price_imports.remove_imports(Invocation(), "csv:shifted.csv", changed_by=0.001)
     assert (found.versions, found.bars, found.standing) == ((2,), 6, ("csv:p.csv",))
     # The returns of shifted.csv are 101/100 … of what p.csv says: 0.0099, -0.0099, 0.0990, 0.1980 beside 0.01, -0.01, 0.1, 0.2.
     assert (found.changes.known, found.changes.gone, found.changes.moved, found.changes.beyond) == (4, 0, 4, 1)
@@ -207,11 +214,11 @@ async def test_an_import_is_removed_by_its_number_too_and_one_that_is_not_there_
     for times in (1, 2):
         await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT", times)), CaseSelection())
     with pytest.raises(ConfigError, match=r"there is no import '7': .* \(1 csv:p.csv, 2 csv:p.csv\)"):
-        await outcomes.remove(Invocation(), "7")
-    assert (await outcomes.remove(Invocation(), "1")).versions == (1,)
+        await price_imports.remove_imports(Invocation(), "7")
+    assert (await price_imports.remove_imports(Invocation(), "1")).versions == (1,)
     assert len(await kept(tables)) == 4
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
-    assert (await outcomes.remove(Invocation(), "csv:p.csv")).versions == (2, 3)
+    assert (await price_imports.remove_imports(Invocation(), "csv:p.csv")).versions == (2, 3)
     assert await kept(tables) == await kept(tables, "outcome_drops", "case_id, horizon_s, reason") == []
 
 
@@ -220,7 +227,7 @@ async def test_rows_that_come_back_as_they_were_are_not_taken_for_a_repetition(
 ) -> None:
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     reasons = await kept(tables, "outcome_drops", "case_id, horizon_s, reason")
-    await outcomes.remove(Invocation(), "csv:p.csv")
+    await price_imports.remove_imports(Invocation(), "csv:p.csv")
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     assert await kept(tables, "outcome_drops", "case_id, horizon_s, reason") == reasons != []
 
@@ -256,7 +263,7 @@ async def test_invented_prices_are_not_mixed_with_others_in_one_market(tables: C
     with pytest.raises(ConfigError, match=r"newsproof outcomes remove synthetic:s.csv"):
         await import_file(Invocation(), real, CaseSelection())
     await import_file(Invocation(), prices(tmp_path, *day("ETH/USDT"), name="eth.csv"), CaseSelection())
-    await outcomes.remove(Invocation(), "synthetic:s.csv")
+    await price_imports.remove_imports(Invocation(), "synthetic:s.csv")
     await import_file(Invocation(), real, CaseSelection())
     with pytest.raises(ConfigError, match=r"newsproof outcomes remove csv:p.csv"):
         await import_file(Invocation(), invented, CaseSelection())
@@ -276,7 +283,7 @@ async def test_a_signal_that_came_after_the_import_is_measured_by_computing_agai
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     at = NOW - seconds(60)
     await fill_signals(tables, published(signal(signal_id="l", case_id="l", asset="BTC", published_at=at)))
-    assert (await outcomes.compute_again(Invocation())).new == 4
+    assert (await price_imports.compute_again(Invocation())).new == 4
     assert {row[0] for row in await kept(tables)} == {"b", "l"}
 
 
@@ -297,7 +304,7 @@ async def test_a_live_signal_enters_when_it_was_emitted_and_looks_at_its_own_hor
 
 @pytest.mark.parametrize(("written", "seconds_"), [("7d,5m, 1H,90s", (90, 300, 3600, 604_800)), ("24h", (86_400,))])
 def test_horizons_are_read_in_any_order(written: str, seconds_: tuple[int, ...]) -> None:
-    assert outcomes.horizon_seconds(written) == seconds_
+    assert price_imports.horizon_seconds(written) == seconds_
 
 
 @pytest.mark.parametrize(("option", "cap", "horizons"), [(True, 0.5, (60,)), (False, 0.1, (7200,))])
@@ -317,7 +324,7 @@ def test_an_option_goes_before_the_setting(
         raise ConfigError("seen")
 
     monkeypatch.setattr(compare_runs, "read_comparison", seen)
-    monkeypatch.setattr(outcomes, "import_file", imported)
+    monkeypatch.setattr(price_imports, "import_file", imported)
     compared = ["backtest", "compare", "a", "b", *(("--cap", "0.5") if option else ())]
     assert str(CliRunner().invoke(app, compared).exception) == "seen"
     assert str(refused("--sample", *(("--horizons", "1m") if option else ()))) == "seen"
@@ -325,7 +332,7 @@ def test_an_option_goes_before_the_setting(
 
 
 def test_a_horizon_is_named_in_the_largest_unit_that_it_is_a_whole_number_of() -> None:
-    assert [outcomes.horizon_name(s) for s in (90, 300, 3600, 86_400, 172_800, 604_800)] == [
+    assert [price_imports.horizon_name(s) for s in (90, 300, 3600, 86_400, 172_800, 604_800)] == [
         "90s",
         "5m",
         "1h",
@@ -374,7 +381,7 @@ async def test_the_windows_asked_of_an_exchange_are_those_of_its_cases_and_touch
 
     length = round((86400 * 1.1 + 900) * 1000)
     cases = [case("BTC", 10**10), case("BTC", 10**9), case("ETH", 5), case("BTC", 0), case("BTC", length)]
-    found = outcomes._windows(cases, "BTCUSDT", CaseSelection(), now_ms=10**9 + 7)
+    found = price_imports._windows(cases, "BTCUSDT", CaseSelection(), now_ms=10**9 + 7)
     assert found == [(0, 2 * length), (10**9, 10**9 + 7)]  # what is not over yet is not asked for
 
 
@@ -387,7 +394,7 @@ def refused(*arguments: str) -> BaseException:
 def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcomes, "_tables", lambda _: pytest.fail("nothing may be opened"))
+    monkeypatch.setattr(price_imports, "_tables", lambda _: pytest.fail("nothing may be opened"))
     (tmp_path / "bad.csv").write_text(HEADER + "2024-01-01,BTC/USDT,1,1,1,1,1\nnow,BTC/USDT,1,1,1,1,1\n")
     told = refused(str(tmp_path / "bad.csv"))
     assert isinstance(told, ContractError) and "line 3" in str(told)
@@ -399,7 +406,7 @@ def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
         ((), "say where prices come from"),
         (("x.csv", "--sample"), "one of them"),
         (("--exchange", "binance"), "needs --symbol"),
-        (("--sample", "--from", "yesterday"), "--from 'yesterday' is no time"),
+        (("--sample", "--from", "yesterday"), "--from 'yesterday' is not a time"),
         (("--sample", "--map", "UST"), "ASSET=BASE/QUOTE"),
         (("--sample", "--map", "UST=USTC/USDT@May"), "is no date"),
         (("--sample", "--horizons", "5"), "such as 5m,1h,4h,24h,7d"),
@@ -422,7 +429,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     brought: dict[str, Any] = {"source": "csv:p.csv", "bars": 7, "markets": ("BTC/USDT",), "changed_by": 0.01}
     alike = msgspec.structs.replace(same, beyond=0, largest=0.003, bars=40)
     outcomes.print_preview(Preview(**brought, changes=changed, overlaps=(same, alike)))
-    at = outcomes.AtHorizon(horizon="5m", signals=4, outcomes=3, dropped={"gap": 1}, dropped_share=0.25)
+    at = price_imports.AtHorizon(horizon="5m", signals=4, outcomes=3, dropped={"gap": 1}, dropped_share=0.25)
     report = ImportReport(
         **brought,
         version=5,
@@ -435,7 +442,9 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     )
     outcomes.print_import(report)
     outcomes.print_removed(
-        outcomes.Removed(versions=(4, 5), sources=("csv:p.csv",), bars=7, changed_by=0.01, changes=changed, standing=())
+        price_imports.Removed(
+            versions=(4, 5), sources=("csv:p.csv",), bars=7, changed_by=0.01, changes=changed, standing=()
+        )
     )
     printed = " ".join(capsys.readouterr().out.split())
     assert "7 bars for BTC/USDT from csv:p.csv" in printed

@@ -20,8 +20,8 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.descriptions import load_descriptions
 from infra.clickhouse.parquet import _rows_in, write_parquet
 from newsproof.app.invocation import Invocation
-from newsproof.cli.data import parquet_export
-from newsproof.cli.data.parquet_export import Export, export_parquet, print_export
+from newsproof.cli.read import tables as read_tables
+from newsproof.cli.read.tables import Export, export_parquet, print_export
 from schemas import events as ev
 from schemas.errors import ConfigError, PermanentError
 from tests.infra.clickhouse.clickhouse_samples import (
@@ -43,7 +43,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Asy
     async def found(_: Invocation, *, admin: bool) -> Any:
         yield clickhouse
 
-    monkeypatch.setattr(parquet_export, "database", found)
+    monkeypatch.setattr(read_tables, "database", found)
     one = signal(signal_id="a", case_id="a", summary="Circle 确认 | <USDC>")
     await fill_signals(clickhouse, published(one))
     await fill_signals(clickhouse, published(one), published(signal(signal_id="b", case_id="b", confidence=0.25)))
@@ -154,7 +154,7 @@ async def test_an_export_that_fails_leaves_what_was_there_as_it_was(
             raise PermanentError("broken")
         return await real(client, sql, path)
 
-    monkeypatch.setattr(parquet_export, "write_parquet", failing)
+    monkeypatch.setattr("infra.clickhouse.parquet.write_parquet", failing)
     with pytest.raises(PermanentError):
         await export_parquet(Invocation(), tmp_path, tables=["signals", "v_spend"], overwrite=True)
     assert held(tmp_path) == before

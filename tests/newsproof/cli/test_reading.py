@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import LogToRead
 from newsproof.app.invocation import Invocation
-from newsproof.cli.log import reading
-from newsproof.cli.log.reading import Filter, moment_since, show_signals
+from newsproof.cli.read import signals as reading
+from newsproof.cli.read.signals import Filter, show_signals, since_when
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.evidence import PageStance
@@ -33,12 +33,12 @@ NOW = datetime(2026, 3, 8, tzinfo=UTC)
 
 def test_since_is_a_time_or_so_long_ago() -> None:
     times = {"7d": 1, "24h": 7, "1440m": 7, "2026-03-01": 1, "2026-03-01T01:00:00+01:00": 1}
-    assert {one: moment_since(one, now=NOW) for one in times} == {
+    assert {one: since_when(one, now=NOW) for one in times} == {
         one: datetime(2026, 3, day, tzinfo=UTC) for one, day in times.items()
     }
     for one in ("", "d", "2w", "soon", "99999999999d"):
         with pytest.raises(ConfigError, match="write 30m, 2h, 3d, or"):
-            moment_since(one, now=NOW)
+            since_when(one, now=NOW)
 
 
 STANCES = (

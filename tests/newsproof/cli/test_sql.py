@@ -26,7 +26,7 @@ from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
 from newsproof.cli.main import app
-from newsproof.cli.sql.output import markdown
+from newsproof.cli.output import markdown
 from tests.newsproof.command import COMMAND, environment, newsproof
 
 

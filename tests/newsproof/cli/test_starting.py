@@ -30,8 +30,8 @@ from newsproof.app.invocation import Invocation
 from newsproof.app.restarting import for_want_of_room
 from newsproof.app.servers import servers
 from newsproof.app.terminal import command_name
-from newsproof.cli import up
 from newsproof.cli.main import app
+from newsproof.cli.run import up
 from newsproof.web.server import opened
 from schemas.errors import ConfigError, TransientError
 from tests.newsproof.command import newsproof, processes_in
@@ -161,14 +161,14 @@ def test_a_refused_up_leaves_no_directory_behind_that_it_made() -> None:
         many: tuple[dict[str, Any], ...] = ({"web_port": port}, {"metrics_port": port}, {"web_host": "0.0.0.0"})
         for refused_by in many:
             with pytest.raises(ConfigError):
-                asyncio.run(up.up(at("new/data", **refused_by), workers=1))
+                asyncio.run(up.run_up(at("new/data", **refused_by), workers=1))
             assert not Path("new").exists(), refused_by
         with pytest.raises(ConfigError, match="but starting needs"):
-            asyncio.run(up.up(at("new/data", newsproof_min_free_mb=10**9), workers=1))
+            asyncio.run(up.run_up(at("new/data", newsproof_min_free_mb=10**9), workers=1))
         assert not Path("new").exists()
         Path("there").mkdir()
         with pytest.raises(ConfigError):
-            asyncio.run(up.up(at("there", web_port=port), workers=1))
+            asyncio.run(up.run_up(at("there", web_port=port), workers=1))
         assert Path("there").is_dir()
 
 

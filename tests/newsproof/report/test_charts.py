@@ -20,16 +20,15 @@ from newsproof.report.charts import (
     ReliabilityLine,
     Share,
     Stack,
-    bar,
     histogram,
     percentile_ranges,
     reliability_curve,
     share_ranges,
-    sparkline,
     stacked_bars,
     study_panels,
 )
 from newsproof.report.charts.svg import COLOURS, STYLE, ticks
+from newsproof.report.text_report import bar, sparkline
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '"><svg onload=alert(1)><script>alert(2)</script>&amp;\x00\x08'

@@ -18,13 +18,12 @@ from lxml import html as parser  # type: ignore[import-untyped]
 from evaluation.statistics import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
-from newsproof.report.answers import ANSWERS, answers_of
 from newsproof.report.audit import print_audit
 from newsproof.report.csv_text import as_csv
-from newsproof.report.data import Report, by_day, read_report, usd
-from newsproof.report.page import page_of
+from newsproof.report.data import ANSWERS, Report, answers_of, by_day, read_report, usd
+from newsproof.report.html_report import page_of
 from newsproof.report.period import Period
-from newsproof.report.terminal import print_report_of
+from newsproof.report.text_report import print_report_of
 from schemas import events as ev
 from streams.audit.audit import AuditReport
 from streams.audit.signals import FaultySignal

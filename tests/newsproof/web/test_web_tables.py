@@ -17,7 +17,7 @@ from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
-from newsproof.report.drawn import CHARTS
+from newsproof.report.report_charts import CHARTS
 from newsproof.web.api import analytics as analytics_api
 from schemas import events as ev
 from schemas.ids import signal_id

@@ -23,7 +23,7 @@ from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
 from newsproof.app.composition import snapshot_of
-from newsproof.cli.doctor.feeds import feeds
+from newsproof.cli.operate.doctor import check_feeds
 from schemas.effects import Search, SearchReply
 from schemas.errors import ConfigError, FailureKind, PermanentError, TransientError
 from schemas.events import SearchCompleted
@@ -227,11 +227,11 @@ async def test_doctor_says_what_there_is_to_search(world: World, tmp_path: Path)
         _env_file=None, gemini_api_key="k", listen=True, listener_key=KEY.decode(), newsproof_data_dir=tmp_path, newsproof_topic_prefix=world.topics.prefix,
         **{name.lower(): value for name, value in world.address.as_environment().items()},
     )  # fmt: skip
-    (empty,) = await feeds(at)
+    (empty,) = await check_feeds(at)
     assert (empty.state, empty.do) == ("note", "newsproof up --listen") and "so this search fails" in empty.found
     await world.publish(DESK, BLOCK, news())
-    (check,) = await feeds(at)
+    (check,) = await check_feeds(at)
     assert (check.state, check.found) == ("ok", "2 from the last 7 days")
-    (away,) = await feeds(at.model_copy(update={"kafka_bootstrap_servers": None}))
+    (away,) = await check_feeds(at.model_copy(update={"kafka_bootstrap_servers": None}))
     assert (away.state, away.found) == ("note", "unknown: Kafka is not running")
-    assert await feeds(at.model_copy(update={"newsproof_mode": "offline"})) == []
+    assert await check_feeds(at.model_copy(update={"newsproof_mode": "offline"})) == []

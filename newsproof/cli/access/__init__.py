@@ -1,1 +1,0 @@
-"""Addresses and logins of the embedded servers, for other programs."""

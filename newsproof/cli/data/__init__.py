@@ -1,1 +1,0 @@
-"""Commands that fill tables: memory and outcomes."""

@@ -1,1 +1,0 @@
-"""``newsproof doctor``: checks what is configured, reachable and missing."""

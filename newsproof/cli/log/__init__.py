@@ -1,1 +1,0 @@
-"""Commands that read the log or write to it."""

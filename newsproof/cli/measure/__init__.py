@@ -1,0 +1,1 @@
+"""Commands that measure: replays, outcomes, labels."""

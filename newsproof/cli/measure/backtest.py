@@ -1,0 +1,270 @@
+"""``newsproof backtest`` and ``newsproof shadow``: replay recorded cases, or judge live ones, with a candidate."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from newsproof.app import exits
+from newsproof.app.invocation import READS_ONLY, json_line, of, run
+from newsproof.cli.measure.compare import compare, gate, pnl, power, study
+from newsproof.cli.options import JsonLastLine, commands, json_flag
+
+app = commands()
+backtest = typer.Typer(
+    help="Replay recorded cases with a changed prompt or model. See docs/backtest.md.", no_args_is_help=True
+)
+app.add_typer(backtest, name="backtest")
+
+
+class StopRule(StrEnum):
+    """Result against live at which a shadow run ends."""
+
+    better = "better"
+    worse = "worse"
+    either = "either"
+
+
+class MissPolicy(StrEnum):
+    """What to do with a case that needs a lookup that is not in the log."""
+
+    fail = "fail"
+    skip = "skip"
+    live = "live"
+
+
+PAID_IS_KEPT = "finished cases and paid responses are kept; to resume, repeat the command"
+
+
+@backtest.command("run")
+def run_cases(
+    ctx: typer.Context,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md. Repeatable. Default: none, an A/A run.",
+            metavar="NAME=…",
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model to test: TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini). Repeatable.", metavar="TASK=…"
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", help="Only cases received at or after this time (UTC).")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Only cases received before this time (UTC).")] = None,
+    sample: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of replays per case.")] = 1,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="Maximum cost in USD. The run stops before a call that could exceed it.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the calls and their cost without making any.")
+    ] = False,
+    on_miss: Annotated[
+        MissPolicy,
+        typer.Option(
+            help="For a lookup that is not in the log: report the case (fail), leave it out (skip), or look it up "
+            "today (live)."
+        ),
+    ] = MissPolicy.fail,
+    run_id: Annotated[
+        str | None, typer.Option(help="Name of the run. The same name resumes an interrupted run.")
+    ] = None,
+    sample_log: Annotated[
+        bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
+    ] = False,
+    primary: Annotated[
+        str | None,
+        typer.Option(
+            help="Primary metric, which `backtest compare` tests on its own, such as profit@4h. Default: profit."
+        ),
+    ] = None,
+    ask_every_step: Annotated[bool, typer.Option("--ask-every-step", help="Re-run unaffected steps, too.")] = False,
+    as_json: JsonLastLine = False,
+) -> None:
+    """Replay recorded cases: reuse recorded responses, call models only for changed requests, repeat no search."""
+    from datetime import UTC, datetime
+
+    from msgspec.structs import replace
+
+    from evaluation.compare.metrics import parse_primary
+    from evaluation.replay.candidates import candidate_models, candidate_prompts
+    from evaluation.replay.log_file import read_log_file
+    from evaluation.runs.plan import RunPlan, parse_time, run_id_of
+    from evaluation.runs.show import show_dry_run, show_run
+    from newsproof.app.version import code_version
+
+    plan = RunPlan(
+        run_id="",
+        prompts=candidate_prompts(of(ctx).settings(), prompt or ()),
+        models=candidate_models(of(ctx).settings(), model or ()),
+        cases_from=parse_time("--from", since),
+        cases_to=parse_time("--to", until),
+        sample=sample,
+        repeat=repeat,
+        on_miss=on_miss.value,
+        code_version=code_version(),
+        log="sample" if sample_log else "journal",
+        primary=parse_primary(primary) if primary else "",
+    )
+    plan = replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
+    how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
+    how["file"] = read_log_file() if sample_log else None
+    if dry_run:
+        run(show_dry_run(of(ctx), plan, **how))
+        return
+    work = show_run(of(ctx), plan, max_cost=max_cost, **how)
+    raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with --run-id {plan.run_id}"))
+
+
+@backtest.command()
+def verify(
+    ctx: typer.Context,
+    sample: Annotated[bool, typer.Option("--sample", help="Replay the bundled sample log. Needs no server.")] = False,
+    file: Annotated[
+        Path | None, typer.Option(help="Replay a log file written by `record-sample`. Needs no server.")
+    ] = None,
+    cases: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of processes, one core each. The result does not depend on it.")
+    ] = 1,
+    research: Annotated[
+        bool,
+        typer.Option("--research", help="Replay the journal of chats and investigations instead of the news journal."),
+    ] = False,
+    as_json: JsonLastLine = False,
+) -> None:
+    """Replay the log unchanged and check that every signal is identical, byte for byte, without a call.
+
+    Exit status 1 if any signal differs.
+    """
+    from evaluation.replay.verify import show_verified, verify_log
+
+    work = verify_log(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
+    found = run(work, interrupted=READS_ONLY)
+    if as_json:
+        json_line(
+            {name: getattr(found, name) for name in ("cases", "identical", "other_rules", "calls", "misses", "seconds")}
+        )
+    else:
+        show_verified(found)
+    raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
+
+
+@backtest.command()
+def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
+    """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
+    from evaluation.runs.show import show_trials
+
+    run(show_trials(of(ctx), as_json=as_json))
+
+
+@backtest.command("list")
+def list_runs(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
+    """List runs, newest first."""
+    from evaluation.runs.show import show_list
+
+    run(show_list(of(ctx), as_json=as_json))
+
+
+@backtest.command()
+def show(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run id from `backtest list`.")],
+    as_json: JsonLastLine = False,
+) -> None:
+    """Show a run: its change, its results and its unfinished cases."""
+    from evaluation.runs.show import show_one
+
+    run(show_one(of(ctx), run_id, as_json=as_json))
+
+
+@backtest.command()
+def watch(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a shadow run, running or finished.")],
+    as_json: JsonLastLine = False,
+) -> None:
+    """Compare a shadow run with live so far.
+
+    The interval of its metric stays valid however often you look.
+    """
+    from evaluation.compare.watch import show_watch
+
+    run(show_watch(of(ctx), run_id, as_json=as_json))
+
+
+@backtest.command("record-sample")
+def record_sample(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as log.jsonl.gz.")],
+    log: Annotated[
+        bool, typer.Option("--this-log", help="Save the current log instead of running the sample.")
+    ] = False,
+) -> None:
+    """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
+    from evaluation.replay.record_sample import record
+
+    run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")
+
+
+@app.command()
+def shadow(
+    ctx: typer.Context,
+    prompt: Annotated[
+        list[str],
+        typer.Option(
+            "--prompt", help="Candidate prompt: NAME=VERSION or NAME=FILE, such as synthesize=v4. Repeatable."
+        ),
+    ],
+    budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the run in USD, restarts included.")] = 1.0,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run-id", help="Name of the run. Default: derived from the candidate.", show_default=False),
+    ] = None,
+    look_up: Annotated[
+        bool,
+        typer.Option(
+            "--look-up", help="Make the searches that the live case did not make. Default: count them as misses."
+        ),
+    ] = False,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="Metric to watch, fixed for the whole run: profit@5m, @1h, @4h or @24h, confidence, action_rate."
+        ),
+    ] = "profit@24h",
+    stop_when: Annotated[
+        StopRule | None,
+        typer.Option(
+            help="End the run once its metric is better or worse than live's; fixed for the whole run. Default: never."
+        ),
+    ] = None,
+    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of text.")] = False,
+) -> None:
+    """Run a candidate prompt on live traffic beside the live prompt, until SIGTERM. It publishes no signals."""
+    from evaluation.compare.watch import parse_watch
+    from evaluation.runs.shadow import shadow as run_shadow
+
+    invocation = of(ctx)
+    work = run_shadow(
+        invocation,
+        prompts=prompt,
+        budget_usd=budget,
+        run_id=run_id,
+        on_miss="live" if look_up else "fail",
+        watch=parse_watch(metric, stop_when.value if stop_when else ""),
+        as_json=as_json,
+    )
+    raise typer.Exit(run(work, service=invocation.settings()))
+
+
+for command in (compare, gate, power, pnl, study):
+    backtest.command()(command)

@@ -1,0 +1,263 @@
+"""``newsproof backtest compare``, ``gate``, ``power``, ``pnl`` and ``study``: how runs differ, and what their signals were worth."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from newsproof.app.invocation import READS_ONLY, of, parse_span, run, say_result
+from newsproof.cli.options import JsonLastLine, JsonReport, Seed, json_flag
+
+
+class ReportFormat(StrEnum):
+    """Output format of a comparison."""
+
+    table = "table"
+    json = "json"
+    md = "md"
+    html = "html"
+
+
+A = Annotated[str, typer.Argument(help="Baseline: a run id or `live`.", show_default=False)]
+B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_default=False)]
+Primary = Annotated[
+    str | None,
+    typer.Option(
+        help="Primary metric, tested on its own: profit (each signal's own horizon), profit@4h, hit_rate@1h, "
+        "brier@24h … Default: the one that run B declared, else profit."
+    ),
+]
+Cap = Annotated[
+    float | None,
+    typer.Option(min=0.0001, max=10.0, help="Maximum gain or loss of one case, as a share. Default: PROFIT_CAP."),
+]
+Cost = Annotated[
+    float, typer.Option(min=0, max=1_000, help="Cost of one trade, entry and exit together, in basis points.")
+]
+Latency = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        help="Seconds from the time the news was knowable to the entry, for cases without the latency of a live "
+        "signal.",
+    ),
+]
+Format = Annotated[ReportFormat, typer.Option(help="json: one object. html: one file. md: for a pull request.")]
+Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Number of random sign flips per test.")]
+AllowCodeChange = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code-change", help="Compare with `live` even if other code recorded it. The verdict says so."
+    ),
+]
+
+
+def compare(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    format: Format = ReportFormat.table,
+    differences: Annotated[
+        int, typer.Option(min=0, max=1_000, help="Number of largest differences to show with their texts.")
+    ] = 10,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
+    from evaluation.compare.compare_runs import print_comparison, read_comparison
+
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    _, found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
+    print_comparison(found, format)
+
+
+def gate(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Pass only if the data rules out a loss larger than this. Default: pass unless B is worse."
+        ),
+    ] = None,
+    format: Format = ReportFormat.table,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Compare run B with run A on the primary metric, and set the exit status for a CI job.
+
+    Exit status 100 if B loses, 1 if the data cannot tell, else 0.
+    """
+    from evaluation.compare.compare_runs import gate_status, print_comparison, read_comparison
+
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
+    # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
+    status, why = gate_status(seen if margin is None else found.primary, margin)
+    if format == ReportFormat.table:
+        for line in (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.", f"Gate {why}."):
+            say_result(line)
+    else:
+        print_comparison(found, format)
+    raise typer.Exit(status)
+
+
+def power(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    difference: Annotated[
+        list[str] | None,
+        typer.Option(help="METRIC=DIFFERENCE to detect, such as profit=0.002. Repeatable."),
+    ] = None,
+    as_json: JsonLastLine = False,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
+    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison, show_power
+
+    wanted = parse_differences(difference or ())
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
+    _, found = run(read_comparison(of(ctx), a, b, differences=0, **given), interrupted=READS_ONLY)
+    show_power(found, power_of(found, wanted), as_json=as_json)
+
+
+def scoring(
+    ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
+) -> Any:
+    """Return the :class:`Scoring` that these options and the settings ask for; a cost in basis points."""
+    from evaluation.compare.metrics import parse_primary
+    from evaluation.compare.terms import Scoring
+
+    chosen = parse_primary(primary) if primary else ""
+    cap = of(ctx).settings().profit_cap if cap is None else cap
+    return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)
+
+
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="Run id, or `live` for the recorded judgements.", show_default=False)
+]
+Repeat = Annotated[int, typer.Option(min=0, help="Repeat to use, counted from 0, if the run has several.")]
+
+
+class Size(StrEnum):
+    """Size of a trade."""
+
+    fixed = "fixed"
+    confidence = "confidence"
+
+
+class Dimension(StrEnum):
+    """Field that an event study groups by."""
+
+    verdict = "verdict"
+    event_type = "event_type"
+    source = "source"
+
+
+def pnl(
+    ctx: typer.Context,
+    run_id: Run,
+    latency: Annotated[float, typer.Option(min=0, help="Seconds from a signal or its retraction to the order.")] = 60.0,
+    fee_bps: Annotated[
+        float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")
+    ] = 10.0,
+    slippage_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Slippage per fill, in basis points.")] = 5.0,
+    stake: Annotated[float, typer.Option(min=0.01, help="Stake per trade, in USD.")] = 1_000.0,
+    capital: Annotated[
+        float, typer.Option(min=0.01, help="Account balance before the first trade, in USD.")
+    ] = 10_000.0,
+    size: Annotated[
+        Size, typer.Option(help="fixed: the stake. confidence: the stake multiplied by the confidence.")
+    ] = Size.fixed,
+    hold: Annotated[
+        str | None,
+        typer.Option(help="Hold every trade for this time (30m, 4h, 1d). Default: each signal's own horizon."),
+    ] = None,
+    stop: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0001, max=0.9999, help="Close a trade at this loss, as a share (0.05 = 5 %). Default: no stop."
+        ),
+    ] = None,
+    trades: Annotated[
+        Path | None, typer.Option(help="Write every buy and sell signal and its result to this CSV file.")
+    ] = None,
+    repeat: Repeat = 0,
+    seed: Seed = 0,
+    as_json: JsonReport = False,
+) -> None:
+    """Compute what a run's signals would have earned after costs, from imported prices. See docs/profit.md."""
+    from evaluation.prices.profit_report import show_profit
+    from evaluation.prices.trades import TradeRules
+
+    rules = TradeRules(
+        latency_s=latency,
+        fee_bps=Decimal(str(fee_bps)),
+        slippage_bps=Decimal(str(slippage_bps)),
+        stake=Decimal(str(stake)),
+        sizing=size.value,
+        hold_s=None if hold is None else _seconds(hold),
+        stop=None if stop is None else Decimal(str(stop)),
+    )
+    work = show_profit(
+        of(ctx), run_id, rules, capital=Decimal(str(capital)), repeat=repeat, seed=seed, trades=trades, as_json=as_json
+    )
+    run(work, interrupted=READS_ONLY)
+
+
+def study(
+    ctx: typer.Context,
+    run_id: Run,
+    by: Annotated[
+        list[Dimension] | None, typer.Option(help="Group by this field. Repeatable. Default: each of them in turn.")
+    ] = None,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Use the asset's raw returns, not returns in the claim's direction.")
+    ] = False,
+    repeat: Repeat = 0,
+    seed: Seed = 0,
+    as_json: Annotated[bool, json_flag("Print the study as one line of JSON.")] = False,
+) -> None:
+    """Show price moves from one hour before to one day after each signal, minus the market's move.
+
+    See docs/profit.md.
+    """
+    from evaluation.prices.study_report import show_study
+
+    chosen = [one.value for one in by or Dimension]
+    run(
+        show_study(of(ctx), run_id, by=chosen, directed=not undirected, repeat=repeat, seed=seed, as_json=as_json),
+        interrupted=READS_ONLY,
+    )
+
+
+def _seconds(text: str) -> int:
+    from schemas.errors import ConfigError
+
+    if (seconds := parse_span(text)) is None:
+        raise ConfigError(f"--hold {text!r:.40}: write a number and s, m, h or d, such as 30m, 4h or 1d")
+    return seconds

@@ -1,0 +1,276 @@
+"""``newsproof labels``: stores what people found to be true or false, and compares judgements with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from newsproof.app.data_access import database
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.terminal import as_started
+from newsproof.cli.options import JsonObject, JsonReport, commands, json_flag
+from schemas.errors import ConfigError
+from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from evaluation.labels.label_file import Found, LabelFile
+    from evaluation.labels.label_report import LabelReport, LabelSource, Score, Share
+
+app = commands()
+group = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Import and report what people found to be true or false.",
+)
+app.add_typer(group, name="labels")
+_MAX_LISTED = 12
+_NAMES = "give case ids or external ids that `newsproof cases` lists (the demo's cases: --data-dir .data/demo)"
+
+
+@group.command("import")
+def import_(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="CSV file with the columns case, truth, source (optional: note, when), or a file with one such "
+            "JSON object per line. truth is true, false, partly or unknown."
+        ),
+    ] = None,
+    source: Annotated[str, typer.Option(help="Source of the labels, if the file does not name it.")] = "",
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Skip labels of unknown cases instead of rejecting the file.")
+    ] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Import the bundled labels of the 42 sample events.")
+    ] = False,
+    as_json: JsonReport = False,
+) -> None:
+    """Import labels into the table `labels`.
+
+    Replaces all earlier labels of the same source. A file with a wrong line changes nothing.
+
+    A case is named by its id, a unique prefix of the id, or the external id of its news, as in `newsproof case`.
+    """
+    from evaluation.labels.label_file import read_labels, sample_labels
+
+    if (file is not None) == sample:
+        raise ConfigError("say where labels come from: a CSV or JSONL file, or --sample (one of them)")
+    labels = sample_labels() if file is None else read_labels(file, source=source)
+    done = run(import_labels(of(ctx), labels, skip_unknown=skip_unknown))
+    json_line(done) if as_json else print_import(done)
+
+
+@group.command("list")
+def list_(
+    ctx: typer.Context,
+    as_json: Annotated[bool, json_flag("Print JSON, one source per line.")] = False,
+) -> None:
+    """List the sources of labels, with counts."""
+    found = run(list_sources(of(ctx)))
+    if not as_json:
+        print_sources(found)
+        return
+    json_lines(found)
+
+
+@group.command()
+def remove(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(help="Source name from `labels list`.")],
+) -> None:
+    """Delete all labels of one source."""
+    say_result(f"{counted(run(remove_labels(of(ctx), source)), 'label')} of {source} deleted.")
+
+
+@group.command()
+def report(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="[RUN]", help="Run id of a backtest, or `live`.")] = "live",
+    as_json: JsonObject = False,
+) -> None:
+    """Report how often a run confirmed false claims or refuted true ones, and how accurate its confidence was."""
+    found = run(compare_labels(of(ctx), run_id))
+    json_line(found) if as_json else print_report(found)
+
+
+class LabelImport(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of an import. ``labels`` by source; ``replaced``: labels of an earlier import of the source, by source.
+
+    ``unknown``: with --skip-unknown, names that no case has. ``ignored``: fields of the file that mean nothing here.
+    """
+
+    file: str
+    labels: dict[str, int]
+    replaced: dict[str, int]
+    unknown: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+async def import_labels(invocation: Invocation, file: LabelFile, *, skip_unknown: bool) -> LabelImport:
+    """Store the labels of a file. They replace all earlier labels of their sources.
+
+    Raises:
+        ConfigError: a label's case is unknown (unless ``skip_unknown``) or ambiguous; nothing was stored.
+    """
+    from evaluation.labels.label_file import find_cases
+    from evaluation.labels.label_report import keep, known_cases
+
+    async with database(invocation, admin=True) as client:
+        found = find_cases(file.labels, await known_cases(client))
+        _refuse(file, found, skip_unknown=skip_unknown)
+        replaced = await keep(client, found.cases)
+    return LabelImport(
+        file=file.name,
+        labels=dict(sorted(Counter(label.source for label, _ in found.cases).items())),
+        replaced=replaced,
+        unknown=tuple(label.case for label in found.unknown),
+        ignored=file.ignored,
+    )
+
+
+def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
+    """Refuse names of no or several cases, and two labels of one source for one case under different names."""
+    wrong = [f"line {one.line}: {one.case!r:.60} may be {', '.join(ids)}" for one, ids in found.ambiguous]
+    if not skip_unknown:
+        wrong += [f"line {one.line}: no case has the name {one.case!r:.60}" for one in found.unknown]
+    first: dict[tuple[str, str], int] = {}
+    for label, case_id in found.cases:
+        line = first.setdefault((label.source, case_id), label.line)
+        if line != label.line:
+            wrong.append(f"line {label.line}: {label.source} labels the same case as line {line}")
+    if not wrong:
+        if not found.cases:
+            raise ConfigError(
+                f"{file.name}: no case has any of its {len(found.unknown)} names, so nothing was imported; {_NAMES}"
+            )
+        return
+    listed = "".join(f"\n  {one}" for one in wrong[:_MAX_LISTED])
+    more = f"\n  … and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
+    leave = ", or skip the others with --skip-unknown" if found.unknown and not skip_unknown else ""
+    raise ConfigError(
+        f"{file.name}: nothing was imported, because {len(wrong)} lines do not name exactly one case; {_NAMES}{leave}{listed}{more}"
+    )
+
+
+async def list_sources(invocation: Invocation) -> list[LabelSource]:
+    """Return the sources with their counts."""
+    from evaluation.labels.label_report import sources
+
+    async with database(invocation, admin=True) as client:
+        return await sources(client)
+
+
+async def remove_labels(invocation: Invocation, source: str) -> int:
+    """Delete all labels of a source; return their number.
+
+    Raises:
+        ConfigError: there is no such source; the text names the existing ones.
+    """
+    from evaluation.labels.label_report import forget, sources
+
+    async with database(invocation, admin=True) as client:
+        known = [one.source for one in await sources(client)]
+        if source not in known:
+            raise ConfigError(f"no labels are from {source!r}: the sources are {', '.join(known) or 'none'}")
+        return await forget(client, source)
+
+
+async def compare_labels(invocation: Invocation, run: str) -> LabelReport:
+    """Compare the judgements of a run with the labels.
+
+    Raises:
+        ConfigError: the run has no judgements, or none of a labelled case.
+    """
+    from evaluation.labels.label_report import read_judgements, report_of
+    from newsproof.report.run_name import run_name
+
+    async with database(invocation, admin=True) as client:
+        rows, judgements = await read_judgements(client, run)
+        name = await run_name(client, run)
+    if not judgements:
+        raise ConfigError(f"run {run!r} has no signals: choose a run of `newsproof backtest list`, or `live`")
+    if not rows:
+        raise ConfigError(f"no case of run {run!r} has a label: import some with `newsproof labels import FILE`")
+    return report_of(run, rows, judgements=judgements, name=name)
+
+
+def print_import(done: LabelImport) -> None:
+    for source, labels in done.labels.items():
+        before = f", replacing {done.replaced[source]}" if source in done.replaced else ""
+        say_result(f"{counted(labels, 'label')} from {source} ({done.file}){before}")
+    if done.unknown:
+        listed = ", ".join(done.unknown[:_MAX_LISTED])
+        say_result(f"{len(done.unknown)} skipped, because no case has this name: {listed}")
+    if done.ignored:
+        say_result(f"Ignored fields: {', '.join(done.ignored)}")
+
+
+def print_sources(found: list[LabelSource]) -> None:
+    if not found:
+        say_result(as_started("There are no labels. Import some with `newsproof labels import FILE`."))
+        return
+    columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
+    rows = [msgspec.structs.astuple(one) for one in found]
+    table(columns, [(*row[:-1], f"{row[-1]:%Y-%m-%d %H:%M:%S}") for row in rows], right=columns[1:6])
+
+
+def print_report(found: LabelReport) -> None:
+    from evaluation.labels.label_report import TRUTHS
+
+    truths = [truth for truth in TRUTHS if found.by_truth[truth]]
+    say_result(
+        f"Labels compared with {found.name}: {found.labelled} of {found.judgements} judgements are of labelled cases."
+    )
+    rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in found.verdicts.items()]
+    table(("verdict", *truths), rows, title="By verdict and label", right=truths)
+    shares = (
+        ("confirmed, but false", found.confirmed_that_was_false),
+        ("refuted, but true", found.refuted_that_was_true),
+    )
+    columns = ("error", "judgements", "of", "stories", "days", "share", "95 % interval")
+    table(columns, [(name, *_share_cells(one)) for name, one in shares], right=columns[1:])
+    scores = (("all", found.all), ("buy or sell", found.acted))
+    heads = (
+        *("signals", "judgements", "stories", "days", "Brier", "95 % interval"),
+        *("mean confidence", "were true", "95 % interval"),
+    )
+    table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
+    say_result(
+        "Confidence is about truth. Whether the price moved in the direction of the order is a different question: see outcomes."
+    )
+
+
+def _share_cells(one: Share) -> tuple[object, ...]:
+    share = _figure(one.share, ".1%")
+    return one.count, one.of, one.stories, one.days, share, _interval(share, one.low, one.high, ".1%")
+
+
+def _score_cells(one: Score) -> tuple[object, ...]:
+    true, brier, sure = one.was_true, _figure(one.brier, ".3f"), _figure(one.mean_confidence, ".3f")
+    share = _figure(true.share, ".1%")
+    of_brier = _interval(brier, one.brier_low, one.brier_high, ".3f")
+    return (
+        one.judgements,
+        one.stories,
+        true.days,
+        brier,
+        of_brier,
+        sure,
+        share,
+        _interval(share, true.low, true.high, ".1%"),
+    )
+
+
+def _figure(value: float | None, form: str) -> str | None:
+    return None if value is None else f"{value:{form}}"
+
+
+def _interval(of: str | None, low: float | None, high: float | None, form: str) -> str | None:
+    if of is None:
+        return None
+    return "too few days" if low is None or high is None else f"{low:{form}} to {high:{form}}"

@@ -1,0 +1,298 @@
+"""``newsproof outcomes``: imports and removes prices, and computes the returns after signals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from newsproof.app.invocation import json_line, json_lines, of, parse_time, run, say_result, table
+from newsproof.app.terminal import as_started
+from newsproof.cli.options import JsonReport, commands, json_flag
+from schemas.errors import ConfigError
+from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from infra.market.outcomes.bar_files import PriceFile
+    from infra.market.outcomes.tables import Changes
+    from newsproof.cli.measure.price_imports import (
+        ImportReport,
+        Preview,
+        Removed,
+        StandingImport,
+    )
+
+app = commands()
+JsonChanges = Annotated[bool, json_flag("Print the changes as one line of JSON.")]
+_REASONS = ("no_symbol", "no_price", "gap", "halted", "horizon_open")
+_INTERRUPTED = (
+    "earlier imports still apply. If `newsproof outcomes list` shows the new import, complete it with "
+    "`newsproof outcomes compute`; otherwise import it again"
+)
+group = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    help="Returns after signals, computed from imported prices. Without a command: `list`.",
+)
+app.add_typer(group, name="outcomes")
+
+
+@group.callback()
+def outcomes(ctx: typer.Context) -> None:
+    """Returns after signals, computed from imported prices. Without a command: `list`."""
+    if ctx.invoked_subcommand is None:
+        list_imports(ctx)
+
+
+@group.command("list")
+def list_imports(
+    ctx: typer.Context,
+    as_json: Annotated[bool, json_flag("Print JSON, one import per line.")] = False,
+) -> None:
+    """List active imports, oldest first. The latest one wins for each bar."""
+    from newsproof.cli.measure.price_imports import active_imports
+
+    found = run(active_imports(of(ctx)))
+    if not as_json:
+        return print_imports(found)
+    json_lines(found)
+
+
+@group.command("import")
+def import_(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A file, a folder or a quoted pattern: CSV (comma, semicolon or tab), ccxt JSON or Parquet, "
+            "optionally compressed with gzip, zstd or zip. Columns: timestamp, open, high, low, close "
+            "(optional: volume, symbol, venue). Binance klines need no header. Times are ISO 8601 (UTC by "
+            "default) or epoch seconds, milli-, micro- or nanoseconds."
+        ),
+    ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(help="Column names, if they differ: timestamp=Zeit,open=Start."),
+    ] = "",
+    exchange: Annotated[
+        str | None,
+        typer.Option(help="Download prices from this exchange (ccxt id, such as binance) instead of reading a file."),
+    ] = None,
+    symbol: Annotated[
+        list[str] | None, typer.Option(help="Market, such as BTC/USDT. Repeatable with --exchange.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
+            "measured, too.",
+        ),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Only for cases knowable before this time.")] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Import the bundled synthetic prices of the sample.")
+    ] = False,
+    venue: Annotated[str, typer.Option(help="Venue of a file without that column.")] = "",
+    map: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Map an asset to a market: ASSET=BASE/QUOTE, such as UST=USTC/USDT. With dates: "
+            "MATIC=POL/USDT@2024-09-04 or …@FROM..UNTIL. Repeatable."
+        ),
+    ] = None,
+    timeframe: Annotated[str, typer.Option(help="Bar length for --exchange.")] = "5m",
+    horizons: Annotated[
+        str | None,
+        typer.Option(
+            help="Times after the entry at which to measure the return, in addition to each signal's own horizon. "
+            "Default: OUTCOME_HORIZONS."
+        ),
+    ] = None,
+    entry_within: Annotated[float, typer.Option(min=0, help="Maximum delay of the entry price, in seconds.")] = 900.0,
+    changed_by: Annotated[
+        float,
+        typer.Option(min=0, help="Count the known returns that change by more than this share of the entry price."),
+    ] = 0.01,
+    base_url: Annotated[
+        str | None, typer.Option(help="Another host with the exchange's API, such as a mirror: https://…")
+    ] = None,
+    as_json: JsonReport = False,
+) -> None:
+    """Import prices, and compute the return after each signal into `outcomes`.
+
+    The price at a time is the open of the first bar at or after it, for entry and exit. The entry is the first price after the
+    news was knowable; for live news, after the signal was emitted. The latest active import wins for each bar. Signals without a
+    price are dropped, with the reason. A file with a wrong line imports nothing. Changes to known outcomes are shown before they
+    are made. A file that is already active with the same options is not imported again.
+    """
+    from infra.market.outcomes.markets import renaming
+    from newsproof.cli.measure.price_imports import (
+        EARLIEST,
+        LATEST,
+        CaseSelection,
+        horizon_seconds,
+        import_file,
+        import_from_exchange,
+    )
+
+    if sum((file is not None, exchange is not None, sample)) != 1:
+        raise ConfigError("say where prices come from: a file, --exchange ID, or --sample (one of them)")
+    wanted = CaseSelection(
+        since=EARLIEST if since is None else parse_time("--from", since),
+        until=LATEST if until is None else parse_time("--to", until),
+        renamed=tuple(renaming(row) for row in map or ()),
+        entry_within_s=entry_within,
+        horizons_s=horizon_seconds(of(ctx).settings().outcome_horizons if horizons is None else horizons),
+        changed_by=changed_by,
+    )
+    tell = None if as_json else print_preview
+    if exchange is not None:
+        if not symbol:
+            raise ConfigError("--exchange needs --symbol: the market, such as BTC/USDT (may be repeated)")
+        work = import_from_exchange(
+            of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell
+        )
+    else:
+        work = import_file(of(ctx), _prices(file, symbol or [], venue, columns), wanted, tell=tell)
+    report = run(work, interrupted=_INTERRUPTED)
+    json_line(report) if as_json else print_import(report)
+
+
+@group.command()
+def remove(
+    ctx: typer.Context,
+    source: Annotated[
+        str, typer.Argument(help="Source as `import` printed it (`price_imports.source`), or the number of an import.")
+    ],
+    as_json: JsonChanges = False,
+) -> None:
+    """Delete one source's imports, such as synthetic prices before real ones. Earlier imports apply again."""
+    from newsproof.cli.measure.price_imports import remove_imports
+
+    found = run(
+        remove_imports(of(ctx), source), interrupted="repeat the command to complete it; a second run does no harm"
+    )
+    json_line(found) if as_json else print_removed(found)
+
+
+@group.command()
+def compute(
+    ctx: typer.Context,
+    as_json: JsonChanges = False,
+) -> None:
+    """Recompute `outcomes` from stored prices, for signals and horizons that are new since the import."""
+    from newsproof.cli.measure.price_imports import compute_again
+
+    found = run(compute_again(of(ctx)), interrupted="repeat the command to complete it")
+    json_line(found) if as_json else print_changes(found)
+
+
+@group.command()
+def synthetic(
+    out: Annotated[Path, typer.Option(help="Output file.")],
+    seed: Annotated[int, typer.Option(help="Random seed. 7 reproduces the bundled file.")] = 7,
+) -> None:
+    """Write synthetic prices for the 42 sample events: a seeded random walk, independent of the news."""
+    from infra.market.outcomes.synthetic import synthetic_csv
+
+    out.write_text(synthetic_csv(seed), "utf-8")
+
+
+def _prices(file: Path | None, symbols: list[str], venue: str, columns: str) -> PriceFile:
+    from infra.market.outcomes.bar_files import read_bars
+    from infra.market.outcomes.synthetic import bundled_prices
+
+    if len(symbols) > 1:
+        raise ConfigError("a file without a column symbol is of one market: give --symbol once")
+    symbol = symbols[0] if symbols else None
+    return read_bars(file or bundled_prices(), symbol=symbol, venue=venue, columns=_columns(columns))
+
+
+def _columns(written: str) -> dict[str, str]:
+    roles = ("timestamp", "open", "high", "low", "close", "volume", "symbol", "venue")
+    columns = {}
+    for text in written.split(",") if written else ():
+        role, equals, name = text.partition("=")
+        if role.strip() not in roles or not (equals and name.strip()):
+            raise ConfigError(f"--columns {text!r:.60}: write NAME=COLUMN with a name of {', '.join(roles)}")
+        columns[role.strip()] = name.strip()
+    return columns
+
+
+def print_preview(found: Preview) -> None:
+    """Print what an import adds and changes, before it becomes active."""
+    say_result(f"{counted(found.bars, 'bar')} for {', '.join(found.markets) or 'no market'} from {found.source}")
+    for one in (one for one in found.overlaps if one.beyond):
+        say_result(
+            f"{one.market}: {counted(one.bars, 'bar')} overlap with import {one.version} ({one.source}); {one.beyond:,} of them differ by "
+            f"more than {found.changed_by:.2%}; median {one.median:.4%}, maximum {one.largest:.2%}"
+        )
+    if alike := [one for one in found.overlaps if not one.beyond]:
+        say_result(
+            f"{counted(sum(one.bars for one in alike), 'bar')} overlap with earlier imports ({len(alike)} markets and imports) and differ "
+            f"by {max(one.largest for one in alike):.4%} at most"
+        )
+    _say_changes(found.changes, found.changed_by, "This import changes")
+
+
+def _say_changes(of: Changes, share: float, begin: str) -> None:
+    say_result(
+        f"{begin}: {of.new:,} new outcomes; of {of.known:,} known ones, {of.gone:,} are removed and {of.moved:,} get other prices, "
+        f"{of.beyond:,} of them by more than {share:.2%} of the entry price"
+    )
+    for source, outcomes in sorted(of.gone_before_bars.items()):
+        say_result(
+            f"{source} loses {counted(outcomes, 'outcome')} from a version that did not store prices: import it again"
+        )
+
+
+def print_import(report: ImportReport) -> None:
+    """Print the totals of all imports, after this one."""
+    state = "already has these bars, so nothing was imported" if report.already else "is now active"
+    say_result(f"Import {report.version} ({report.source}) {state}")
+    rows = [
+        (h.horizon, h.signals, h.outcomes, *(h.dropped.get(r, 0) for r in _REASONS), f"{h.dropped_share:.1%}")
+        for h in report.horizons
+    ]
+    columns = ("horizon", "signals", "outcomes", *_REASONS, "dropped")
+    table(columns, rows, title="Outcomes of all active imports", right=columns[1:])
+    if report.not_mapped:
+        named = ", ".join(f"{asset} ({signals})" for asset, signals in report.not_mapped.items())
+        say_result(f"No market for the signals on: {named}. If an asset was renamed, use --map ASSET=BASE/QUOTE.")
+    ways = sorted({how for by in report.coverage.values() for how in by}, key=lambda how: (how != "counted", how))
+    if ways:
+        covered = [(horizon, *(by.get(how, 0) for how in ways)) for horizon, by in report.coverage.items()]
+        table(("horizon", *ways), covered, title="All live signals (v_outcome_coverage)", right=ways)
+
+
+def print_imports(found: Sequence[StandingImport]) -> None:
+    """Print the active imports as a table."""
+    if not found:
+        say_result(as_started("No prices imported. Import some with `newsproof outcomes import`."))
+        return
+    columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
+    shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)
+    table(columns, map(msgspec.structs.astuple, shown), title="Active imports", right=("import", "bars"))
+
+
+def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
+    return markets if len(markets) <= 4 else (*markets[:3], f"and {len(markets) - 3} more")
+
+
+def print_removed(found: Removed) -> None:
+    """Print what a removal changed, and the imports that remain."""
+    versions = ", ".join(str(version) for version in found.versions)
+    say_result(f"Import {versions} ({', '.join(found.sources)}) was removed: {counted(found.bars, 'bar')}")
+    _say_changes(found.changes, found.changed_by, "The removal changes")
+    say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")
+
+
+def print_changes(found: Changes) -> None:
+    """Print what a recomputation changed."""
+    from newsproof.cli.measure.price_imports import CHANGED_BY
+
+    _say_changes(found, CHANGED_BY, "The recomputation changes")

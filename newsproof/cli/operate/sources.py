@@ -1,0 +1,336 @@
+"""``newsproof sources``: the listed sources with their state and reputation, and the operator's own file of sources."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from infra.client_settings import ClientSettings
+from newsproof.app import exits
+from newsproof.app.data_access import log_to_read
+from newsproof.app.dead_letters import UnmarkedNews
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.terminal import as_started
+from newsproof.cli.options import JsonLines, ListGroup, commands
+from newsproof.cli.output import minute, with_remedy
+from newsproof.sdk.client import running_kafka_of
+from schemas.errors import ConfigError
+from schemas.printable import counted
+from schemas.topics import Topics
+from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+    from newsproof.app.source_list import ListedSource
+    from streams.reputation.fold import Reputation, Share
+
+
+app = commands()
+Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
+UNRATED = "unrated"
+sources = typer.Typer(cls=ListGroup, help="List, check, add and mute news sources. Without a command: `list`.")
+app.add_typer(sources, name="sources")
+
+
+@sources.command("list")
+def list_sources(ctx: typer.Context, as_json: JsonLines = False) -> None:
+    """List all sources, whether they are on, and the state that the listener last reported."""
+    run(show_sources(of(ctx), as_json=as_json), late_logs=True)
+
+
+@sources.command()
+def check(
+    ctx: typer.Context,
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]…", help="Check only these sources, even if they are off.")
+    ] = None,
+    as_json: JsonLines = False,
+) -> None:
+    """Poll each source that is on once. Show whether it responds, how many items it has and how new they are."""
+    from newsproof.cli.run.listen import print_polls
+
+    all_respond = run(print_polls(of(ctx), tuple(id or ()), show_items=False, backfill=None, as_json=as_json))
+    raise typer.Exit(exits.OK if all_respond else exits.FINDING)
+
+
+@sources.command()
+def show(ctx: typer.Context, id: Which, as_json: JsonLines = False) -> None:
+    """Show one source: its definition and its state."""
+    run(show_source(of(ctx), id, as_json=as_json), late_logs=True)
+
+
+@sources.command()
+def reputation(ctx: typer.Context, as_json: JsonLines = False) -> None:
+    """Show how often each source reported first, copied others, was corroborated and was retracted, in the last 90 days.
+
+    Computed from the stories in the log. `list` and `show` print what a listener computed within the last day.
+    """
+    run(show_reputation(of(ctx), as_json=as_json), late_logs=True)
+
+
+@sources.command()
+def mute(
+    ctx: typer.Context,
+    id: Which,
+    off: Annotated[
+        bool, typer.Option("--off", help="Unmute the source, or turn on one that is off by default.")
+    ] = False,
+) -> None:
+    """Turn a source off. A running listener applies it within seconds."""
+    mute_source(of(ctx).settings(), id, muted=not off)
+
+
+@sources.command()
+def add(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Address of an RSS or Atom feed, or of t.me/s/CHANNEL.")],
+    id: Annotated[str | None, typer.Option(help="Source id of its news. Default: derived from the address.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="zh or en. Default: detected from the script of each text.")
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Allow an address in your own network.")] = False,
+) -> None:
+    """Add a feed to your own sources file, as four lines of TOML that you can edit."""
+    add_source(of(ctx).settings(), url, name=id, language=language, private=private)
+
+
+async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
+    """Print every source with its state."""
+    settings = invocation.settings()
+    rows = await _listed(settings)
+    if as_json:
+        json_lines(rows)
+        return
+    table(
+        (
+            "source",
+            "kind",
+            "state",
+            "last poll",
+            "last news",
+            "lag s",
+            "new",
+            "edits",
+            "reputation",
+            "problem, and what to do",
+        ),
+        [
+            (
+                r.id,
+                r.kind,
+                r.state,
+                minute(r.looked_at),
+                minute(r.news_at),
+                "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}",
+                r.new,
+                r.edits,
+                reputation_cell(r.reputation),
+                with_remedy(r.why, r.do),
+            )
+            for r in rows
+        ],
+        right=("lag s", "new", "edits"),
+    )
+    _print_below(settings, rows)
+
+
+def _print_below(settings: Settings, rows: list[ListedSource]) -> None:
+    from infra.listeners.mark import keys_at_hand
+    from infra.listeners.source import UNMARKED
+    from newsproof.app.source_list import NO_KEY, NO_KEY_DO
+
+    say_result(
+        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: median time from publication to receipt. All values are from the latest record in "
+        "the log; /metrics of a listener has live values."
+    )
+    for r in rows:
+        if r.unmarked:
+            say_result(
+                as_started(
+                    f"{counted(r.unmarked, 'record')} named {r.id} without the listener's signature and opened no case: "
+                    f"`newsproof dlq list --reason {UNMARKED}` shows them."
+                )
+            )
+    if not keys_at_hand(settings):
+        say_result(as_started(f"{NO_KEY[0].upper()}{NO_KEY[1:]}: {NO_KEY_DO}."))
+
+
+async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> None:
+    """Print one source.
+
+    Raises:
+        ConfigError: no source has this id.
+    """
+    from infra.listeners.source import chosen, own_file, sources_of
+
+    settings = invocation.settings()
+    (source,) = chosen(sources_of(own_file(settings)), [name])
+    (row,) = [one for one in await _listed(settings) if one.id == name]
+    document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
+    if as_json:
+        json_line(document)
+    else:
+        rows = [(n, v) for n, v in document.items() if n != "reputation" and v not in ("", None)]
+        table(("what", "value"), [*rows, *(line for one in row.reputation for line in reputation_lines(one))])
+
+
+def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
+    """Turn a source on or off in the operator's file.
+
+    Raises:
+        ConfigError: no source has this id, or the file cannot be written.
+    """
+    from infra.listeners.source import chosen, own_file, sources_of
+
+    chosen(sources_of(own_file(settings)), [name])
+    state = "muted = true" if muted else "muted = false\ndefault = true"
+    path = _appended(settings, f'[[source]]\nid = "{name}"\n{state}\n')
+    say_result(f"{name} is now {'off' if muted else 'on'}, as written to {path}.")
+
+
+def add_source(settings: Settings, url: str, *, name: str | None, language: str | None, private: bool) -> None:
+    """Add a feed to the operator's file.
+
+    Raises:
+        ConfigError: the address is invalid, the id is taken, or the file cannot be written.
+    """
+    from infra.listeners.source import Source, own_file, sources_of
+
+    parts = urlsplit(url)
+    made = re.sub(r"[^a-z0-9.-]+", "-", f"{(parts.hostname or '').removeprefix('www.')}{parts.path}".lower()).strip(
+        "-."
+    )[:64]
+    name = made if name is None else name
+    if name in sources_of(own_file(settings)):
+        raise ConfigError(
+            f"a source {name} already exists: see `newsproof sources show {name}`, or choose another --id"
+        )
+    kind = "telegram" if parts.netloc == "t.me" else "feed"
+    row = {"id": name, "kind": kind, "url": url, "language": language, "private": private or None}
+    try:
+        msgspec.convert({n: v for n, v in row.items() if v is not None}, Source)
+    except msgspec.ValidationError as exc:
+        raise ConfigError(
+            f"this is not a valid source: {exc}. Give its address, and an --id of a-z, 0-9, dot and hyphen"
+        ) from exc
+    if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\"\\\s]", url):
+        raise ConfigError(f"{url!r:.100} is not an address: write https://host/feed")
+    lines = [f"{n} = {'true' if v is True else chr(34) + str(v) + chr(34)}" for n, v in row.items() if v is not None]
+    path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
+    say_result(as_started(f"{name} is now on, as written to {path}. To test it: `newsproof sources check {name}`"))
+
+
+def _appended(settings: Settings, rows: str) -> Path:
+    from infra.listeners.source import own_file
+
+    path = own_file(settings)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        before = path.read_text("utf-8") if path.exists() else ""
+        with path.open("a", encoding="utf-8") as file:
+            file.write(("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + rows)
+    except OSError as exc:
+        raise ConfigError(
+            f"{path} cannot be written ({exc.strerror}): correct that, or choose another file in LISTENER_SOURCES"
+        ) from exc
+    return path
+
+
+async def _listed(settings: Settings) -> list[ListedSource]:
+    """Return every source with its state from the log. Without a running Kafka, there is none: none is started for this."""
+    from newsproof.app.source_list import listed_sources
+    from streams.listening.memory import Cursors
+    from streams.reputation.reputation_topic import read_reputations
+
+    if (address := await running_kafka_of(ClientSettings.of(settings))) is None:
+        return listed_sources(settings, {}, datetime.now(UTC))
+    topics = Topics(settings.topic_prefix)
+    cursors, unmarked = await asyncio.gather(Cursors(address, topics).read(), UnmarkedNews(address, topics).read())
+    rows = listed_sources(settings, cursors, datetime.now(UTC), unmarked)
+    reputations = (await read_reputations(KafkaLog(address), topics)).values()
+    return [replace(row, reputation=tuple(r for r in reputations if r.source == row.id)) for row in rows]
+
+
+_FIGURES = ("first", "copies", "confirmed", "refuted", "retracted")
+
+
+async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
+    """Print every source's reputation, computed from the whole journal. Nothing is written."""
+    from streams.reputation.fold import RATED_FROM, WINDOW
+    from streams.reputation.reputation_topic import compute_reputations
+
+    async with log_to_read(invocation) as log:
+        found = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
+    if as_json:
+        json_lines(found)
+        return
+    columns = ("source", "language", "stories", "first", "ahead by", *_FIGURES[1:], "edited", "lag")
+    table(
+        columns, [(one.source, one.language, one.stories, *_cells(one)) for one in found], right=("stories", "edited")
+    )
+    say_result(
+        f"Stories of the last {WINDOW.days} days, with 95 % intervals in brackets. Below {RATED_FROM} stories, "
+        f"a source is {UNRATED}. docs/sources.md defines each metric; --json prints them for all sources."
+    )
+
+
+def reputation_cell(known: tuple[Reputation, ...]) -> str:
+    """Return a reputation as one cell: that of the language with most stories. Empty if there is none."""
+    if not known:
+        return ""
+    most = max(known, key=lambda one: one.stories)
+    return f"{_percent(most.first.share)} first, {_percent(most.retracted.share)} retracted" if most.rated else UNRATED
+
+
+def reputation_lines(one: Reputation) -> list[tuple[str, str]]:
+    """Return a reputation in one language as lines of (name, value)."""
+    from streams.reputation.fold import RATED_FROM
+
+    shares = {name: getattr(one, name) for name in _FIGURES}
+    rows = {
+        "stories": f"{one.stories}{'' if one.rated else f', {UNRATED} below {RATED_FROM}'}",
+        "as of": f"{one.as_of:%Y-%m-%d %H:%M}",
+        **{name: f"{share.count} of {share.of}  {_share(share)}".rstrip() for name, share in shares.items()},
+        "tied": f"{one.tied} of {one.first.of}",
+        "ahead by": _lead(one),
+        "edited": str(one.edited),
+        "lag": _seconds(one.lag_s),
+    }
+    rows["retracted"] += ", after the prior Beta(1, 19)"
+    return [(f"{name}, {one.language}", value) for name, value in rows.items() if value]
+
+
+def _cells(one: Reputation) -> tuple[str | int, ...]:
+    if not one.rated:
+        return (UNRATED, *[""] * (len(_FIGURES) + 2))
+    shares = [_share(getattr(one, name)) for name in _FIGURES]
+    return (shares[0], _lead(one), *shares[1:], one.edited, _seconds(one.lag_s))
+
+
+def _share(of: Share) -> str:
+    return "" if of.share is None else f"{_percent(of.share)} ({100 * of.low:.0f} to {100 * of.high:.0f})"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _lead(one: Reputation) -> str:
+    if (lead := one.lead_s) is None:
+        return ""
+    return _seconds(lead.median) + (
+        "" if lead.low is None or lead.high is None else f" ({lead.low:.0f} to {lead.high:.0f})"
+    )
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.0f} s"

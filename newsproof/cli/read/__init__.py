@@ -1,0 +1,1 @@
+"""Commands that read signals, cases and tables."""

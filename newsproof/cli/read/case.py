@@ -1,0 +1,307 @@
+"""``newsproof case``: finds a case, and prints its timeline or replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from agents.text.wording import Language, Text, fill, headings, joined, term
+from infra.kafka.topics import KafkaAddress
+from newsproof.app.data_access import log_to_read
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.cli.options import JsonLines, Lang, ShowGroup, commands
+from newsproof.cli.read.signals import reader_language
+from newsproof.report import narrative
+from newsproof.report.case_document import CaseDocument, document_of
+from newsproof.report.recorded_reasons import translate_reason
+from newsproof.report.signals import action_in_words, stage_in_words, verdict_in_words
+from schemas.errors import ConfigError
+from schemas.events import EvidenceCritiqued
+from schemas.printable import counted, shortened
+from schemas.signals import WITHDRAWN, Signal
+from schemas.topics import Topics
+from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_case, read_cases, read_signals
+from streams.journal.log import KafkaLog
+
+app = commands()
+case = typer.Typer(
+    cls=ShowGroup, help="Show the timeline of a case (`case ID`), or replay the case.", no_args_is_help=True
+)
+app.add_typer(case, name="case")
+Id = Annotated[str, typer.Argument(metavar="ID", help="Case id, a prefix of it, or the news item's own id (h09).")]
+
+
+@case.command("show")
+def show_one(
+    ctx: typer.Context,
+    id: Id,
+    as_json: JsonLines = False,
+    events: Annotated[bool, typer.Option("--events", help="Print the raw records, one JSON object per line.")] = False,
+    lang: Lang = None,
+) -> None:
+    """Show the timeline of a case: events, reasoning, evidence, confidence, and every call with its cost."""
+    run(show_case(of(ctx), id, events=events, as_json=as_json, language=reader_language(lang)), late_logs=True)
+
+
+@case.command("replay")
+def replay_one(
+    ctx: typer.Context,
+    id: Id,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…"),
+    ] = None,
+    from_step: Annotated[
+        str | None, typer.Option(help="Repeat the model calls from this step on. Earlier steps stay as recorded.")
+    ] = None,
+    max_cost: Annotated[float, typer.Option(min=0, help="Maximum cost in USD.")] = 1.0,
+    sample_log: Annotated[bool, typer.Option("--sample-log", help="Replay a case of the bundled sample log.")] = False,
+    as_json: JsonLines = False,
+) -> None:
+    """Replay one case with another prompt, or from one step on, and show both signals side by side."""
+    from evaluation.runs.case_replay import show_replay
+
+    work = show_replay(
+        of(ctx),
+        id,
+        prompts=prompt or (),
+        from_step=from_step,
+        max_cost=max_cost,
+        sample_log=sample_log,
+        as_json=as_json,
+    )
+    run(work)
+
+
+async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
+    """Return the id of the case that is named by its id, an unambiguous prefix of it, or the news's external id.
+
+    Raises:
+        ConfigError: no case or several cases match; the text lists candidates.
+    """
+    cases = await read_cases(KafkaLog(address), topics)
+    if found := named_by(cases, wanted):
+        return _only(found, wanted)
+    known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
+    raise ConfigError(
+        f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id "
+        "(the demo's cases: --data-dir .data/demo). "
+        f"This log knows {counted(len(cases), 'case')}: {known}{' …' if len(cases) > 12 else ''}. `newsproof cases` lists them"
+    )
+
+
+def _only(found: Sequence[CaseRow], wanted: str) -> str:
+    if len(found) == 1:
+        return found[0].case_id
+    listed = "; ".join(f"{c.case_id} ({c.source}, {shortened(c.text, 40)})" for c in found[:8])
+    raise ConfigError(f"{counted(len(found), 'case')} are called {wanted!r}, give one case id: {listed}")
+
+
+def print_case(
+    records: Sequence[JournalRecord], revisions: Sequence[Signal] = (), *, language: Language = "en"
+) -> None:
+    """Print the case on standard output. ``revisions``: of its signal as published, the last being the current one."""
+    document = document_of(records, revisions)
+    took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
+    extent = fill("{n:record|records} in {took:.2f} s", "{n} 条记录，用时 {took:.2f} 秒", n=len(records), took=took)
+    _print_news(document, extent.of(language), language)
+    say_result(f"{document.sentence.of(language)}\n")
+    if revisions and (last := revisions[-1]).stage in WITHDRAWN:
+        # First, because everything below is about a signal that is no longer active.
+        said = fill(
+            "{stage} at {at:%Y-%m-%d %H:%M:%S} UTC: {action} {sure:.2f} ({verdict}); below, what came before.\n",
+            "{stage}，{at:%Y-%m-%d %H:%M:%S} UTC：{action} {sure:.2f}（{verdict}）；以下是此前的经过。\n",
+            stage=Text(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
+            action=action_in_words(last), verdict=verdict_in_words(last),
+        )  # fmt: skip
+        say_result(said.of(language))
+    rows = [
+        (f"+{line.after_s:.2f} s", term(line.phase).zh, line.what_zh, line.thought_zh)
+        if language == "zh"
+        else (f"+{line.after_s:.2f} s", line.phase, line.what, line.thought)
+        for line in document.timeline
+    ]
+    _table(("after", "phase", "what happened", "why"), rows, Text("What happened", "经过"), language, right=("after",))
+    _print_evidence(document, language)
+    _print_critique(document.critique, language)
+    _print_signal(document, revisions, language)
+    _print_revisions(revisions, language)
+    _print_calls(document.calls, language)
+    if document.passed_by:
+        passed = [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by]
+        title = Text(
+            "Ignored records (late or duplicate responses that changed nothing)",
+            "略过的记录（迟到或重复的回答，没有改变什么）",
+        )
+        _table(("offset", "appended", "event", "cause"), passed, title, language)
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Text, language: Language, right: Sequence[str] = ()
+) -> None:
+    table(headings(columns, language), rows, title=title.of(language), right=headings(right, language))
+
+
+def _print_news(document: CaseDocument, extent: str, language: Language) -> None:
+    say_result(fill("Case {id}", "案例 {id}", id=document.case_id).of(language))
+    if (news := document.news) is None:
+        return say_result(extent)
+    published = fill("published {at:%Y-%m-%d %H:%M} UTC", "发布于 {at:%Y-%m-%d %H:%M} UTC", at=news.published_at)
+    known = [news.source, news.external_id, published.of(language), extent]
+    say_result(" · ".join(k for k in known if k))
+    say_result(f"\n  {news.text}\n")
+
+
+def _print_evidence(document: CaseDocument, language: Language) -> None:
+    found, critique, pages = document.findings, document.critique, document.pages
+    if found is None:
+        return
+    yes = term("yes").of(language)
+    rows = [
+        (
+            r.reference_number,
+            r.registrable_domain,
+            (r.speaker or yes) if r.official else "",
+            yes if r.independent else "",
+            term(page.stance).of(language),
+            f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
+            term(r.source_credibility).of(language),
+            f"{r.quality_score:.0f}",
+            r.title,
+        )
+        for r, page in zip(found.references, pages, strict=True)
+    ]
+    columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
+    title = fill("Evidence: {found}", "证据：{found}", found=narrative.findings_in_words(found))
+    _table(columns, rows, title, language, right=("#", "quality"))
+    if critique is not None and critique.stances is not None:
+        read = [
+            (
+                p.reference_number,
+                term(p.stance).of(language),
+                narrative.speaker_in_words(r, p.said),
+                (p.said and p.said.quote) or "",
+                narrative.doubts_in_words(p),
+            )
+            for r, p in zip(found.references, pages, strict=True)
+        ]
+        heads = ("#", "says", "who speaks", "in these words", "why")
+        title = Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
+        _table(heads, read, title, language, right=("#",))
+    if critique is not None:
+        say_result(f"{narrative.readers_in_words(critique).of(language)}\n")
+    if found.dropped:
+        not_used = [(d.reason, d.url, d.title) for d in found.dropped]
+        _table(("why not", "address", "title"), not_used, Text("Results that were not used", "未采用的结果"), language)
+
+
+def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
+    if critique is not None and critique.claims:
+        rows = [
+            (
+                c.claim,
+                narrative.CRITIC_SAYS[c.verdict].of(language),
+                c.reliability,
+                " ".join(f"[{n}]" for n in c.reference_numbers),
+                c.reason,
+            )
+            for c in critique.claims
+        ]
+        columns = ("claim", "verdict", "reliability", "says so", "reason")
+        _table(columns, rows, Text("Critique, claim by claim", "逐条核查"), language)
+
+
+def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: Language) -> None:
+    if document.signal is None or document.confidence is None:
+        return
+    rows = [
+        (
+            step.rule,
+            "" if step.amount is None else f"{step.amount:+.2f}",
+            f"{step.confidence:.2f}",
+            step.reason_zh if language == "zh" else step.reason,
+        )
+        for step in document.confidence
+    ]
+    columns, title = (
+        ("rule", "change", "confidence", "reason"),
+        Text("How the confidence came about", "置信度是怎样得出的"),
+    )
+    _table(columns, rows, title, language, right=("change", "confidence"))
+    s = revisions[-1] if revisions else document.signal
+    words = fill(
+        "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {sources}\n"
+        "  valid until {until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {by}",
+        "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {sources}\n"
+        "  有效期至 {until:%Y-%m-%d %H:%M} UTC · 标记：{flags} · 由 {by} 判断",
+        id=s.signal_id, action=action_in_words(s), asset=s.asset, direction=term(s.direction),
+        strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=stage_in_words(s.stage),
+        verdict=verdict_in_words(s), until=s.valid_until,
+        sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Text("rules", "规则"),
+    )  # fmt: skip
+    say_result(words.of(language))
+    for link in s.links:
+        say_result(f"  {link}")
+    say_result()
+
+
+def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
+    if len(revisions) < 2:
+        return
+    rows = [
+        (
+            s.revision,
+            stage_in_words(s.stage).of(language),
+            verdict_in_words(s).of(language),
+            action_in_words(s).of(language),
+            f"{s.confidence:.2f}",
+            f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
+            translate_reason(s.notes).of(language),
+        )
+        for s in revisions
+    ]
+    columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)", "notes")
+    title = Text("Revisions of the signal, as published", "信号的修订，按发布顺序")
+    _table(columns, rows, title, language, right=("revision", "confidence"))
+
+
+def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> None:
+    rows = [
+        (
+            call.event,
+            call.kind,
+            call.model or call.provider,
+            call.mode,
+            f"{call.prompt_name} v{call.prompt_version}" if call.prompt_name else "",
+            f"{call.latency_ms:.0f}",
+            call.usage_input_tokens + call.usage_output_tokens or "",
+            "unknown" if call.cost_usd is None else f"{call.cost_usd:.5f}",
+            call.error or ("" if call.accepted else "in a record passed by"),
+        )
+        for call in calls
+    ]
+    costs = [call.cost_usd for call in calls]
+    known = sum(c for c in costs if c is not None)
+    title = fill("{n:call|calls}, {known:.5f} USD", "{n} 次调用，{known:.5f} 美元", n=len(calls), known=known)
+    if None in costs:
+        n = costs.count(None)
+        title = joined((title, fill("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
+    columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
+    _table(columns, rows, title, language, right=("ms", "tokens", "USD"))
+
+
+async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool, language: Language) -> None:
+    """Print one case; with ``events``, its raw records as JSON lines."""
+    async with log_to_read(invocation) as log:
+        case_id = await find_case(log.address, log.topics, wanted)
+        records = await read_case(KafkaLog(log.address), log.topics, case_id)
+        published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
+    revisions = [signal for signal, _ in published if signal.case_id == case_id]
+    if events:
+        json_lines(records)
+    elif as_json:
+        json_line(document_of(records, revisions))
+    else:
+        print_case(records, revisions, language=language)

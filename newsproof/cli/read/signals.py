@@ -1,0 +1,212 @@
+"""``newsproof signals`` and ``newsproof cases``: list signals and cases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, get_args
+
+import msgspec
+import typer
+
+from agents.text.wording import Language, fill
+from newsproof.app.data_access import LogToRead, log_to_read
+from newsproof.app.invocation import (
+    Invocation,
+    json_line,
+    json_lines,
+    of,
+    parse_span,
+    parse_time,
+    run,
+    say_result,
+    table,
+)
+from newsproof.app.servers import say_on_stderr
+from newsproof.cli.options import JsonLines, Lang, commands
+from newsproof.report.signals import action_in_words, print_signals, stage_in_words, summary_in, verdict_in_words
+from schemas.errors import ConfigError
+from schemas.printable import counted, shortened
+from schemas.signals import Signal, Stage, Verdict
+from streams.journal.case_reading import in_short, read_cases, read_signals
+from streams.journal.log import KafkaLog
+
+app = commands()
+STATUSES = ("open", "signal", "dropped", "failed")
+
+
+@app.command()
+def signals(
+    ctx: typer.Context,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep running, and print new signals as they arrive.")
+    ] = False,
+    asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC. Repeatable.")] = None,
+    min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Minimum confidence, 0–1.")] = 0.0,
+    verdict: Annotated[list[str] | None, typer.Option(help="Only this verdict, such as confirmed. Repeatable.")] = None,
+    stage: Annotated[list[str] | None, typer.Option(help="Only this stage, such as retracted. Repeatable.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only signals decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of signals, newest first. With --follow, it limits only the existing ones."
+        ),
+    ] = None,
+    lang: Lang = None,
+    as_json: JsonLines = False,
+) -> None:
+    """Show the latest revision of each signal."""
+    wanted = Filter(
+        assets=tuple(asset or ()),
+        min_confidence=min_confidence,
+        stages=tuple(stage or ()),
+        verdicts=tuple(verdict or ()),
+        since=None if since is None else since_when(since, now=datetime.now(UTC)),
+        limit=limit,
+    )
+    language = reader_language(lang)
+    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language), late_logs=True)
+
+
+@app.command()
+def cases(
+    ctx: typer.Context,
+    status: Annotated[str | None, typer.Option(help="Only this status: open, signal, dropped or failed.")] = None,
+    as_json: JsonLines = False,
+) -> None:
+    """List all cases, one line each."""
+    run(show_cases(of(ctx), status=status, as_json=as_json), late_logs=True)
+
+
+def reader_language(chosen: Language | None) -> Language:
+    """Return the chosen language, else that of the environment if it is Chinese, else English."""
+    names = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return chosen or ("zh" if next(filter(None, names), "").lower().startswith("zh") else "en")
+
+
+def since_when(written: str, *, now: datetime) -> datetime:
+    """Return the time that ``--since`` names: a span before ``now`` such as 2h, or a time.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    try:
+        seconds = parse_span(written)
+        return parse_time("--since", written) if seconds is None else now - timedelta(seconds=seconds)
+    except (ConfigError, OverflowError) as exc:
+        raise ConfigError(f"--since {written!r:.40} is not a time: write 30m, 2h, 3d, or 2026-01-31T14:00:00Z") from exc
+
+
+def _check(option: str, given: Iterable[str], known: Sequence[str]) -> None:
+    if unknown := [one for one in given if one not in known]:
+        raise ConfigError(f"{option} {unknown[0]!r} is unknown: write {', '.join(known)}")
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which signals to show. An empty field matches every signal. ``limit``: maximum number, newest first."""
+
+    assets: tuple[str, ...] = ()
+    min_confidence: float = 0.0
+    stages: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    since: datetime | None = None
+    limit: int | None = None
+
+    def fits(self, signal: Signal) -> bool:
+        return (
+            signal.confidence >= self.min_confidence
+            and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
+            and (not self.stages or signal.stage in self.stages)
+            and (not self.verdicts or signal.verdict in self.verdicts)
+            and (self.since is None or signal.decided_at >= self.since)
+        )
+
+
+async def show_signals(
+    invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language
+) -> None:
+    """Print the latest revision of each signal. With ``follow``, print all revisions as they are published, without end."""
+    _check("--verdict", wanted.verdicts, get_args(Verdict))
+    _check("--stage", wanted.stages, get_args(Stage))
+    async with log_to_read(invocation) as log:
+        if follow:
+            if log.own:
+                say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
+            return await _follow(log, wanted, as_json=as_json, language=language)
+        newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+        shown = [signal for signal in newest.values() if wanted.fits(signal)]
+        if wanted.limit is not None:
+            shown = sorted(shown, key=lambda signal: signal.decided_at)[-wanted.limit :]
+        if as_json:
+            json_lines(shown)
+            return
+        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
+        title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
+        print_signals(shown, ids, title=title.of(language), language=language)
+
+
+async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language) -> None:
+    from newsproof.sdk.client import subscribe
+
+    def show(signal: Signal) -> None:
+        json_line(signal) if as_json else say_result(_on_a_line(signal, language))
+
+    # The existing signals are in several partitions, which a subscriber reads one after the other.
+    before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
+    for signal in [one for one in before if wanted.fits(one)][-(wanted.limit or 0) :]:
+        show(signal)
+    seen = {one.signal_id: one.revision for one in sorted(before, key=lambda one: one.revision)}
+    every = subscribe(
+        verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
+    )
+    async for signal in every:
+        if signal.revision > seen.get(signal.signal_id, 0) and wanted.fits(signal):
+            show(signal)
+
+
+def _on_a_line(signal: Signal, language: Language) -> str:
+    action, stage, verdict = (
+        one.of(language) for one in (action_in_words(signal), stage_in_words(signal.stage), verdict_in_words(signal))
+    )
+    return (
+        f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action:<16}"
+        f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {stage:<11} "
+        f"{verdict:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+        f"  [{' '.join(signal.risk_flags)}]"
+    )
+
+
+async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:
+    """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
+    _check("--status", () if status is None else (status,), STATUSES)
+    async with log_to_read(invocation) as log:
+        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
+        newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+    for case in found:
+        if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
+            case.end = in_short(signal)  # later news may have retracted the signal
+    if as_json:
+        json_lines(found)
+        return
+    rows = [
+        (
+            c.external_id or "–",
+            c.case_id[:8],
+            c.source,
+            f"{c.received_at:%Y-%m-%d %H:%M:%S}",
+            c.event_type,
+            c.asset,
+            c.status,
+            c.end,
+            c.events,
+            c.calls,
+            "unknown" if c.cost_usd is None else f"{c.cost_usd:.4f}",
+            shortened(c.text, 50),
+        )
+        for c in found
+    ]
+    columns = ("news", "case", "source", "received", "type", "asset", "status", "end", "events", "calls", "USD", "text")
+    table(columns, rows, title=counted(len(found), "case"), right=("events", "calls", "USD"))

@@ -1,0 +1,1 @@
+"""Commands that run the pipeline, or a part of it."""

@@ -1,0 +1,416 @@
+"""``newsproof investigate``, ``watch`` and ``watches``: researches a subject, once or repeatedly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_time, run, say_result, table
+from newsproof.app.servers import running_kafka, servers
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import command_name
+from newsproof.cli.options import ListGroup, commands, json_flag
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+    from newsproof.app.data_access import LogAccess
+    from newsproof.app.watches import WatchBook, WatchView
+    from newsproof.web.questions import Questions
+    from schemas.research_events import BriefWritten, InvestigationAsked
+    from streams.feed.turns import TurnFeed, TurnItem
+
+
+app = commands()
+_STORED_WITHIN_S = 30.0
+
+
+@app.command()
+def investigate(
+    ctx: typer.Context,
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            help='Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False
+        ),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            help="Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's "
+            "last day.",
+            metavar="WHEN",
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, max=5, help="Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.")
+    ] = None,
+    searches: Annotated[
+        int | None, typer.Option(min=1, max=50, help="Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.")
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="Follow a running investigation, or show a finished one.", metavar="ID")
+    ] = None,
+    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of the brief.")] = False,
+) -> None:
+    """Research a subject: search in rounds, verify each claim by quotes, and write a brief with references.
+
+    Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
+    """
+    wanted = Wanted(subject=subject, as_of=as_of, rounds=rounds, searches=searches, follow=follow)
+    raise typer.Exit(run(run_investigation(of(ctx), wanted, as_json=as_json)))
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command. ``follow``: id of an earlier investigation."""
+
+    subject: str | None
+    as_of: str | None = None
+    rounds: int | None = None
+    searches: int | None = None
+    follow: str | None = None
+
+
+async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: bool) -> int:
+    """Run or follow the investigation; print its progress on standard error and the brief on standard output.
+
+    Returns the exit status: 1 if it ended without a brief.
+
+    Raises:
+        ConfigError: neither or both of a subject and ``follow`` are given, or a time or an id is invalid.
+    """
+    from agents.graphs import RESEARCH
+    from newsproof.app.composition import address_of, mode_in_words, topics_of
+    from newsproof.app.research_composition import (
+        investigation_snapshot_of,
+        refuse_unusable_research,
+        research_snapshot_of,
+    )
+    from newsproof.web.questions import Questions
+    from schemas.errors import ConfigError
+    from streams.feed.turns import TurnFeed
+
+    settings = invocation.settings()
+    refuse_unusable_research(settings)
+    event = None if wanted.follow else opening_of(settings, wanted, datetime.now(UTC))
+    if (wanted.subject is None) == (wanted.follow is None):
+        raise ConfigError('give either a subject or --follow ID: newsproof investigate "DeepSeek"')
+    say(f"Newsproof, {mode_in_words(settings)}")
+    async with _installation(settings) as (at, own):
+        questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
+        feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
+        async with _running(questions.run(), feed.run()):
+            item = await _item(questions, feed, event, wanted.follow)
+            try:
+                status = await _followed(feed, item, as_json=as_json)
+                if own:  # the next investigation compares itself with this brief, which must be in the tables by then
+                    await _stored(at, item)
+                return status
+            except asyncio.CancelledError:
+                continues = "It pauses until `newsproof up` runs. Then follow it" if own else "It continues. Follow it"
+                say(f"{continues} with: {command_name()} investigate --follow {item.chat_id}")
+                raise
+
+
+def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> InvestigationAsked:
+    """Return the event that opens the investigation.
+
+    Raises:
+        ConfigError: the subject or the time is invalid.
+    """
+    from agents.investigation.subject import asked
+    from newsproof.app.research_composition import investigated_as_of, investigation_limits
+    from schemas.errors import ConfigError
+
+    as_of = investigated_as_of(settings, now) if wanted.as_of is None else _moment(wanted.as_of)
+    if as_of > now:
+        raise ConfigError(
+            f"--as-of {wanted.as_of} is in the future: leave it out to use the current time, or give a past time"
+        )
+    most = investigation_limits(settings)
+    limits = msgspec.structs.replace(
+        most,
+        rounds=min(wanted.rounds or most.rounds, most.rounds),
+        searches=min(wanted.searches or most.searches, most.searches),
+    )
+    try:
+        return asked((wanted.subject or "").strip(), as_of=as_of, config_hash="", limits=limits)
+    except ValueError as exc:
+        raise ConfigError(str(exc)) from exc
+
+
+@contextlib.asynccontextmanager
+async def _installation(settings: Settings) -> AsyncIterator[tuple[Settings, bool]]:
+    """Yield the settings of an installation that has a worker for investigations, and whether this command started it."""
+    from agents.graphs import RESEARCH
+    from infra.kafka.topics import members_of
+    from newsproof.app.composition import address_of, topics_of
+    from newsproof.app.processes.supervisor import pipeline
+
+    external = settings.kafka_bootstrap_servers
+    address = external or await running_kafka(settings.newsproof_data_dir / "kafka")
+    if address:
+        async with servers(settings, clickhouse=False) as found:
+            at = found.applied_to(settings)
+            if await members_of(address_of(at), topics_of(at).group(RESEARCH.name)):
+                yield at, False
+                return
+    say("No worker for investigations is running here. Starting one for this investigation …")
+    async with pipeline(settings, workers=0, research=True) as running, _running(running.watch()):
+        yield running.settings, True
+
+
+@contextlib.asynccontextmanager
+async def _running(*work: Any) -> AsyncIterator[None]:
+    """Run these tasks during the block. The first that fails ends the block with its error."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    here = asyncio.current_task()
+    failed: list[BaseException] = []
+
+    def ended(task: asyncio.Future[Any]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None and here is not None:
+            failed.append(exc)
+            here.cancel()
+
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if failed:
+            raise failed[0] from None
+        raise
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked | None, follow: str | None) -> TurnItem:
+    from schemas.errors import ConfigError
+
+    if event is not None:
+        return await questions.investigate(str(uuid.uuid4()), event)
+    await feed.follower.ready.wait()
+    item = await feed.find(follow or "")
+    if item is None or item.subject is None:
+        raise ConfigError(f"there is no investigation {follow}: give the id that `newsproof investigate` printed")
+    return item
+
+
+async def _stored(settings: Settings, item: TurnItem) -> None:
+    """Return once the brief is in the tables, or after half a minute: the next `up` stores it, too."""
+    from infra.clickhouse.lookups import FoundBriefs
+    from newsproof.app.composition import clickhouse_of
+    from schemas.effects import BriefReply, FindBrief
+
+    wanted = FindBrief(
+        subject="", language="", as_of=item.asked_at, exclude_case="", investigation=item.chat_id
+    )  # by its id alone
+    async with clickhouse_of(settings) as tables:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STORED_WITHIN_S):
+                # The sink does not announce what it has inserted.
+                while (await FoundBriefs(tables).perform(wanted)).reply == BriefReply(brief=None):  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+
+
+async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
+    from newsproof.report.brief import brief_lines
+    from schemas.printable import printable
+    from schemas.research_events import BriefWritten
+    from streams.feed.investigation_events import InvestigationEventConverter
+
+    say(f"Investigation {item.chat_id}: {item.subject}, as of {item.as_of:%Y-%m-%d %H:%M} UTC")
+    converter, brief, ended = InvestigationEventConverter(), None, dict[str, Any]()
+    async for record in feed.records(item):
+        if record is None:
+            continue
+        brief = record.event if isinstance(record.event, BriefWritten) else brief
+        for name, data in converter.take(record.envelope, record.event):
+            if name == "thought_step":
+                say(_progress(data))
+            elif name == "error":
+                say(f"It failed: {printable(data['message'])}")
+            ended = data if name == "done" else ended
+    if as_json:
+        json_line(_last_line(brief, ended, item))
+    elif brief is not None:
+        say_result("\n".join(map(printable_line, brief_lines(brief))))
+        say(
+            f"{ended['seconds']:.1f} s, {_usd(ended['cost_usd'])} USD. To show it again: {command_name()} investigate --follow {item.chat_id}"
+        )
+    return exits.OK if brief is not None else exits.FINDING
+
+
+def printable_line(line: str) -> str:
+    from schemas.printable import printable
+
+    return "\n".join(printable(part) for part in line.split("\n"))
+
+
+def _progress(data: dict[str, Any]) -> str:
+    from schemas.printable import printable
+
+    seconds = data["duration_ms"] / 1000
+    return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {data['action'][:110]}: {data['observation'][:160]}")
+
+
+def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem) -> dict[str, Any]:
+    from newsproof.report.brief import brief_document
+
+    found = brief is not None
+    return {
+        "status": (brief.path if brief else ended.get("state", "failed")),
+        "subtasks": len(brief.questions) if brief else 0,
+        "rounds": brief.rounds if brief else 0,
+        "references": len(brief.references) if brief else 0,
+        "new_since": [_change(brief, n) for n in range(len(brief.new_since))] if brief else [],
+        "cost_usd": _usd(ended.get("cost_usd")),
+        "seconds": ended.get("seconds", 0.0),
+        "brief": brief_document(brief) if brief and found else None,
+        "investigation_id": item.chat_id,
+    }
+
+
+def _change(brief: BriefWritten, place: int) -> dict[str, Any]:
+    from newsproof.report.brief import change_in_words
+
+    change = brief.new_since[place]
+    words = change_in_words(brief, change, zh=brief.language == "zh")
+    return {"kind": change.kind, "text": words, "references": change.references, "testable": change.testable}
+
+
+def _usd(cost: Any) -> float | None:
+    return None if cost is None else float(cost)
+
+
+def _moment(text: str) -> datetime:
+    at = parse_time("--as-of", text)
+    # A day means its end.
+    return at.replace(hour=23, minute=59, second=59) if len(text) == len("2026-01-27") else at
+
+
+AsJson = Annotated[bool, json_flag("Print JSON, one watch per line.")]
+Which = Annotated[str, typer.Argument(metavar="ID", help="Watch id or a prefix of it, from `watches list`.")]
+watches = typer.Typer(cls=ListGroup, help="List, pause, resume and end watches. Without a command: `list`.")
+app.add_typer(watches, name="watches")
+
+
+@app.command()
+def watch(
+    ctx: typer.Context,
+    subject: Annotated[str, typer.Argument(help="Subject to research, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
+    every: Annotated[
+        str | None, typer.Option(help="Interval, such as 45m, 6h or 1d. At least 30m.", metavar="TIME")
+    ] = None,
+    on_news: Annotated[
+        bool, typer.Option("--on-news", help="Run when news on the subject arrives, at most every 30 minutes.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Research a subject now and repeatedly: at an interval, or when news on it arrives.
+
+    New, testable results are published as news (source watch:SUBJECT) and verified like all news. A watch runs at most
+    WATCH_DAILY_LIMIT times per UTC day, and only while `newsproof up` runs.
+    """
+    from newsproof.app.watches import watch_of
+    from schemas.errors import ConfigError, ContractError
+
+    try:
+        asked = watch_of(subject, every, on_news=on_news, by="cli")
+    except ContractError as exc:
+        raise ConfigError(f"{exc}; `newsproof watch --help` shows how") from exc
+    _print_watch(run(_with_book(of(ctx), lambda book: book.set(asked))), as_json=as_json)
+
+
+@watches.command("list")
+def list_watches(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List watches with their state, last run, next run and last result."""
+    found = run(_with_book(of(ctx), lambda book: book.views()))
+    if as_json:
+        json_lines(found)
+        return
+    if not found:
+        say_result('No watches. `newsproof watch "DeepSeek" --every 6h` creates one.')
+        return
+    columns = ("id", "subject", "state", "comes again", "fired", "last fired", "next due", "last result")
+    table(columns, [_row(one) for one in found], right=("fired",))
+    for one in found:
+        if one.note:
+            say_result(f"{one.id[:8]} {one.note}.")
+
+
+@watches.command()
+def pause(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
+    """Pause a watch until you resume it."""
+    _change_watch(ctx, id, "pause", as_json=as_json)
+
+
+@watches.command()
+def resume(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
+    """Resume a paused watch from its next scheduled time. Missed runs are not repeated."""
+    _change_watch(ctx, id, "resume", as_json=as_json)
+
+
+@watches.command()
+def end(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
+    """End a watch permanently. A running investigation still finishes."""
+    _change_watch(ctx, id, "end", as_json=as_json)
+
+
+def _change_watch(ctx: typer.Context, id: str, command: str, *, as_json: bool) -> None:
+    _print_watch(run(_with_book(of(ctx), lambda book: book.change(id, command, by="cli"))), as_json=as_json)
+
+
+async def _with_book(invocation: Invocation, work: Any) -> Any:
+    from infra.kafka.topics import ensure_topics
+    from newsproof.app.data_access import open_log
+    from newsproof.app.servers import say_on_stderr
+    from newsproof.app.watches import WatchBook
+
+    log: LogAccess
+    async with open_log(invocation) as log:
+        at = log.settings
+        await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
+        if log.own:
+            say_on_stderr("Kafka was not running. Watches run only while `newsproof up` runs.")
+        book: WatchBook = WatchBook(log.address, log.topics, daily_limit=at.watch_daily_limit)
+        return await work(book)
+
+
+def _print_watch(one: WatchView, *, as_json: bool) -> None:
+    if as_json:
+        json_line(one)
+        return
+    due = f"; next due {_time(one.next_due_at)}" if one.next_due_at else ""
+    state = "has ended" if one.state == "ended" else f"is {one.state}"
+    say_result(f"{one.id} {state}: “{one.subject}”, {_schedule(one)}{due}")
+
+
+def _row(watch: WatchView) -> tuple[Any, ...]:
+    result = watch.last_result
+    last = None if result is None else result.state if result.new is None else f"{result.state}, {result.new} new"
+    return (
+        watch.id[:8], watch.subject, watch.state, _schedule(watch), watch.fired, _time(watch.last_fired_at), _time(watch.next_due_at), last,
+    )  # fmt: skip
+
+
+def _schedule(one: WatchView) -> str:
+    if one.every_s is None:
+        return "on news"
+    for unit, seconds in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if one.every_s % seconds == 0:
+            return f"every {one.every_s // seconds}{unit}"
+    return f"every {one.every_s} s"
+
+
+def _time(at: Any) -> str | None:
+    return None if at is None else f"{at:%Y-%m-%d %H:%M}Z"

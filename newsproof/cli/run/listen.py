@@ -1,0 +1,248 @@
+"""``newsproof listen`` and ``newsproof sources check``: poll sources, and print what they have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
+from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.terminal import as_started
+from newsproof.cli.options import JsonLines, commands
+from newsproof.cli.output import minute, with_remedy
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from infra.listeners.fetching import Fetcher
+    from infra.listeners.items import Item
+    from infra.listeners.source import Source
+    from infra.settings import Settings
+
+app = commands()
+_AT_ONCE = 16
+"""Number of sources that a check polls at the same time."""
+
+
+@app.command()
+def listen(
+    ctx: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Poll each source once, then exit.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Poll once, print what a first poll would publish, and keep nothing."),
+    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Poll once and report whether each source responds.")] = False,
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPAN",
+            help="Also publish items from the last 90m, 24h or 3d. Judge each item as of its publication time. "
+            "Never sent to bots.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="ID", help="Only this source, even if it is off. Repeatable."),
+    ] = None,
+    as_json: JsonLines = False,
+) -> None:
+    """Poll the sources that are on and publish new items, until Ctrl-C.
+
+    One process polls at a time; a second one stands by. The log remembers items, so each becomes news only once, however often
+    the listener restarts. Every report of a story pays for its own triage: run `newsproof sources` and mute what you do not need.
+
+    Exit status 1 if a source did not respond (--once, --dry-run, --check).
+    """
+    invocation, only, back = of(ctx), tuple(source or ()), _parse_backfill(backfill)
+    if check or dry_run:
+        all_respond = run(print_polls(invocation, only, show_items=dry_run, backfill=back, as_json=as_json))
+        raise typer.Exit(exits.OK if all_respond else exits.FINDING)
+    if once:
+        all_respond = run(poll_once(invocation, only, backfill=back, as_json=as_json))
+        raise typer.Exit(exits.OK if all_respond else exits.FINDING)
+    run(run_listening(invocation, only, backfill=back), service=invocation.settings())
+
+
+def _parse_backfill(written: str | None) -> timedelta | None:
+    if written is None:
+        return None
+    if (seconds := parse_span(written)) is None:
+        raise ConfigError(f"--backfill {written!r:.20} is not a time span: write 90m, 24h or 3d")
+    return timedelta(seconds=seconds)
+
+
+class PolledSource(msgspec.Struct, kw_only=True):
+    """Result of one poll of a source. ``newest``: publication time of its newest item. ``items``: None for a socket."""
+
+    source: str
+    kind: str
+    state: str = "ok"
+    items: int | None = None
+    newest: datetime | None = None
+    why: str = ""
+    do: str = ""
+
+
+async def run_listening(invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None) -> None:
+    """Poll until a signal, on the servers that are configured or running, else on an embedded Kafka."""
+    from newsproof.app.processes.listening import COSTS, run_listener
+
+    settings = invocation.settings()
+    say_on_stderr(COSTS)
+    async with servers(settings, clickhouse=False) as found:
+        await run_listener(found.applied_to(settings), only=only, backfill=backfill)
+
+
+async def poll_once(invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None, as_json: bool) -> bool:
+    """Poll once and publish; print the result. Return whether every source responded."""
+    from infra.listeners.failures import DO
+    from newsproof.app.processes.listening import COSTS, look_once
+
+    settings = invocation.settings()
+    say_on_stderr(COSTS)
+    async with servers(settings, clickhouse=False) as found:
+        health = await look_once(found.applied_to(settings), only=only, backfill=backfill)
+    rows: list[dict[str, Any]] = [
+        {
+            "source": name,
+            "state": one.state,
+            "items": one.counts,
+            "why": one.why,
+            "do": DO[one.reason] if one.reason else "",
+        }
+        for name, one in health.items()
+    ]
+    if as_json:
+        json_lines(rows)
+    else:
+        counts = [
+            ", ".join(f"{n} {what}" for what, n in one.counts.items()) or "nothing new" for one in health.values()
+        ]
+        table(
+            ("source", "state", "items", "problem, and what to do"),
+            [(r["source"], r["state"], c, with_remedy(r["why"], r["do"])) for r, c in zip(rows, counts, strict=True)],
+        )
+    return all(one.state == "ok" for one in health.values())
+
+
+async def print_polls(
+    invocation: Invocation, only: Iterable[str], *, show_items: bool, backfill: timedelta | None, as_json: bool
+) -> bool:
+    """Poll sources and keep nothing. Print whether each responds, or the items that a first poll would publish.
+
+    Return whether every source responded.
+    """
+    from infra.listeners.fetching import Fetcher
+    from infra.listeners.source import chosen, own_file, sources_of
+    from newsproof.app.source_list import keys_of
+
+    settings = invocation.settings()
+    wanted = chosen(sources_of(own_file(settings)), only)
+    fetcher, places = (
+        Fetcher(contact=settings.listener_contact, keys=keys_of(settings)),
+        asyncio.Semaphore(_AT_ONCE),
+    )
+
+    async def one(source: Source) -> tuple[PolledSource, tuple[Item, ...]]:
+        async with places:
+            return await poll(source, fetcher, settings)
+
+    try:
+        found = await asyncio.gather(*map(one, wanted))
+    finally:
+        await fetcher.close()
+    if show_items:
+        _print_items(settings, found, backfill, as_json=as_json)
+    elif as_json:
+        for row, _ in found:
+            json_line(row)
+    else:
+        rows = [
+            (
+                r.source,
+                r.kind,
+                r.state,
+                "" if r.items is None else r.items,
+                minute(r.newest),
+                with_remedy(r.why, r.do),
+            )
+            for r, _ in found
+        ]
+        table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
+    return all(row.state == "ok" for row, _ in found)
+
+
+async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[PolledSource, tuple[Item, ...]]:
+    """Poll one source; only connect to a socket."""
+    from infra.listeners.failures import DO, NotReadError
+    from infra.listeners.markets import Markets
+    from infra.listeners.source import Validators, missing
+    from newsproof.app.source_list import keys_of
+
+    row = PolledSource(source=source.id, kind=source.kind)
+    if (do := missing(source, settings.listener_contact, keys_of(settings))) is not None:
+        row.state, row.why = "left out", do
+        return row, ()
+    try:
+        if source.kind == "socket":
+            async with fetcher.connected(source):
+                return row, ()
+        if source.kind == "markets":
+            row.items = len(await Markets(source).look())
+            return row, ()
+        items = (await fetcher.look(source, Validators())).items or ()
+    except NotReadError as exc:
+        row.state, row.why, row.do = exc.state, str(exc), DO[exc.reason]
+        return row, ()
+    row.items, row.newest = len(items), max((one.published for one in items if one.published), default=None)
+    return row, items
+
+
+def _print_items(
+    settings: Settings, found: list[tuple[PolledSource, tuple[Item, ...]]], backfill: timedelta | None, *, as_json: bool
+) -> None:
+    from newsproof.app.processes.listening import COSTS
+    from streams.listening.item_outcome import PUBLISHED, Poll, decide_outcome
+
+    look = Poll(
+        at=datetime.now(UTC),
+        previous=None,
+        max_age=timedelta(seconds=settings.listener_max_age_seconds),
+        kept=timedelta(days=settings.dedup_days),
+        backfill=backfill,
+    )
+    rows = [
+        (row.source, item)
+        for row, items in found
+        for item in items
+        if decide_outcome(item, None, look, is_known_text=False) in PUBLISHED
+    ]
+    if as_json:
+        for name, item in rows:
+            json_line(
+                {
+                    "source": name,
+                    "external_id": item.external_id,
+                    "published_at": item.published,
+                    "text": item.text,
+                    "url": item.link,
+                }
+            )
+        return
+    table(
+        ("source", "published", "title"),
+        [(name, minute(item.published), item.title or item.text[:120]) for name, item in rows],
+    )
+    silent = [row.source for row, _ in found if row.state != "ok"]
+    say_result(
+        f"{len(rows)} of {sum(len(items) for _, items in found)} items would be published by a first poll; "
+        f"{len(silent)} of {len(found)} sources did not respond{': ' if silent else ''}{', '.join(silent)}."
+    )
+    say_result(as_started(COSTS))

@@ -1,0 +1,211 @@
+"""``newsproof publish``: checks the lines of a file or of standard input and sends them to the ``news`` topic."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from infra.client_settings import ClientSettings
+from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.listeners.source import own_file, sources_of
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, json_line, of, run, say_result
+from newsproof.app.servers import say_on_stderr, servers
+from newsproof.cli.options import commands, json_flag
+from newsproof.sdk.client import running_kafka_of
+from newsproof.sdk.news_item import NewsItem, item_of
+from schemas.errors import ConfigError, ContractError
+from schemas.news import MAX_RECORD_BYTES
+from schemas.topics import Topics
+
+app = commands()
+_CHUNK = 64 * 1024
+_OPENINGS = (b"[", b"{", b"[{")
+_WAITING = 1000
+"""Maximum number of lines in flight, sent and not yet durable."""
+
+
+@app.command()
+def publish(
+    ctx: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="File to publish, or - for standard input, which is read until it closes."
+        ),
+    ],
+    source: Annotated[str, typer.Option(help="Source of plain lines, and of objects without a source.")] = "cli",
+    raw: Annotated[bool, typer.Option("--raw", help="Send every line unchanged and unchecked.")] = False,
+    as_json: Annotated[bool, json_flag("Print the counts as one line of JSON.")] = False,
+) -> None:
+    """Publish news: one JSON object or one plain text per line.
+
+    \b
+    text          what was reported, at most 256 KB; a plain line sets only this field
+    source        who reported it. Default: --source
+    published_at  publication time, such as 2024-01-10T21:00:00Z. Default: now
+    received_at   time you received it. Default: now, if published_at is set
+    external_id   id of the item at its source. Default: a hash of the text
+    origins       addresses of the pages it was made from, which cannot corroborate it
+    url, author, language (zh, en), media, keywords_hit, extra: stored with the item
+
+    \b
+    echo '{"source": "me", "text": "Binance lists ZK"}' | newsproof publish -
+    echo 'Binance lists ZK' | newsproof publish - --source me
+    jq -c '.[]' array.json | newsproof publish -
+
+    A line that intake would refuse is not sent. Its reason goes to standard error, and the exit status is 1.
+    """
+    done = run(publish_lines(of(ctx), file, source=source, raw=raw), late_logs=True)
+    if as_json:
+        json_line({"published": done.published, "refused": done.refused, "dated_now": done.dated_now})
+    else:
+        undated = f" ({done.dated_now} without published_at: treated as published now)" if done.dated_now else ""
+        say_result(f"published {done.published}, refused {done.refused}{undated}")
+    raise typer.Exit(exits.FINDING if done.refused else exits.OK)
+
+
+class Counts(msgspec.Struct):
+    """Number of lines sent and refused. ``dated_now``: lines sent without ``published_at``."""
+
+    published: int = 0
+    refused: int = 0
+    dated_now: int = 0
+
+
+async def publish_lines(invocation: Invocation, file: str, *, source: str, raw: bool) -> Counts:
+    """Publish every line, until the file or standard input ends.
+
+    Raises:
+        ConfigError: the file cannot be read, or its lines are not items.
+    """
+    settings = invocation.client_settings()
+    topics = Topics(settings.newsproof_topic_prefix)
+    descriptor = _open(file)
+    async with _kafka(invocation, settings) as address:
+        await ensure_topics(
+            address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
+        )
+        listed = sources_of(own_file(settings))
+        return await _send(address, topics.news, _lines(descriptor), source=source, raw=raw, listed=listed)
+
+
+@asynccontextmanager
+async def _kafka(invocation: Invocation, settings: ClientSettings) -> AsyncIterator[KafkaAddress]:
+    """Yield the Kafka that is configured or running, else an embedded one. Only the latter needs all settings."""
+    if (address := await running_kafka_of(settings)) is not None:
+        yield address
+        return
+    every = invocation.settings()
+    async with servers(every, clickhouse=False) as found:
+        if found.own:  # otherwise another command has just started one
+            say_on_stderr("No Kafka was running. The news stays in the log until `newsproof up` processes it.")
+        yield KafkaAddress.of(found.applied_to(every), found.kafka or "")
+
+
+async def _send(
+    address: KafkaAddress,
+    topic: str,
+    lines: AsyncIterator[bytes],
+    *,
+    source: str,
+    raw: bool,
+    listed: Collection[str] = (),
+) -> Counts:
+    done, number = Counts(), 0
+    waiting: list[asyncio.Future[object]] = []
+    producer = address.producer(linger_ms=5)
+    await producer.start()
+    try:
+        async for line in lines:
+            number += 1
+            if number == 1 and not raw and line.strip() in _OPENINGS:
+                raise ConfigError(
+                    "this is one JSON document over several lines: write one object per line, for example with `jq -c .` "
+                    "(for an array: `jq -c '.[]'`)"
+                )
+            if not line.strip() and not raw:
+                continue
+            try:
+                now = datetime.now(UTC)
+                item = NewsItem(None, line) if raw else item_of(line, source=source, now=now, listed=listed)
+            except ContractError as exc:
+                done.refused += 1
+                say_on_stderr(f"line {number} refused ({exc.reason}): {exc}")
+                continue
+            waiting.append(await producer.send(topic, item.value, key=item.key))
+            done.published += 1
+            done.dated_now += item.dated_now
+            if len(waiting) >= _WAITING:
+                await asyncio.gather(*waiting)
+                waiting.clear()
+        await asyncio.gather(*waiting)
+    finally:
+        await producer.stop()
+    return done
+
+
+def _open(file: str) -> int:
+    if file == "-":
+        return sys.stdin.fileno()
+    if Path(file).is_dir():
+        raise ConfigError(f"{file} is a directory: give a file, or - for standard input")
+    try:
+        return os.open(Path(file), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be read ({exc.strerror}): give a file, or - for standard input") from exc
+
+
+async def _lines(descriptor: int) -> AsyncIterator[bytes]:
+    """Yield lines without their ends. A line over 2 × ``MAX_RECORD_BYTES`` is cut there, and refused later.
+
+    Raises:
+        ConfigError: reading fails. Earlier lines were yielded.
+    """
+    queue: asyncio.Queue[bytes | OSError] = asyncio.Queue(maxsize=8)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # A thread of its own, not the loop's pool: at Ctrl-C nothing waits for a read that may never return.
+        # os.read, not sys.stdin: a thread that holds the lock of sys.stdin makes the interpreter's exit fail.
+        while True:
+            chunk: bytes | OSError
+            try:
+                chunk = os.read(descriptor, _CHUNK)
+            except OSError as exc:
+                chunk = exc
+            try:
+                asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
+            except (RuntimeError, asyncio.CancelledError):
+                return
+            if not chunk or isinstance(chunk, OSError):
+                return
+
+    threading.Thread(target=read, daemon=True, name="read-lines").start()
+    rest, skipping = b"", False
+    while chunk := await queue.get():
+        if isinstance(chunk, OSError):
+            raise ConfigError(
+                f"the input cannot be read on ({chunk.strerror}): correct that and publish again; items that were already sent count only once"
+            ) from chunk
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if not skipping:
+                yield line.removesuffix(b"\r")
+            skipping = False
+        if len(rest) > 2 * MAX_RECORD_BYTES:
+            if not skipping:
+                yield rest
+            rest, skipping = b"", True
+    if rest and not skipping:
+        yield rest

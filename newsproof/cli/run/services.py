@@ -1,0 +1,126 @@
+"""Commands that run one part of the pipeline: worker, research-worker, sink, web, model-server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from newsproof.app.invocation import Invocation, of, run, say_result
+from newsproof.cli.options import PagePort, commands
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+app = commands()
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over",
+        help="Do not wait for Kafka's session timeout. Use it only if the slot's previous worker has certainly ended.",
+    ),
+]
+
+
+@app.command()
+def worker(ctx: typer.Context, take_over: TakeOver = False) -> None:
+    """Run one worker, and a publisher beside it, on configured servers until SIGTERM."""
+    from newsproof.app.processes.services import run_worker
+
+    settings = of(ctx).settings()
+    run(run_worker(settings, take_over=take_over), service=settings)
+
+
+@app.command("research-worker")
+def research_worker(ctx: typer.Context, take_over: TakeOver = False) -> None:
+    """Run one worker for the research chat and investigations, on configured servers until SIGTERM."""
+    from newsproof.app.processes.research import run_research
+
+    settings = of(ctx).settings()
+    run(run_research(settings, take_over=take_over), service=settings)
+
+
+@app.command()
+def sink(ctx: typer.Context) -> None:
+    """Run the sink, which copies the log into ClickHouse, on configured servers until SIGTERM."""
+    from newsproof.app.processes.services import run_sink
+
+    settings = of(ctx).settings()
+    run(run_sink(settings), service=settings)
+
+
+@app.command()
+def web(
+    ctx: typer.Context,
+    port: PagePort = None,
+    listening: Annotated[int | None, typer.Option(hidden=True, help="Descriptor of the socket to serve.")] = None,
+) -> None:
+    """Serve the page and the HTTP API until Ctrl-C.
+
+    Runs beside `up`, on configured servers, or on the data of an earlier run.
+    """
+    invocation = of(ctx)
+    settings = invocation.settings(**({} if port is None else {"web_port": port}))
+    run(_serve_page(invocation, settings, listening), service=settings)
+
+
+async def _serve_page(invocation: Invocation, given: Settings, listening: int | None) -> None:
+    from socket import socket
+
+    from newsproof.app.processes.lifecycle import shutdown_on_signal
+    from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
+    from newsproof.app.servers import servers, with_data
+    from newsproof.web.service import serve
+
+    ending = shutdown_on_signal()
+    settings = await with_data(given, given=invocation.data_dir_given)
+    if settings.kafka_bootstrap_servers:  # a service waits for servers that are unavailable
+        await serve(settings, ending, listening=None if listening is None else socket(fileno=listening))
+        return
+    async with servers(settings) as found:
+        at = found.applied_to(settings)
+        await prepare_topics(at)
+        if "clickhouse" in found.own:
+            await prepare_tables(at)
+        await serve(at, ending)
+
+
+@app.command("model-server")
+def model_server(
+    ctx: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server. 0: a free port.")] = 0,
+    latency: Annotated[
+        str, typer.Option(help="none, or realistic: delays like those of hosted models, derived from the text.")
+    ] = "none",
+    seed: Annotated[str, typer.Option(help="Random seed of the delays.")] = "0",
+) -> None:
+    """Run the scripted model server until Ctrl-C.
+
+    It needs no model and no key: rules read the prompt and write the response.
+    """
+    run(_serve_model(of(ctx).settings(), port=port, latency=latency, seed=seed))
+
+
+async def _serve_model(settings: Settings, *, port: int, latency: str, seed: str) -> None:
+    """Serve until cancelled. The settings that use the server go to standard output, as lines of an environment file.
+
+    Raises:
+        ConfigError: the port is in use, or there is no such latency profile.
+    """
+    from asyncio import get_running_loop
+    from typing import get_args
+
+    from infra.offline.scripted.server import ScriptedServer
+    from infra.offline.scripted.stance import Profile
+    from newsproof.app.servers import say_on_stderr as say
+    from schemas.errors import ConfigError
+
+    profile: Profile | None = next((known for known in get_args(Profile) if known == latency), None)
+    if profile is None:
+        raise ConfigError(f"--latency is {latency!r}: write one of {', '.join(get_args(Profile))}")
+    async with ScriptedServer(port=port, latency=profile, seed=seed) as server:
+        say("This is a SCRIPTED model server: rules write its responses, not a model. Use it with these settings:")
+        say_result(f"NEWSPROOF_MODE=simulated\nSCRIPTED_MODEL_URL={server.url}")
+        if settings.mode == "live":
+            say("Set NEWSPROOF_MODE=simulated: with your keys, the current mode is live.")
+        await get_running_loop().create_future()

@@ -1,1 +1,0 @@
-"""``newsproof sql``: runs statements on ClickHouse and prints the rows."""

@@ -1,0 +1,188 @@
+"""The standard report in a terminal: its metrics as tables, with a small chart beside each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from math import isfinite
+
+from newsproof.app.invocation import say_result, table
+from newsproof.app.terminal import as_started
+from newsproof.report.data import VERDICTS, Report, by_day, horizon, milliseconds, usd
+
+
+def print_report_of(report: Report) -> None:
+    say_result(f"Newsproof report: {report.name}. {report.modes}\n")
+    if report.is_empty:
+        say_result(
+            as_started("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
+        )
+        return
+    _signals(report)
+    _deltas(report)
+    _reliability(report)
+    _cost(report)
+    _latency(report)
+    table(
+        ("check", "violations"),
+        [tuple(r.values()) for r in report["trust"]],
+        title="Can these figures be trusted? (v_trust_checks)",
+        right=("violations",),
+    )
+
+
+def _signals(report: Report) -> None:
+    counts = {name: sum(row[name] for row in report["signals"]) for name in (*VERDICTS, "without_verdict")}
+    top, days = max(counts.values(), default=0), report["signals"][-31:]
+    table(
+        ("verdict", "signals", "", "by day"),
+        [
+            (name.replace("_", " "), count, bar(count, top), sparkline([row[name] for row in days]))
+            for name, count in counts.items()
+            if count
+        ],
+        title="Signals by verdict (v_judgements)",
+        right=("signals",),
+    )
+    if report["unchecked"]:
+        reasons = ", ".join(
+            f"{row['unchecked_reason'] or 'schema 1'} {row['signals']:,}" for row in report["unchecked"]
+        )
+        say_result(f"Not verified, and not in what verification did: {reasons}\n")
+
+
+def _precision(report: Report) -> None:
+    rows = [
+        (
+            horizon(row["horizon_s"]),
+            row["group"].replace("_", " ") or ("all" if row["by"] == "all" else "–"),
+            f"{row['hits']:,} / {row['counted']:,}",
+            f"{row['precision']:.3f}",
+            "too few days" if row["low"] is None else f"{row['low']:.3f} … {row['high']:.3f}",
+        )
+        for row in report["precision"]
+        if row["counted"]
+    ]
+    columns = ("horizon", "group", "hits", "precision", "95 % interval")
+    table(columns, rows, title="Precision of signals to buy or sell (v_judged_outcomes)", right=columns[2:])
+
+
+def _cost(report: Report) -> None:
+    days = by_day(report)
+    sums = [sum(parts.values()) for parts in days.values()]
+    unpriced = {day: sum(r["unpriced"] for r in report["spend"] if r["day"] == day) for day in days}
+    calls = {day: sum(r["calls"] for r in report["spend"] if r["day"] == day) for day in days}
+    rows = [
+        (day, calls[day], usd(total), unpriced[day], bar(total, max(sums)))
+        for day, total in zip(days, sums, strict=True)
+    ]
+    columns = ("day (UTC)", "calls", "cost USD", "of unknown price", "")
+    table(columns, rows[-31:], title="Cost by day (v_calls)", right=columns[1:4])
+    steps: dict[str, float] = {}
+    for parts in days.values():
+        for step, cost in parts.items():
+            steps[step] = steps.get(step, 0.0) + cost
+    over_days = {step: [parts.get(step, 0.0) for parts in days.values()][-31:] for step in steps}
+    top = max(steps.values(), default=0.0)
+    table(
+        ("step", "cost USD", "", "by day"),
+        [
+            (step, usd(cost), bar(cost, top), sparkline(over_days[step]))
+            for step, cost in sorted(steps.items(), key=lambda s: (-s[1], s[0]))
+        ],
+        title="Cost by step (v_calls)",
+        right=("cost USD",),
+    )
+    for row in report["cost_per_signal"]:
+        say_result(
+            f"{row['signals']} signals, {usd(row['cost_per_signal_usd'])} USD each; {row['unpriced_calls']} of {row['calls']} calls have no known price.\n"
+        )
+
+
+def _latency(report: Report) -> None:
+    known = [p95 for r in report["latency"] if (p95 := r["p95_ms"]) is not None and isfinite(p95)]
+    top = max(known, default=0.0)
+    columns = ("step", "results", "p50 ms", "p95 ms", "p99 ms", "p95")
+    rows = [
+        (r["step"], r["results"], *(milliseconds(r[p]) for p in ("p50_ms", "p95_ms", "p99_ms")), bar(r["p95_ms"], top))
+        for r in report["latency"]
+    ]
+    rows += [
+        (
+            f"case → signal, {r['verdict'] or 'of schema 1'}",
+            r["signals"],
+            *(milliseconds(r[f"opened_{p}_ms"]) for p in ("p50", "p95", "p99")),
+            "",
+        )
+        for r in report["to_signal"]
+    ]
+    table(columns, rows, title="Latency (events, v_judgements)", right=columns[1:5])
+
+
+def _deltas(report: Report) -> None:
+    top = max((r["signals"] for r in report["deltas"]), default=0)
+    rows = [
+        (f"{r['delta_from']:+.1f} … {r['delta_from'] + 0.1:+.1f}", r["signals"], bar(r["signals"], top))
+        for r in report["deltas"]
+    ]
+    table(
+        ("final − preliminary", "signals", ""),
+        rows,
+        title="What verification did to confidence (v_judgements)",
+        right=("signals",),
+    )
+
+
+def _reliability(report: Report) -> None:
+    if report.without_outcomes:
+        say_result(as_started(f"Reliability: {report.without_outcomes}\n"))
+        return
+    rows = []
+    for c in report["calibration"]:
+        rates = {
+            round(r["confidence_from"] * 10): r["hit_rate"]
+            for r in report["reliability"]
+            if r["horizon_s"] == c["horizon_s"]
+        }
+        rows.append(
+            (
+                horizon(c["horizon_s"]),
+                c["cases"],
+                f"{c['mean_confidence']:.3f}",
+                f"{c['hit_rate']:.3f}",
+                f"{c['brier']:.3f}",
+                f"{c['ece']:.3f}",
+                sparkline([rates.get(n) for n in range(10)]),
+            )
+        )
+    _precision(report)
+    columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "hits by tenth of confidence")
+    table(columns, rows, title="Reliability (v_judged_outcomes)", right=columns[1:6])
+    if report.synthetic:
+        say_result(f"{report.synthetic}\n")
+
+
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Return one character per value, scaled from 0 to the largest; a space for None and non-finite values."""
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    top = max(known, default=0.0)
+    return "".join(
+        " "
+        if v is None or not math.isfinite(v)
+        else _HEIGHTS[0]
+        if top <= 0
+        else _HEIGHTS[min(7, max(0, math.ceil(v / top * 8) - 1))]
+        for v in values
+    )
+
+
+def bar(value: float | None, top: float, *, width: int = 24) -> str:
+    """Return a bar of at most ``width`` characters, in steps of 1/8; "" for None, non-finite values and values ≤ 0."""
+    if value is None or not (math.isfinite(value) and math.isfinite(top)) or top <= 0 or value <= 0:
+        return ""
+    eighths = max(1, round(min(value / top, 1.0) * width * 8))
+    return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
