@@ -111,6 +111,8 @@ def blocked(reason: str, usage: dict[str, int], **more: Any) -> Say:
     return Say({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage, **more})
 
 
+NO_CANDIDATE = reply(candidates=[])
+
 PLAN = FunctionDeclaration(
     name="decide_next_tools",
     description="Choose tools.",

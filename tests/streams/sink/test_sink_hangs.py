@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,21 +29,28 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.journal.retry.PAUSES_S", (0.01,))
 
 
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[EmbeddedClickHouse]:
-    """An engine of this test alone, which may be frozen."""
-    async with EmbeddedClickHouse(tmp_path / "clickhouse", memory_bytes=1024**3) as engine:
-        try:
-            yield engine
-        finally:
-            os.kill(engine.pid, signal.SIGCONT)
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
+    """An engine with empty tables, of these tests alone, which may be frozen."""
+    engine = EmbeddedClickHouse(tmp_path_factory.mktemp("clickhouse"), memory_bytes=1024**3)
+
+    async def made() -> None:
+        await engine.start()
+        async with connect(Address(host=engine.host, port=engine.port), database="sink") as client:
+            await migrate(client)
+
+    asyncio.run(made())
+    yield engine
+    asyncio.run(engine.stop())
 
 
 @pytest.fixture
 async def tables(engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
     async with connect(Address(host=engine.host, port=engine.port), database="sink") as client:
-        await migrate(client)
-        yield client
+        try:
+            yield client
+        finally:
+            os.kill(engine.pid, signal.SIGCONT)
 
 
 class Freezing:
