@@ -14,25 +14,21 @@ import psutil
 from lab.bench import (
     analytics,
     auditing,
-    commands,
-    feeds,
     installation,
     intake,
     lease,
-    listen,
     measures,
     memory,
     nulls,
     queue,
     replay,
     sink,
-    start,
     stories,
-    streams,
-    watches,
     workers,
 )
+from lab.bench.feeds import feed_search, listen, streams, watches
 from lab.bench.measures import Figure
+from lab.bench.starts import commands, start
 from newsproof.app.invocation import json_line, table
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
@@ -49,7 +45,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "streams": streams.streams,
     "nulls": nulls.nulls,
     "listen": listen.listen,
-    "feeds": feeds.feeds,
+    "feeds": feed_search.feeds,
     "stories": stories.stories,
     "watches": watches.watches,
     "rest": installation.rest,

@@ -8,8 +8,7 @@ from lab.chaos.asker import Asker, must_end
 from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation
 from lab.chaos.outcome import Outcome, Research
-from lab.chaos.tables import Compared, compare_tables
-from lab.chaos.tally import Tally
+from lab.chaos.tally import Compared, Tally, compare_tables
 from lab.chaos.watch import Watch
 from newsproof.app.composition import clickhouse_of
 from streams.audit.audit import AuditReport, audit

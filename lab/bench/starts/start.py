@@ -18,8 +18,8 @@ from infra.embedded.child import ChildProcess
 from infra.listeners.mark import listener_key
 from infra.settings import Settings
 from lab.backtest.selftest import offline_settings
-from lab.bench.filling import fill
 from lab.bench.measures import Figure
+from lab.bench.starts.filling import fill
 from lab.bench.world import PARTITIONS, ROOT
 from newsproof.app.composition import address_of, topics_of
 from newsproof.app.processes.supervisor import environment_of, prepare_topics

@@ -1,0 +1,1 @@
+"""Benchmarks of starts: a worker after many cases, and commands."""
