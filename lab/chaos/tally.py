@@ -1,4 +1,4 @@
-"""Counts the logs' content after a run, in one pass of the journals and one of signals, without any runtime state."""
+"""Counts what the logs hold after a run, in one pass, without any runtime state, and compares the tables with that."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
-from lab.bench import filling, start
+from lab.bench.starts import filling, start
 from schemas.topics import Topics
 from streams.audit.audit import audit
 from streams.budget.reading import read_budget
