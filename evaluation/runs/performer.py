@@ -81,7 +81,7 @@ class CostLimit:
                 if w is None
             )
             raise ConfigError(
-                f"the price of {names} is unknown, so --max-cost cannot be kept: add it to infra/models/price_overrides.json"
+                f"the price of {names} is unknown, so --max-cost cannot be enforced: add it to infra/models/price_overrides.json"
             )
         # A fallback is asked after the previous provider failed, and the failed call may be billed too.
         held = sum((w for w in worst if w is not None), Decimal(0))
@@ -237,7 +237,7 @@ class Performer:
                 return tried
             if reply.kind in LASTING_KINDS:
                 raise ConfigError(f"no model can be asked ({reply.kind}): {reply.message}")
-            said = f"{calls[-1].provider} did not answer in {ATTEMPTS} attempts: {reply.message}"
+            said = f"{calls[-1].provider} did not return a response in {ATTEMPTS} attempts: {reply.message}"
             wait_s = max(self._first_wait_s * 2**attempt, reply.retry_after_s or 0.0)
         return Miss(said, status="failed")
 

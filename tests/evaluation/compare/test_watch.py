@@ -186,7 +186,7 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="begun without a metric to watch"):
+    with pytest.raises(ConfigError, match="started without a metric to watch"):
         raise watch(database, "plain").exception
     with pytest.raises(ConfigError, match="there is no run 'none'"):
         raise watch(database, "none").exception

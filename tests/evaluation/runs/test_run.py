@@ -192,7 +192,7 @@ async def test_a_provider_that_is_away_fails_cases_that_are_tried_again_later() 
     plan = RunPlan(run_id="strict", prompts=STRICT, sample=5)
     ran = await backtest.run(plan)
     assert ran.totals.failed > 0
-    assert all("did not answer" in r.reason for r in backtest.rows.values() if r.status == "failed")
+    assert all("did not return a response" in r.reason for r in backtest.rows.values() if r.status == "failed")
     backtest.model = CountingModel()
     ran = await backtest.run(plan)
     assert (ran.totals.failed, ran.totals.replayed) == (0, 5)
