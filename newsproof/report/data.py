@@ -137,7 +137,7 @@ class Report(msgspec.Struct, frozen=True):
         """Warning that outcomes use synthetic prices; empty if none does."""
         if not any(row["on_synthetic_prices"] for row in self["coverage"]):
             return ""
-        return "These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market."
+        return "These outcomes use SYNTHETIC prices: they show how the report works and say nothing about the market."
 
     @property
     def without_outcomes(self) -> str:
