@@ -145,10 +145,10 @@ class Report(msgspec.Struct, frozen=True):
         if self["calibration"]:
             return ""
         if not self["coverage"]:
-            return "There are no signals, so there is nothing to hold against prices."
+            return "There are no signals, so there is nothing to compare with prices."
         return (
-            "No signal has an outcome yet, so nothing can be said of calibration: "
-            "`newsproof outcomes import` reads prices and fills the outcomes."
+            "No signal has an outcome yet, so calibration is unknown: "
+            "`newsproof outcomes import` reads prices and fills in outcomes."
         )
 
     @property

@@ -140,7 +140,7 @@ def test_the_page_holds_every_chart_beside_its_table_and_nothing_of_elsewhere(re
         == [
             "Signals by verdict",
             "Precision of signals to buy or sell",
-            "What verification did to confidence",
+            "Confidence change by verification",
             "Reliability: stated confidence and share of hits",
             "Cost by step",
             "Latency by step",
