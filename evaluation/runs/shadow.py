@@ -109,7 +109,7 @@ class Shadow:
 
         Raises:
             ConfigError: another process works on this run, or it was begun with another candidate.
-            NewsproofError: no model can be asked; paid calls are kept.
+            NewsproofError: no model can be called; paid calls are kept.
         """
         try:
             await self._lease.take_in_time()

@@ -138,7 +138,7 @@ async def test_what_was_asked_of_the_journal_of_then_is_a_miss_also_where_the_wo
         ports_of(CountingModel()), CostLimit(None, spent=Decimal(0)), RunProgress(), None, on_miss="live"
     )
     answer = await performer.answer(need, 0, 0)
-    assert isinstance(answer, Miss) and "question for earlier claims" in answer.reason
+    assert isinstance(answer, Miss) and "search for earlier claims" in answer.reason
 
 
 async def test_the_limit_stops_a_run_in_order_and_what_was_paid_is_not_paid_again() -> None:
