@@ -91,7 +91,7 @@ async def test_a_change_at_plan_shows_its_misses_honestly() -> None:
     assert ran.totals.missed_cases == len(missed) >= 10
     for row in missed:
         assert (row.has_signal, row.signal, row.missed) == (0, "", 1)
-        assert "was not recorded" in row.reason
+        assert "unrecorded" in row.reason
     assert set(backtest.model.asked) == {"plan"}
 
 
