@@ -150,7 +150,7 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     assert "below, what came before" not in run("case", doubted, "--lang", "en")
     for words in (
         *("we were attacked", "Ronin, the party", "citing Reuters", "read as “denies”; its quote is not on the page"),
-        *("Ronin", "not there is the quote of [2]", "observe BTC (neutral", "0.00; retracted, refuted"),
+        *("Ronin", "Its quote from [2] is not on the page", "observe BTC (neutral", "0.00; retracted, refuted"),
         *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "English"),
     ):
         assert words in told, words
