@@ -14,9 +14,7 @@ from newsproof.report.data import VERDICTS, Report, by_day, horizon, millisecond
 def print_report_of(report: Report) -> None:
     say_result(f"Newsproof report: {report.name}. {report.modes}\n")
     if report.is_empty:
-        say_result(
-            as_started("ClickHouse has no data of this run yet. `newsproof backtest list` lists the runs.")
-        )
+        say_result(as_started("ClickHouse has no data of this run yet. `newsproof backtest list` lists the runs."))
         return
     _signals(report)
     _deltas(report)
