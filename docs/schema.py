@@ -97,7 +97,7 @@ def sources(schema: Schema) -> str:
         "version: 2",
         "sources:",
         "  - name: newsproof",
-        "    description: News, what was done about it, signals, what became of them, and backtests.",
+        "    description: News, cases, signals, outcomes and backtests.",
         "    schema: \"{{ env_var('CLICKHOUSE_DATABASE', 'newsproof') }}\"",
         "    tables:",
     ]

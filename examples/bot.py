@@ -19,7 +19,7 @@ async def main(include_offline: bool) -> None:
         elif include_offline:
             print("trying out, not trading:", signal, flush=True)
         else:
-            print("passed by one that is not live; --include-offline shows such, too", file=sys.stderr)
+            print("skipped a signal that is not live; --include-offline shows these, too", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class Lease:
                 if self.held and not stopped.is_set():
                     await first_of(asyncio.create_task(work()), self.lost.wait(), stopped.wait())
                 if self.lost.is_set():
-                    log_of(__name__).warning("the lease is lost: standing by for it", group=self._group, why=self.error)
+                    log_of(__name__).warning("the lease is lost; waiting for it", group=self._group, why=self.error)
                 await self.leave()
                 if self._failure is not None and not is_away(self._failure):
                     self._raise_failure()
@@ -173,7 +173,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
         # A group that makes a new assignment takes the partition from its holder first, which usually gets it back. Only a
         # member that the group has dropped has lost it.
         if revoked and self._consumer._coordinator.generation < 0:
-            self._tell(False, "the group went on without this process")
+            self._tell(False, "the group continued without this process")
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         if assigned:
@@ -219,7 +219,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._is_asked("")
             except KafkaError as exc:  # the client goes on once it is told, unless its task has ended
                 self._is_asked(repr(exc))
-                log_of(__name__).warning("the group of a lease could not be asked", group=self._group, error=repr(exc))
+                log_of(__name__).warning("the group of a lease could not be read", group=self._group, error=repr(exc))
                 await asyncio.sleep(LOOK_EVERY_S)
         failed = None if coordinating.cancelled() else coordinating.exception()
         self._tell(False, repr(failed) if failed else "the client left the group")

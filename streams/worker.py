@@ -187,7 +187,9 @@ class Worker:
             closing = asyncio.ensure_future(close())
             await asyncio.wait([closing], timeout=CLOSE_EACH_S)
             if not closing.done() or closing.cancelled() or closing.exception() is not None:
-                log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), state=repr(closing)[:300])
+                log.warning(
+                    "a component did not close", part=getattr(close, "__qualname__", "?"), state=repr(closing)[:300]
+                )
         self._slot.close()
 
     async def _keep(self) -> None:

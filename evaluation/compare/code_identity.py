@@ -83,27 +83,27 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
     def what(self) -> str:
         """The steps that differ, and in what, as far as known."""
         if self.declarations is not None:
-            named = [f"{step} sends {_names(names)} otherwise" for step, names in self.declarations.items()]
+            named = [f"{step} sends {_names(names)} in another form" for step, names in self.declarations.items()]
             return (
                 "; ".join(named)
-                or "every declaration and reply schema is the same, and what steps do with them may differ"
+                or "every declaration and reply schema is the same, but the steps may use them differently"
             )
         if not self.looked_at:
-            return "what its steps ask otherwise is unknown"
+            return "which model requests differ is unknown"
         others = {step: q for step, q in self.questions.items() if q.otherwise}
         said = [
-            f"{step} asks otherwise than recorded in {q.otherwise} of {q.asked} questions"
-            + (f" (unknown whether by its {_names(_wholes(self.sent[step]))})" if self.sent.get(step) else "")
+            f"{step} sends a request other than the recorded one in {q.otherwise} of {q.asked} calls"
+            + (f" (unknown whether because of its {_names(_wholes(self.sent[step]))})" if self.sent.get(step) else "")
             for step, q in others.items()
         ]
         never = [step for step in self.sent if step not in self.questions]
         if not said:
             said = [
-                "every question that is asked without your prompt is the recorded one, and what steps make of the answers may differ"
+                "every request without your prompt equals the recorded one, but the steps may use the replies differently"
             ]
         if never:
-            said.append(f"unknown of {', '.join(never)}, which no recorded case asked")
-        return f"{'; '.join(said)} ({counted(self.looked_at, 'case')} looked at)"
+            said.append(f"unknown for {', '.join(never)}, which no recorded case reached")
+        return f"{'; '.join(said)} ({counted(self.looked_at, 'case')} checked)"
 
 
 def code_change_note(about: RunCode, *, options: str = "") -> str:
@@ -115,11 +115,11 @@ def code_change_note(about: RunCode, *, options: str = "") -> str:
     if change is None:
         return ""
     recorded, now = _versions(change.code_a), _versions(change.code_b)
-    said = f"The code changed since this was recorded (by {recorded}; this is {now}): {change.what}."
+    said = f"The code has changed since the recording (recorded by {recorded}; this is {now}): {change.what}."
     if not about.changed_prompts:
-        return f"{said} With no prompt changed, a difference between this run and `live` is of the code."
+        return f"{said} No prompt is changed, so a difference between this run and `live` is due to the code."
     return (
-        f"{said} A difference between this run and `live` is of the code as well as of your prompt. Make a baseline first: "
+        f"{said} A difference between this run and `live` is due to the code as well as your prompt. Make a baseline first: "
         f"newsproof backtest run {options}--run-id baseline"
     )
 
@@ -175,7 +175,7 @@ def _differing(a: RunCode, b: RunCode) -> dict[str, tuple[str, ...]] | None:
 
 def _versions(code: Sequence[str]) -> str:
     shown = ", ".join(code[:_SHOWN]) + (f" and {len(code) - _SHOWN} more" if len(code) > _SHOWN else "")
-    return f"code {shown}" if shown else "code that was not kept"
+    return f"code {shown}" if shown else "unrecorded code"
 
 
 def _wholes(names: Iterable[str]) -> tuple[str, ...]:

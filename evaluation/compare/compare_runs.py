@@ -32,11 +32,11 @@ from schemas.prices import PROFIT_CAP
 _DOCUMENTS = {"json": as_json, "md": as_markdown, "html": as_html}
 _OTHER_LOG = (
     "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
-    "news, so a difference is not of the prompt alone; compare with a run of that log without a change (newsproof backtest run "
+    "news, so a difference is not due to the prompt alone; compare with a run of that log without a change (newsproof backtest run "
     "--sample-log --run-id as-it-was)"
 )
 _INVENTED = (
-    "the prices are invented (a synthetic import stands): profit, hits and Brier scores say nothing of any market"
+    "the prices are invented (a synthetic import is active): profit, hits and Brier scores say nothing about any market"
 )
 
 
@@ -94,9 +94,9 @@ def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
     meant = (
         f"run {visible(b.run_id)} declared {visible(declared)}"
         if declared
-        else f"nothing was declared, which means {PRIMARY}"
+        else f"it declared none, so its primary metric is {PRIMARY}"
     )
-    said = f"{how.primary} was made the primary metric afterwards ({meant}): chosen by what it shows, it proves nothing"
+    said = f"{how.primary} was made the primary metric afterwards ({meant}): a metric chosen after its result proves nothing"
     return how, [said]
 
 
@@ -107,7 +107,7 @@ def _with_code_change(found: Comparison, change: CodeChange | None) -> Compariso
     return msgspec.structs.replace(
         found,
         warnings=(visible(change.text), *found.warnings),
-        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may not be of the prompt alone",
+        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may not be due to the prompt alone",
     )
 
 
@@ -136,9 +136,9 @@ def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
     if primary.verdict == "identical":
         return exits.OK, f"open: {primary.label} is identical"
     if primary.p is None:
-        return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
+        return exits.FINDING, f"closed: a loss of {primary.label} cannot be measured ({primary.note})"
     if primary.delta is None and primary.verdict == "not distinguishable" and margin is None:
-        return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
+        return exits.FINDING, f"closed: a loss of {primary.label} cannot be measured ({primary.note})"
     if margin is None:
         return exits.OK, f"open: no loss of {primary.label} beyond chance"
     edge = primary.low if primary.better == "higher" else primary.high
@@ -212,7 +212,7 @@ def _power(m: MetricResult, wanted: float | None) -> Power:
         wanted=wanted,
         needed_blocks=blocks,
         needed_cases=cases,
-        note="both runs say the same: nothing varies" if m.verdict == "identical" else m.note,
+        note="both runs are identical: nothing varies" if m.verdict == "identical" else m.note,
     )
 
 
@@ -227,10 +227,10 @@ async def describe_sample_power(
     try:
         live, _ = await read_run_rows(tables, LIVE_RUN, LIVE_RUN)
     except ConfigError:
-        return "What difference this sample can show is not known: no live judgement of it is in ClickHouse."
+        return "The difference that this sample can show is not known: ClickHouse has no live judgement of it."
     rows = [row for row in live.rows if row.case_id in cases]
     if not rows:
-        return "What difference this sample can show is not known: no live judgement of it is in ClickHouse."
+        return "The difference that this sample can show is not known: ClickHouse has no live judgement of it."
     acting = msgspec.structs.replace(live, rows=rows, cases=len(rows))
     observing = msgspec.structs.replace(
         acting, run_id="nothing", rows=[msgspec.structs.replace(row, action="observe") for row in rows]
@@ -239,7 +239,7 @@ async def describe_sample_power(
     returns = await read_returns(tables, [acting])
     m = compare(acting, observing, returns, how=Scoring(primary=of_profit, cap=cap), differences=0).primary
     if m.detectable is None:
-        return f"What difference this sample can show is not known: {m.note}."
+        return f"The difference that this sample can show is not known: {m.note}."
     return (
         f"What this sample can show: its {m.cases:,} live signals with prices lie in {m.blocks:,} blocks of days. Beside a candidate "
         f"that acts on none of them, a true difference of {of_profit} of {m.detectable:.5f} a case would show 4 times in 5; one "
@@ -266,6 +266,6 @@ def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> N
         if one.cases
     ]
     columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
-    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows in 4 of 5 cases, at 5 %"
+    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
     table(columns, rows, title=title, right=columns[1:-1])
-    say_result("Profit sees less than a hit rate does: what a price gains varies more than whether it gains.")
+    say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")

@@ -225,10 +225,10 @@ def verdict_of(
     measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict == "identical" for m in measured):
-        return f"identical: B says the same as A in all {counted(counts.aligned, 'case')}"
-    said = f"{changed:,} of {counted(counts.aligned, 'case')} say something different"
+        return f"identical: B equals A in all {counted(counts.aligned, 'case')}"
+    said = f"{changed:,} of {counted(counts.aligned, 'case')} differ"
     if alone:
-        said += f", and {alone:,} worked in one run alone"
+        said += f", and {alone:,} completed in one run only"
     return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), said)))
 
 
@@ -283,14 +283,14 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
         if growing := growing_warning(name, visible(run.status), run.changes):
             yield growing
         if count.look_ahead:
-            yield f"run {name} refused {counted(count.look_ahead, 'piece')} of the future (evidence, memories, prices)"
+            yield f"run {name} refused {counted(count.look_ahead, 'piece')} of later information (evidence, memories, prices)"
         if count.after_training_cutoff:
             yield (
                 f"run {name}: {counted(count.after_training_cutoff, 'case')} from before its model's training cutoff; "
-                "the model may know how they ended, and look better than it is"
+                "the model may know their outcome and look better than it is"
             )
         if lost := count.misses + count.failed + count.refused + count.partly:
-            yield f"run {name}: {counted(lost, 'case')} did not work in all repeats; what they would have come to is taken both ways"
+            yield f"run {name}: {counted(lost, 'case')} did not work in all repeats; their result is counted both ways"
         if count.missing:
             yield (
                 f"{counted(count.missing, 'case')} of the other run missing in {name} (another period, another sample, or not done yet): "
@@ -298,7 +298,7 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
             )
     if found.other_preliminary:
         yield (
-            f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs already: the runs differ from triage on, "
+            f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs: the runs differ from triage on, "
             "or replay different recordings"
         )
 
@@ -360,12 +360,12 @@ def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:
         return m
     refused = [claim for claim in claims if not claim.allowed]
     if refused:
-        why = f"tuned on this period: {max(c.earlier for c in refused)} earlier trials looked at it"
+        why = f"tuned on this period: {max(c.earlier for c in refused)} earlier trials used it"
         return replace(m, p=None, p_holm=None, verdict="changed", note="; ".join(filter(None, (why, m.note))))
     worst = _most_looked_at(claims)
     p, p_holm = (None if value is None else worst.corrected(value) for value in (m.p, m.p_holm))
     lost = p_holm is None or p_holm >= SIGNIFICANT
-    note = "; ".join(filter(None, (f"p counts {worst.factor} looks at these cases", m.note)))
+    note = "; ".join(filter(None, (f"p is corrected for {worst.factor} looks at these cases", m.note)))
     return replace(m, p=p, p_holm=p_holm, verdict="not distinguishable" if lost else m.verdict, note=note)
 
 
@@ -378,6 +378,6 @@ def growing_warning(run_id: str, status: str, changes: str) -> str:
         return ""
     instead = f"newsproof backtest watch {run_id}" if watch_in(changes) else "wait for its end"
     return (
-        f"run {run_id} is {status} and may grow: these figures hold for one look, at an end fixed beforehand. Who looks every "
-        f"10 cases of 400 and stops at a difference calls equal runs different in 23 % of comparisons; {instead}"
+        f"run {run_id} is {status} and may grow: these metrics hold for one look, at an end fixed in advance. Looking every "
+        f"10 cases of 400 and stopping at a difference calls equal runs different in 23 % of comparisons; {instead}"
     )

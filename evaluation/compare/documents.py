@@ -121,7 +121,7 @@ def as_html(found: Comparison) -> str:
         _table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1], marks=[m.verdict for m in metrics]),
         *(f'<p class="soft">{escape(line)}</p>' for line in (*metric_notes(found), *not_measured(found))),
         *_segments(found),
-        *_titled("Calibration of what was acted on", CALIBRATION_COLUMNS, calibration_rows(found), right=CALIBRATION_COLUMNS[2:]),
+        *_titled("Calibration of signals acted on", CALIBRATION_COLUMNS, calibration_rows(found), right=CALIBRATION_COLUMNS[2:]),
         f"<h2>{escape(flip_title(found))}</h2>",
         f"<h2>Largest differences: {len(found.differences):,} of {found.changed_texts:,}</h2>",
         *map(_difference, found.differences),

@@ -279,7 +279,7 @@ async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
         for step, of in by.items()
         if a in of and b in of and of[a] != of[b]
     ]
-    return [visible(f"other models judged: {'; '.join(other)}; a difference may be the model's")] if other else []
+    return [visible(f"other models judged: {'; '.join(other)}; a difference may be due to the model")] if other else []
 
 
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
@@ -347,7 +347,7 @@ async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[
 
 async def _unknown(tables: ClickHouse, run: RunRows) -> str:
     if run.run_id == LIVE_RUN:
-        return "there are no live judgements in ClickHouse yet: publish news, and let the sink catch up"
+        return "ClickHouse has no live judgements yet: publish news and wait for the sink to catch up"
     if run.status:
         return f"run {run.run_id} has no cases in ClickHouse yet (it is {run.status}): wait for it or run it again"
     known = [str(row[0]) for row in (await tables.query("SELECT DISTINCT run_id FROM run_cases ORDER BY run_id")).rows]
@@ -356,7 +356,7 @@ async def _unknown(tables: ClickHouse, run: RunRows) -> str:
 
 def _hint(asked: str, known: Sequence[str]) -> str:
     if not known:
-        return "none was made yet (newsproof backtest run)"
+        return "there are no runs yet (newsproof backtest run)"
     near = difflib.get_close_matches(asked, known, n=3)
     some = near or [*known[-5:], LIVE_RUN]
-    return f"did you mean {', '.join(some)}? (newsproof backtest list)" if near else f"there are {', '.join(some)}"
+    return f"did you mean {', '.join(some)}? (newsproof backtest list)" if near else f"existing runs: {', '.join(some)}"

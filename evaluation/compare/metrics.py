@@ -53,7 +53,7 @@ WITH_HORIZON = ("profit", "hit_rate", "brier")
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the comparison. ``delta`` is ``b - a`` over the same ``cases``, with the 95 % interval ``low`` to ``high``.
 
-    Where cases worked in one run alone, a figure that they could change is None, and the difference lies between
+    Where cases completed in one run only, a figure that they could change is None, and the difference lies between
     ``delta_low`` and ``delta_high``; interval and ``p`` then hold at both ends. ``p_holm``: ``p`` corrected for all metrics of
     the same role. ``detectable``: the smallest true difference that this sample shows with a probability of 80 %. ``blocks``:
     blocks of time that were drawn. An unmeasured value is None, never 0, and ``note`` says why.
@@ -110,7 +110,7 @@ def of_calibration(found: Sequence[Calibration], a: str, b: str) -> tuple[Metric
                 a=one.ece if one is not None else None, b=other.ece if other is not None else None,
                 delta=delta, delta_low=delta, delta_high=delta, low=None, high=None, p=None, p_holm=None,
                 detectable=None, verdict="not measured" if not both else "changed" if delta else "identical",
-                note="not tested: over few cases it is mostly noise" if both else f"no outcomes at {horizon} that count in both",
+                note="not tested: with few cases it is mostly noise" if both else f"no outcomes at {horizon} that count in both",
             )
         )  # fmt: skip
     return tuple(results)
@@ -175,7 +175,7 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
     if not np.isfinite([terms.low[unknown], terms.high[unknown]]).all():
         many = int(unknown.any(axis=1).sum())
         return _result(
-            terms, note=f"{many:,} of its cases did not work in both runs, and nothing bounds what they come to"
+            terms, note=f"{many:,} of its cases did not complete in both runs, and their result has no bounds"
         )
     labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
     ends = [_end(terms, labels, how, b_at_most=False)]
@@ -252,7 +252,7 @@ def _of_blocks(blocks: int, block_s: int) -> str:
 
 def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
     many = int(unknown.any(axis=1).sum())
-    return f"{many:,} cases are not known in both runs: what they may come to is taken both ways" if many else ""
+    return f"{many:,} cases are not known in both runs; their result is counted both ways" if many else ""
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:

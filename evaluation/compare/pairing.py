@@ -90,7 +90,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Case counts of one run: the total, and among the cases in both runs those that did not work, by reason.
 
-    ``partly`` worked in some repeats only. ``acted``: aligned cases with a buy or a sell. ``look_ahead`` counts refused items
+    ``partly`` completed in some repeats only. ``acted``: aligned cases with a buy or a sell. ``look_ahead`` counts refused items
     from after their case. ``after_training_cutoff`` counts cases older than the training cutoff of the model that judged them.
     """
 
@@ -119,7 +119,7 @@ class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     """The cases that can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
 
     ``first_day`` and ``last_day`` are those days' ends, ISO 8601 in UTC; "" where nothing aligns.
-    ``only_a`` and ``only_b`` count the cases that worked in one run alone. ``other_preliminary`` counts aligned cases whose
+    ``only_a`` and ``only_b`` count the cases that completed in one run only. ``other_preliminary`` counts aligned cases whose
     preliminary confidence differs, that is before any lookup. ``transitions``: all cases in both runs by their paths, the most
     frequent first.
     """
@@ -325,6 +325,6 @@ def _why_nothing_aligns(a: RunRows, b: RunRows, found: Comparability) -> str:
         for run, count in ((a, found.a), (b, found.b))
     ]
     return (
-        f"nothing to compare: {found.in_both:,} cases are in both runs, but none worked in both ({'; '.join(reasons)}); "
-        "a miss is a search that was never recorded: change a later step, or run with --on-miss live"
+        f"nothing to compare: {found.in_both:,} cases are in both runs, but none completed in both ({'; '.join(reasons)}); "
+        "a miss is a request without a recorded reply: change a later step, or run with --on-miss live"
     )

@@ -87,11 +87,11 @@ def claim_of(trials: Sequence[Trial], run_id: str) -> Claim:
     if not earlier:
         note = ""
     elif again:
-        note = f"run {run_id} is the same candidate again: p values are multiplied by {earlier + 1}, once for each look"
+        note = f"run {run_id} repeats a candidate: p values are multiplied by {earlier + 1}, the number of looks"
     else:
         note = (
-            f"run {run_id} was tuned on this period: {earlier} earlier trials looked at it, so its figures here prove nothing; "
-            "claim on cases that none has seen (`backtest run --from` a later day, or a shadow run)"
+            f"run {run_id} was tuned on this period: {earlier} earlier trials used it, so its metrics here prove nothing; "
+            "make a claim on cases that no trial has used (`backtest run --from` a later day, or a shadow run)"
         )
     return Claim(run_id=run_id, earlier=earlier, allowed=again, factor=earlier + 1 if again else 1, note=note)
 
@@ -130,8 +130,8 @@ async def read_code_change(tables: ClickHouse, a: str, b: str, *, allow: bool) -
 
 
 def _refusal(change: CodeChange, replayed: RunCode, baseline: str | None) -> str:
-    anyway = "or add --allow-code-change, and the verdict says so"
-    said = f"{change.text}. A difference between them is of the code as well as of the prompt"
+    anyway = "or add --allow-code-change; the verdict then mentions it"
+    said = f"{change.text}. A difference between them is due to the code as well as the prompt"
     if change.is_unknown:
         return f"{said}, as far as is known: run {replayed.run_id} again, under another --run-id, {anyway}"
     if baseline is not None:

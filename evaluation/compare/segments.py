@@ -117,7 +117,7 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
         within = np.unique(labels[inside], return_inverse=True)[1].astype(np.intp)
         p = heterogeneity(x[inside, 1] - x[inside, 0], within, renumbered, seed=how.seed, draws=how.draws)
     if name in SAID_BY_A:
-        note = "split by what A said: not tested, for a second reading of A differs here too"
+        note = "split by A's judgement: not tested, because a repeat of A differs here, too"
     else:
         note = f"{left_out} of {len(names)} in fewer than {MIN_BLOCKS} blocks of days: not tested" if left_out else ""
     tests = [segments[n].p_holm for n in testable]

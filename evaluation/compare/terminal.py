@@ -15,11 +15,11 @@ from newsproof.app.terminal import as_started
 MAX_FLIPS = 20
 COUNTS = (
     ("cases", "cases in the run"),
-    ("missing", "of the other run's, not in this one"),
+    ("missing", "in the other run only"),
     ("misses", "misses"),
     ("failed", "failed"),
     ("refused", "refused"),
-    ("partly", "worked in some repeats only"),
+    ("partly", "completed in some repeats only"),
     ("repeats", "repeats"),
     ("without_signal", "without a signal"),
     ("acted", "acted on (buy or sell), of those compared"),
@@ -58,7 +58,7 @@ def show_table(found: Comparison) -> None:
     _show_segments(found)
     if found.calibration:
         rows = calibration_rows(found)
-        table(CALIBRATION_COLUMNS, rows, title="Calibration of what was acted on", right=CALIBRATION_COLUMNS[2:])
+        table(CALIBRATION_COLUMNS, rows, title="Calibration of signals acted on", right=CALIBRATION_COLUMNS[2:])
     _show_flips(found)
     _show_differences(found)
     table(SPEND_COLUMNS, spend_rows(found), title="Spend over the cases in both, all repeats", right=SPEND_COLUMNS[1:])
@@ -114,7 +114,7 @@ def metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
     interval = "–" if m.low is None or m.high is None else f"{figure(m, m.low, True)} … {figure(m, m.high, True)}"
     text = f"{m.verdict} [{notes[m.note]}]" if m.note else str(m.verdict)
     if m.role == "secondary" and m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
-        text += f"; p {m.p:.3f} alone is what so many tests give by chance"
+        text += f"; p {m.p:.3f} alone is expected by chance in so many tests"
     shows = "–" if m.detectable is None else figure(m, m.detectable)
     return (
         label,

@@ -31,8 +31,8 @@ Role = Literal["primary", "secondary", "shown"]
 Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
 PRIMARY: Profit = "profit"
 _NO_BETA = (
-    "no case that a run acted on has a beta: it takes bars of its market, not of BTC itself, and of BTC from 30 days before, "
-    "from files (newsproof outcomes import FILE), for --exchange asks for none from before the entries"
+    "no case that a run acted on has a beta: a beta needs bars of its market (other than BTC) and of BTC from 30 days before, "
+    "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
 )
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
@@ -157,9 +157,9 @@ def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) 
         reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
         said.append(f"{len(without):,} cases without a beta are left out: {reasons}")
     if unpriced:
-        said.append(f"{unpriced:,} cases that one run acts on have no price: taken both ways")
+        said.append(f"{unpriced:,} cases that one run acts on have no price and are counted both ways")
     if left_out:
-        said.append(f"{left_out:,} cases that both act on alike have no price")
+        said.append(f"{left_out:,} cases with the same action in both have no price")
     return "; ".join(said)
 
 

@@ -64,7 +64,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
     """B minus A of each case that the metric measures, at both ends of what it can be, and the number of the case's block
-    since 1970 UTC. The ends differ where a case worked in one run alone.
+    since 1970 UTC. The ends differ where a case completed in one run only.
 
     Blocks from ``open_from`` on are open. ``left_out`` counts cases of a story that began in an earlier block: that block is
     closed, and stays as it was seen.
@@ -182,7 +182,7 @@ def parse_watch(metric: str, stop_when: StopWhen) -> Watch:
     chosen = parse_metric(metric)
     if stop_when in ("better", "worse") and chosen.better == "neither":
         raise ConfigError(
-            f"--stop-when {stop_when}: {chosen.label} has no better side: write --stop-when either, or another --metric"
+            f"--stop-when {stop_when}: {chosen.label} has no better direction: write --stop-when either, or another --metric"
         )
     return Watch(metric=chosen.label, stop_when=stop_when)
 
@@ -196,11 +196,11 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
     sql = "SELECT changes FROM runs FINAL WHERE run_id = {run:String}"
     rows = (await tables.query(sql, {"run": run_id})).rows
     if not rows:
-        raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows those that there are")
+        raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows the runs")
     found = watch_in(rows[0][0])
     if found is None:
         raise ConfigError(
-            f"run {run_id} was begun without a metric to watch, and one that is chosen after a look proves nothing: begin a "
+            f"run {run_id} was started without a metric to watch, and a metric chosen after a look proves nothing: start a "
             "run with `newsproof shadow --metric`, or compare this one once, at its end"
         )
     return found
@@ -317,12 +317,12 @@ def _print(seen: WatchResult, live: str) -> None:
     rows = [
         ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
         ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
-        ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the newest block is open"),
-        ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
+        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later cases of a story left out"),
     ]  # fmt: skip
-    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside {live}", right=("",))
+    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
     if seen.code_change:
-        say_result(f"! {seen.code_change}; a difference may not be of the prompt alone")
+        say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
     say_result(f"Verdict: {describe_watch(seen)}.")
     if seen.stop:
         say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")

@@ -146,7 +146,7 @@ async def _missing(tables: ClickHouse, run_id: str, repeat: int, repeats: int) -
     if repeats:
         return f"run {run_id} has {repeats} repeats, counted from 0: there is no --repeat {repeat}"
     if run_id == LIVE_RUN:
-        return "there are no live judgements in ClickHouse yet: publish news, and let the sink catch up"
+        return "ClickHouse has no live judgements yet: publish news and wait for the sink to catch up"
     newest = await tables.query("SELECT run_id FROM runs FINAL ORDER BY started_at DESC LIMIT 8")
     known = ", ".join(run for (run,) in newest.rows) or "none yet"
     return f"there is no run {run_id!r} with cases in ClickHouse: there are {known} (newsproof backtest list)"

@@ -287,7 +287,7 @@ async def run_plan(
 def _span(surveyed: Survey) -> tuple[datetime, datetime]:
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
         raise ConfigError(
-            f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
+            f"no case in this range has ended ({surveyed.open} are open): check with `newsproof cases`, "
             "and widen --from and --to"
         )
     return surveyed.first, surveyed.last
@@ -335,7 +335,7 @@ async def _while_lease_held(lease: RunLease, work: Coroutine[Any, Any, T], run_i
     try:
         await asyncio.wait({working, losing}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ConfigError(f"another process took over the run {run_id}, and goes on with it: this one ends")
+            raise ConfigError(f"another process took over the run {run_id}, and continues it; this process ends")
         return working.result()
     finally:
         for task in (working, losing):

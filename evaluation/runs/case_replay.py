@@ -88,11 +88,11 @@ async def find_recording(source: Source, wanted: str) -> Recording:
         return found[0]
     some = ", ".join(r.case_id for r in found[:5])
     raise ConfigError(
-        f"{len(found)} ended cases are called {wanted!r}"
+        f"{len(found)} ended cases match {wanted!r}"
         + (
-            f" ({some}): give one case id"
+            f" ({some}): name one case id"
             if found
-            else ": `newsproof cases` lists them; one that is open cannot be replayed"
+            else ": `newsproof cases` lists them; an open case cannot be replayed"
         )
     )
 
@@ -111,7 +111,7 @@ def _refuse(recording: Recording, source: Source, from_step: str | None) -> None
     came = [s.name for r in recording.records if (s := registry.step_after(r.event)) is not None]
     if from_step not in came:
         passed = ", ".join(dict.fromkeys(came))
-        raise ConfigError(f"case {recording.case_id} never came to {from_step}: it went through {passed}")
+        raise ConfigError(f"case {recording.case_id} never reached {from_step}; it went through {passed}")
 
 
 def _document(recording: Recording, replayed: Replayed) -> dict[str, Any]:
@@ -144,11 +144,11 @@ def _print(recording: Recording, replayed: Replayed) -> None:
     say_result(f"Case {recording.case_id}: {recording.received.news.text[:100]}")
     steps = ", ".join(dict.fromkeys(u.step for u in replayed.used if u.execution == "executed")) or "nothing"
     say_result(
-        f"Asked anew: {steps} ({replayed.count('executed')} calls, {money(_cost(replayed))} USD); "
+        f"Called again: {steps} ({replayed.count('executed')} calls, {money(_cost(replayed))} USD); "
         f"{replayed.count('reused')} replies reused"
     )
     if replayed.status != "replayed":
-        say_result(f"It did not come to an end ({replayed.status}): {replayed.reason}")
+        say_result(f"It was not replayed to the end ({replayed.status}): {replayed.reason}")
         return
     before, after = _end(recording.end), _end(replayed.end)
     names = [n for n in dict.fromkeys([*before, *after]) if n not in LEFT_OUT]

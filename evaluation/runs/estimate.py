@@ -59,7 +59,7 @@ def _with_stand_ins(replay: Replay, on_need: Callable[[Need], None] = lambda _ne
         while True:
             on_need(need)
             known = need.stand_in if isinstance(need.effect, CallModel) else ()
-            need = asking.send(known or Miss("the recording has no reply that could stand in"))
+            need = asking.send(known or Miss("the recording has no reply to use instead"))
     except StopIteration as stop:
         replayed: Replayed = stop.value
         return replayed

@@ -81,7 +81,7 @@ class CostLimit:
                 if w is None
             )
             raise ConfigError(
-                f"the price of {names} is unknown, so --max-cost cannot be kept: add it to infra/models/price_overrides.json"
+                f"the price of {names} is unknown, so --max-cost cannot be enforced: add it to infra/models/price_overrides.json"
             )
         # A fallback is asked after the previous provider failed, and the failed call may be billed too.
         held = sum((w for w in worst if w is not None), Decimal(0))
@@ -159,8 +159,8 @@ repeated.
 """
 ATTEMPTS = 5
 FIRST_WAIT_S = 1.0
-EFFECT_NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "FindConcerned": "question for earlier claims",
-         "FindEarlier": "check for copies", "FindStory": "check for other tellings", "Recall": "memory", "CallModel": "model call"}  # fmt: skip
+EFFECT_NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "FindConcerned": "search for earlier claims",
+         "FindEarlier": "check for copies", "FindStory": "check for other reports", "Recall": "memory", "CallModel": "model call"}  # fmt: skip
 
 
 class Performer:
@@ -208,9 +208,7 @@ class Performer:
                 return done
             calls = done
         else:
-            return Miss(
-                f"{need.step} asks a {EFFECT_NAMES[type(effect).__name__]} that was not recorded: {_asked(effect)}"
-            )
+            return Miss(f"{need.step} requests an unrecorded {EFFECT_NAMES[type(effect).__name__]}: {_asked(effect)}")
         self.executed[type(effect).__name__] += 1
         if self._topic is not None:
             await self._topic.write(CallMade(*asked, calls), key=need.case.case_id)
@@ -236,8 +234,8 @@ class Performer:
             if not isinstance(reply, Failure) or reply.kind not in TRANSIENT_KINDS | LASTING_KINDS:
                 return tried
             if reply.kind in LASTING_KINDS:
-                raise ConfigError(f"no model can be asked ({reply.kind}): {reply.message}")
-            said = f"{calls[-1].provider} did not answer in {ATTEMPTS} attempts: {reply.message}"
+                raise ConfigError(f"no model can be called ({reply.kind}): {reply.message}")
+            said = f"{calls[-1].provider} did not return a response in {ATTEMPTS} attempts: {reply.message}"
             wait_s = max(self._first_wait_s * 2**attempt, reply.retry_after_s or 0.0)
         return Miss(said, status="failed")
 

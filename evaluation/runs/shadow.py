@@ -109,7 +109,7 @@ class Shadow:
 
         Raises:
             ConfigError: another process works on this run, or it was begun with another candidate.
-            NewsproofError: no model can be asked; paid calls are kept.
+            NewsproofError: no model can be called; paid calls are kept.
         """
         try:
             await self._lease.take_in_time()
@@ -171,7 +171,7 @@ class Shadow:
             try:
                 await self._live.commit()
             except KafkaError as exc:
-                log.warning("the place in the journal is noted later", error=repr(exc))
+                log.warning("the journal position is saved later", error=repr(exc))
             if loop.time() - recorded_at > RECORD_EVERY_S:
                 await self._record("running")
                 recorded_at = loop.time()
@@ -179,7 +179,7 @@ class Shadow:
     @property
     def _over(self) -> bool:
         if self._lease.lost.is_set():
-            raise ConfigError(f"another process took over the run {self._plan.run_id}: this one ends")
+            raise ConfigError(f"another process took over the run {self._plan.run_id}; this process ends")
         return self._stopping.is_set() or self.exhausted or self.decided
 
     async def _look(self, day: date | None = None) -> None:
@@ -192,11 +192,11 @@ class Shadow:
         except ConfigError:
             return  # no case worked in both yet
         except TransientError as exc:
-            log.warning("the stop rule is looked at again with the next case", error=str(exc))
+            log.warning("the stop rule is checked again with the next case", error=str(exc))
             return
         self._looked_on, self.decided = day, seen.stop
         said = {"metric": seen.metric, "found": describe_watch(seen), "code_change": seen.code_change}
-        log.info("looked at the stop rule", run=self._plan.run_id, **said)
+        log.info("stop rule checked", run=self._plan.run_id, **said)
 
     def _wanted(self, recording: Recording) -> bool:
         if (recording.case_id, 0) in self._progress.done or isinstance(recording.end, CaseFailed):
@@ -264,14 +264,14 @@ class Shadow:
                     else:
                         await self._arrived.wait()
         except TimeoutError:
-            log.warning("a case's configuration did not arrive; its case is reported as failed", config=config_hash)
+            log.warning("a case's configuration did not arrive; the case is reported as failed", config=config_hash)
 
     # Reporting
 
     def _say_exhausted(self, recording: Recording) -> None:
         self.exhausted = True
         log.warning(
-            "the shadow's budget is exhausted: nothing more is executed",
+            "the shadow run's budget is exhausted; it executes no further calls",
             run=self._plan.run_id,
             spent_usd=str(self._cost_limit.spent),
             budget_usd=str(self._budget),
@@ -286,7 +286,7 @@ class Shadow:
         try:
             return await self._tables.write_run(status)
         except NewsproofError as exc:
-            log.warning("the run's row is written later", error=str(exc))
+            log.warning("the run's table row is written later", error=str(exc))
             return RunTotals()
 
     def _summary(self, status: str, totals: RunTotals) -> ShadowSummary:
@@ -323,7 +323,7 @@ async def shadow(
         if at.own:
             raise ConfigError(
                 f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `newsproof "
-                "up` first, or name your servers (KAFKA_BOOTSTRAP_SERVERS, CLICKHOUSE_URL)"
+                "up` first, or set your servers (KAFKA_BOOTSTRAP_SERVERS, CLICKHOUSE_URL)"
             )
         refuse_unusable(at.settings)
         ports = model_ports(at.settings, tables)
@@ -332,9 +332,7 @@ async def shadow(
             running = Shadow(at, tables, ports, plan, Decimal(str(budget_usd)))
             _stop_on_signals(running)
             say(f"Shadow run {plan.run_id}: {plan.label}, {mode_in_words(at.settings)}, at most {budget_usd:g} USD.")
-            say(
-                f"Watched by {watch.metric}; {_ends(watch)}. `newsproof backtest watch {plan.run_id}` says how it stands."
-            )
+            say(f"Watched by {watch.metric}; {_ends(watch)}. `newsproof backtest watch {plan.run_id}` shows its state.")
             summary = await running.run()
         finally:
             await ports.close()
@@ -372,7 +370,7 @@ def refuse_unpriced(ports: Ports) -> None:
         if port.worst_case_usd(least) is None:
             name = f"{port.provider}:{getattr(port, 'model', '')}"
             raise ConfigError(
-                f"the price of {name} is unknown, so --budget cannot be kept: add it to infra/models/price_overrides.json"
+                f"the price of {name} is unknown, so --budget cannot be enforced: add it to infra/models/price_overrides.json"
             )
 
 
@@ -383,8 +381,8 @@ def _stop_on_signals(running: Shadow) -> None:
 
 
 def _ends(watch: Watch) -> str:
-    side = "different, on either side" if watch.stop_when == "either" else watch.stop_when
-    return f"it ends when that is {side}" if watch.stop_when else "it ends when you stop it"
+    side = "different, in either direction" if watch.stop_when == "either" else watch.stop_when
+    return f"it ends when the candidate is {side}" if watch.stop_when else "it ends when you stop it"
 
 
 def _print(summary: ShadowSummary) -> None:
@@ -394,4 +392,4 @@ def _print(summary: ShadowSummary) -> None:
         f"calls executed, {summary.reused} reused, {summary.missed} missed; {summary.spent_usd:f} of "
         f"{summary.budget_usd:f} USD; {why}"
     )
-    say_result(f"Beside live: {command_name()} backtest watch {summary.run_id}")
+    say_result(f"Compare with live: {command_name()} backtest watch {summary.run_id}")

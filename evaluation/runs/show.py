@@ -55,7 +55,7 @@ async def show_dry_run(
 
 def _say_offline(plan: RunPlan, settings: Settings) -> None:
     if plan.prompts and settings.mode == "offline":
-        say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
+        say("Offline mode uses rules that read no prompt. `newsproof model-server` serves a model that reads prompts.")
 
 
 def _options(plan: RunPlan, file: LogFile | None) -> str:
@@ -63,22 +63,22 @@ def _options(plan: RunPlan, file: LogFile | None) -> str:
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
-    say_result(f"Dry run, nothing was asked: {plan.label}; {counted(found.cases, 'case')}" + (
+    say_result(f"Dry run, no model was called: {plan.label}; {counted(found.cases, 'case')}" + (
         f" ({plan.repeat} repeats)" if plan.repeat > 1 else ""))  # fmt: skip
     steps = ", ".join(f"{step} {n}" for step, n in found.executed_by_step.most_common()) or "none"
     rows = [
-        ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"model calls that change: {steps}"),
-        ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies that the recording has"),
-        ("missed", f"{found.missed}", "–", f"questions that were never asked then, in {counted(found.missed_cases, 'case')}"),
-        ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls behind the changed ones, if those answer differently"),
-        ("may miss", f"{found.may_miss}", "–", "searches and pages behind the changed ones, if those ask differently"),
+        ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"changed model calls: {steps}"),
+        ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies in the recording"),
+        ("missed", f"{found.missed}", "–", f"requests without a recorded reply, in {counted(found.missed_cases, 'case')}"),
+        ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls after the changed ones, if their replies differ"),
+        ("may miss", f"{found.may_miss}", "–", "searches and pages after the changed ones, if their requests differ"),
     ]  # fmt: skip
     table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
     if found.unpriced:
-        say_result(f"{found.unpriced} of the calls have no known price: --max-cost would refuse them.")
+        say_result(f"{found.unpriced} of the calls have no known price. A run with --max-cost would refuse them.")
     if found.unreadable or found.open:
         say_result(
-            f"{counted(found.unreadable, 'case')} with an unreadable record; {counted(found.open, 'case')} without an end: left out."
+            f"{counted(found.unreadable, 'case')} with an unreadable record and {counted(found.open, 'open case')} are left out."
         )
 
 
@@ -99,7 +99,7 @@ async def show_run(
         _say_offline(plan, log.settings)
         limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
         say(
-            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
+            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. If interrupted, resume it with --run-id {plan.run_id}."
         )
         said = _code_said(plan, file)
         ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_code=said)
@@ -122,27 +122,29 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) ->
     else:
         t = ran.totals
         rows = [
-            ("replayed", t.replayed, "cases that came to an end"),
-            ("missed", t.missed_cases, "cases that ask what was never asked then" + (f"; {t.left_out} left out" if t.left_out else "")),
+            ("replayed", t.replayed, "cases that were replayed to the end"),
+            ("missed", t.missed_cases, "cases with a request that has no recorded reply" + (f"; {t.left_out} left out" if t.left_out else "")),
             ("failed", t.failed, "cases that could not be replayed"),
-            ("refused", t.refused, "cases whose signal rests on evidence from after them"),
+            ("refused", t.refused, "cases whose signal uses evidence from after the case"),
             ("executed", t.executed, f"calls, {money(t.cost)} USD" + (f", {t.unpriced_calls} of unknown price" if t.unpriced_calls else "")),
             ("reused", t.reused, f"calls, {money(t.avoided)} USD avoided"),
-            ("look-ahead", t.look_ahead, "pieces of evidence, memories and prices from after their case, refused"),
-            ("after cutoff", t.after_cutoff, "cases older than the end of the model's training: it may know how they ended"),
+            ("look-ahead", t.look_ahead, "evidence, memories and prices from after the case, refused"),
+            ("after cutoff", t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"),
         ]  # fmt: skip
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
-            say_result(f"{counted(ran.held, 'case')} found on the run's topic: nothing of this was paid again.")
+            say_result(f"{counted(ran.held, 'case')} were already on the run's topic and were not paid for again.")
         if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
-            say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
+            say_result(
+                f"This run is a baseline of the current code. Compare runs of a changed prompt with {plan.run_id}."
+            )
         elif ran.status == "finished":
             base = "as-it-was" if of_file else "live"
-            said = f" (as-it-was: a run of the same log without a change, {command_name()} backtest run --sample-log --run-id as-it-was)"
+            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run --sample-log --run-id as-it-was)"
             say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
     if ran.status != "finished":
         say(
-            f"Stopped: what is left of --max-cost does not cover the next call, with {counted(ran.left, 'case')} left; go on with "
+            f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "
             f"--run-id {plan.run_id}, the same options and a larger --max-cost."
         )
 
@@ -178,7 +180,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
         runs = await read_runs(tables, run_id)
         if not runs:
             known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
-            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`newsproof backtest list`)")
+            raise ConfigError(f"there is no run {run_id!r}; existing runs: {known} (`newsproof backtest list`)")
         states = await tables.query(_STATES, {"run_id": run_id})
         others = await tables.query(_OTHERS, {"run_id": run_id})
         about = run_code_of(runs[0])
@@ -196,7 +198,9 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
           right=("executed", "reused", "missed", "USD", "avoided USD"))  # fmt: skip
     if others.rows:
         table(
-            ("case", "repeat", "status", "reason"), others.rows, title="Cases that did not come to an end (at most 20)"
+            ("case", "repeat", "status", "reason"),
+            others.rows,
+            title="Cases that were not replayed to the end (at most 20)",
         )
 
 

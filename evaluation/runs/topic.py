@@ -104,8 +104,8 @@ class RunTopic:
         progress = await self.read()
         if progress.plan is not None and (other := _differences(progress.plan, plan)):
             raise ConfigError(
-                f"the run {plan.run_id} was begun with another {', '.join(other)}: go on with the same options, "
-                "or name another --run-id"
+                f"the run {plan.run_id} was started with another {', '.join(other)}: resume with the same options, "
+                "or choose another --run-id"
             )
         await self._appender.start()
         now = datetime.now(UTC)
@@ -217,13 +217,13 @@ class RunLease(Lease):
                     kind="unavailable",
                 ) from exc
             raise ConfigError(
-                f"another process works on the run {self._run_id}: let it, or give this one a --run-id of its own"
+                f"another process works on the run {self._run_id}: wait for it, or choose another --run-id"
             ) from exc
 
     def _say(self) -> None:
         if not self._said:
             session_s = self._within_s - PATIENCE_S
             say_on_stderr(
-                f"Another process works on the run {self._run_id}, or was killed less than {session_s:g} s ago; waiting."
+                f"Another process works on the run {self._run_id}, or was killed less than {session_s:g} s ago. Waiting."
             )
         self._said = True

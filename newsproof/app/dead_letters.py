@@ -261,11 +261,11 @@ def _refuse(dead_letter: DeadLetter, choice: Choice, news: str) -> None:
         raise ConfigError(
             f"letter {dead_letter.id} comes from {dead_letter.topic or 'nowhere'}, whose records only the pipeline "
             "writes; only "
-            f"letters from {news} and of cases that failed can be sent again. Publish the news anew instead"
+            f"letters from {news} and of cases that failed can be sent again. Publish the news again instead"
         )
     if dead_letter.requeued and dead_letter.case is not None and choice.value is None:
         raise ConfigError(
-            f"case {dead_letter.case} was tried again already, and once is all that a letter opens: if that attempt "
+            f"case {dead_letter.case} was already retried, and a dead letter can be retried only once: if that attempt "
             "failed "
             "too, it left a letter of its own; --value sends other bytes"
         )

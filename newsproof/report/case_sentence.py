@@ -83,8 +83,8 @@ def case_sentence(records: Sequence[JournalRecord], newest: Text = NOT_KNOWN, st
             return _decided(_facts(records, events, signal), newest, stage if stage in WITHDRAWN else None)
         case ev.CaseDropped(reason="duplicate", duplicate_of=first) if first:
             return fill(
-                "Dropped: the same text came in before, as case {case}.",
-                "已舍弃：同样的正文此前已收到，见案例 {case}。",
+                "Dropped: case {case} has the same text.",
+                "已舍弃：与案例 {case} 正文相同。",
                 case=first,
             )
         case ev.CaseDropped(reason=reason):
@@ -93,23 +93,23 @@ def case_sentence(records: Sequence[JournalRecord], newest: Text = NOT_KNOWN, st
             return Text("Ended by request, without a signal.", "应要求结束，没有信号。")
         case ev.CaseFailed(failed_step=step, attempts=n):
             en, zh = (
-                "Failed, without a signal: {step} did not work in {n:attempt|attempts}.",
+                "Failed, without a signal: {step} failed in {n:attempt|attempts}.",
                 "失败，没有信号：“{step}”尝试 {n} 次未成功。",
             )
             return fill(en, zh, step=term(step), n=n)
         case _:
-            return Text("Still open: nothing is decided yet.", "处理中：尚无结论。")
+            return Text("Open: no decision yet.", "处理中：尚无结论。")
 
 
 DROPPED = {
-    "duplicate": Text("Dropped: the same text came in before.", "已舍弃：同样的正文此前已收到。"),
+    "duplicate": Text("Dropped: an earlier case has the same text.", "已舍弃：已有案例正文相同。"),
     "same_story": Text(
         "Joined: an earlier case reports the same event, and its signal counts for both.",
         "已并入：更早的案例报道了同一事件，以其信号为准。",
     ),
-    "unchanged": Text("A second look: the signal stays as it is.", "再次核查：信号维持不变。"),
-    "spam": Text("Dropped: it is advertising, or claims nothing.", "已舍弃：是广告，或没有任何说法。"),
-    "empty": Text("Dropped: its text holds no word.", "已舍弃：正文没有文字。"),
+    "unchanged": Text("Second check: the signal is unchanged.", "再次核查：信号维持不变。"),
+    "spam": Text("Dropped: it is advertising or makes no claim.", "已舍弃：属于广告，或没有可核查的说法。"),
+    "empty": Text("Dropped: its text has no words.", "已舍弃：正文没有文字。"),
 }
 SAYS = (Text("says so", "这样说"), Text("say so", "这样说"))
 DENIES = (Text("denies it", "予以否认"), Text("deny it", "予以否认"))
@@ -151,9 +151,9 @@ def _too_little(facts: _Facts) -> Iterator[Text]:
         yield _own_pages(official, *SAYS)
     yield from _sources(facts, [p for p in supports if not p.official], beside=bool(official))
     if not supports and any(p.gives_another_amount for p in hedges):
-        yield Text("the event is reported, with another amount", "事件有报道，但金额不同")
+        yield Text("the event is reported with a different amount", "事件有报道，但金额不同")
     elif not supports:
-        yield Text("no page that was found says so", "所找到的网页都没有这样说")
+        yield Text("no page found says so", "所找到的网页都没有这样说")
     vague = [p for p in hedges if not p.gives_another_amount]
     if vague:
         yield fill(
@@ -164,7 +164,7 @@ def _too_little(facts: _Facts) -> Iterator[Text]:
         )
     yield from _denials(denies)
     if official and all(p.age is None for p in official):
-        yield Text("when it says so is not known", "其发布时间不详")
+        yield Text("the publication time is not known", "其发布时间不详")
     elif official and facts.critic == "not_enough_evidence":
         yield Text("the critic finds not enough evidence either way", "核查模型认为正反证据都不足")
     elif supports and not denies and not any(p.official or p.speaks_for for p in supports):
@@ -176,7 +176,7 @@ def _stale(facts: _Facts) -> Iterator[Text]:
     supports, earlier = facts.of("supports"), facts.of("earlier")
     if earlier:
         yield fill(
-            "{n:page tells|pages tell} the same story of an earlier event {which}", "{n} 个网页讲的是更早的同类事件 {which}",
+            "{n:page reports|pages report} an earlier event of the same kind {which}", "{n} 个网页讲的是更早的同类事件 {which}",
             n=len(earlier), which=_numbers(earlier),
         )  # fmt: skip
     if supports and all(p.age is not None and p.age > STALE_AFTER for p in supports):
@@ -197,7 +197,7 @@ def _disputed(facts: _Facts) -> Iterator[Text]:
     elif facts.critic in {"conflicting", "refuted"}:
         critic = {
             "conflicting": Text("the critic finds that sources contradict each other", "核查模型认为信源互相矛盾"),
-            "refuted": Text("the critic finds that the evidence speaks against it", "核查模型认为证据与之相反"),
+            "refuted": Text("the critic finds that the evidence contradicts it", "核查模型认为证据与之相反"),
         }
         yield critic[facts.critic]
     official = [p for p in supports if p.official]
@@ -210,7 +210,7 @@ def _refuted(facts: _Facts) -> Iterator[Text]:
     yield from _denials(facts.of("denies"))
     if supports := facts.of("supports"):
         yield fill(
-            "{n:page says|pages say} so all the same {which}",
+            "{n:page still says|pages still say} so {which}",
             "仍有 {n} 个网页这样说 {which}",
             n=len(supports),
             which=_numbers(supports),
@@ -271,7 +271,7 @@ def _heard(pages: list[_Page], does: Text) -> Text:
     who = Text("an authority", "主管机构") if authority else Text("the party itself", "当事方")
     cited = dict.fromkeys(p.said.cites for p in pages if p.said is not None and p.said.cites)
     named = fill(" ({who})", "（{who}）", who=joined(cited, ", ", "、")) if len(cited) == 1 else Text()
-    en, zh = "{who}{named} {does}, by what {which} reports", "据 {which}，{who}{named}{does}"
+    en, zh = "{who}{named} {does}, as {which} reports", "据 {which}，{who}{named}{does}"
     if len(pages) > 1:
         en = en.replace("reports", "report")
     return fill(en, zh, who=who, named=named, does=does, which=_numbers(pages))
@@ -295,7 +295,7 @@ def _sources(facts: _Facts, pages: list[_Page], *, beside: bool) -> Iterator[Tex
     yield fill(en, zh, k=len(kept), **of)
     everyone, sources = len(facts.of("supports")), facts.signal.supporting_sources
     if sources is not None and sources < everyone:
-        yield fill("all that say so count as {n:source|sources}", "这样说的共计 {n} 个信源", n=sources)
+        yield fill("all pages that say so count as {n:source|sources}", "这样说的共计 {n} 个信源", n=sources)
 
 
 def _beside(facts: _Facts) -> Iterator[Text]:
@@ -319,7 +319,7 @@ def _beside(facts: _Facts) -> Iterator[Text]:
             which=which,
         )
     if "partly_refuted" in flags:
-        yield Text("a part of it is refuted", "部分内容被否认")
+        yield Text("part of it is refuted", "部分内容被否认")
     if not facts.read and facts.pages:
         yield Text("no critic read the pages", "没有模型阅读这些网页")
 
@@ -340,7 +340,7 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Text]:
         )  # fmt: skip
     if rest := [p for p in pages if p.figures is None]:
         yield fill(
-            "{n:page gives|pages give} another amount {which}",
+            "{n:page gives|pages give} a different amount {which}",
             "{n} 个网页给出的金额不同 {which}",
             n=len(rest),
             which=_numbers(rest),

@@ -137,7 +137,7 @@ class Report(msgspec.Struct, frozen=True):
         """Warning that outcomes use synthetic prices; empty if none does."""
         if not any(row["on_synthetic_prices"] for row in self["coverage"]):
             return ""
-        return "These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market."
+        return "These outcomes use SYNTHETIC prices: they show how the report works and say nothing about the market."
 
     @property
     def without_outcomes(self) -> str:
@@ -145,10 +145,10 @@ class Report(msgspec.Struct, frozen=True):
         if self["calibration"]:
             return ""
         if not self["coverage"]:
-            return "There are no signals, so there is nothing to hold against prices."
+            return "There are no signals, so there is nothing to compare with prices."
         return (
-            "No signal has an outcome yet, so nothing can be said of calibration: "
-            "`newsproof outcomes import` reads prices and fills the outcomes."
+            "No signal has an outcome yet, so calibration is unknown: "
+            "`newsproof outcomes import` reads prices and fills in outcomes."
         )
 
     @property

@@ -178,7 +178,7 @@ def _deltas(report: Report) -> str:
     unchecked = sum(row["signals"] for row in report["unchecked"])
     what = f"Signals by final less first confidence, in steps of 0.1, without the {unchecked:,} that were not verified; from v_judgements"
     chart = partial(charts.confidence, report)
-    return _section("What verification did to confidence", what, chart, changes, types)
+    return _section("Confidence change by verification", what, chart, changes, types)
 
 
 def _outcomes_note(report: Report) -> str:
@@ -213,10 +213,10 @@ def _reliability_tables(report: Report) -> list[str]:
     return [
         table("Calibration by horizon", report["calibration"], [at, cases, *figures]),
         table("Reliability by tenth of confidence", report["reliability"], bins),
-        table("Which signals count", report["coverage"], [at, *counted]),
+        table("Counted signals", report["coverage"], [at, *counted]),
     ]
 
 
 def _trust(report: Report) -> str:
     rows = table("Checks", report["trust"], [("check", "check", str), ("violations", "violations", str)])
-    return f"<section><h2>Can these figures be trusted?</h2>{rows or '<p>There is no data yet.</p>'}</section>"
+    return f"<section><h2>Data checks</h2>{rows or '<p>There is no data yet.</p>'}</section>"

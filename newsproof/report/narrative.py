@@ -47,7 +47,9 @@ def findings_in_words(found: Findings) -> Text:
     said += [Text("old news", "旧闻")] * found.stale
     later = dated_later(found)
     if later:
-        said.append(fill("{n:page|pages} left out as dated after the news", "{n} 个网页日期晚于新闻，未采用", n=later))
+        said.append(
+            fill("{n:page|pages} left out because dated after the news", "{n} 个网页日期晚于新闻，未采用", n=later)
+        )
     if others := len(found.dropped) - later:
         said.append(
             fill(
@@ -71,19 +73,21 @@ def readers_in_words(critique: ev.EvidenceCritiqued) -> Text:
     if critique.stances is None:
         if critique.claims:
             return Text(
-                "A critic judged the claim without saying what each page says: the word rules read the pages alone.",
+                "The critic judged the claim but not each page, so only the word rules classified the pages.",
                 "核查模型判断了说法，但没有说明每个网页说了什么：网页仅由词语规则判读。",
             )
-        return Text("No critic read the pages: the word rules read alone.", "没有模型阅读这些网页：仅由词语规则判读。")
+        return Text(
+            "No critic read the pages; only the word rules classified them.", "没有模型阅读这些网页：仅由词语规则判读。"
+        )
     n, missing = len(critique.stances), references(critique.unquoted)
     if not missing:
         return fill(
-            "A critic read what was found of {n:page|pages}; every quote that it gave stands there.",
+            "The critic read excerpts of {n:page|pages}. All its quotes are on the pages.",
             "核查模型阅读了 {n} 个网页的摘录；引文均与原文相符。",
             n=n,
         )
     return fill(
-        "A critic read what was found of {n:page|pages}; not there is the quote of {missing}, which counts for nothing.",
+        "The critic read excerpts of {n:page|pages}. Its quote from {missing} is not on the page and does not count.",
         "核查模型阅读了 {n} 个网页的摘录；{missing} 的引文与原文不符，不予采信。",
         n=n,
         missing=missing,
@@ -139,11 +143,11 @@ def doubts_in_words(page: ReadPage) -> str:
     doubts = (
         (said.stance != page.stance, f"read as “{said.stance}”"),
         (not page.quoted and said.stance != "unrelated", "its quote is not on the page"),
-        (not said.same_subject, "another subject"),
-        (not said.same_event, "another event"),
+        (not said.same_subject, "different subject"),
+        (not said.same_event, "different event"),
         (said.stage == "differs", "not as far advanced"),
-        (said.place == "differs", "another venue or chain"),
-        (said.amount == "differs", "another amount"),
+        (said.place == "differs", "different venue or chain"),
+        (said.amount == "differs", "different amount"),
     )
     return "; ".join([words for holds, words in doubts if holds] + [said.reason] * bool(said.reason))
 

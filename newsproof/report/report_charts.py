@@ -58,7 +58,7 @@ def latency(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
 
 def confidence(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
     bins = [Bin(r["delta_from"], r["signals"]) for r in report["deltas"]]
-    title = "What verification did to confidence"
+    title = "Confidence change by verification"
     return histogram(bins, step=0.1, title=title, noun="signals", on=on)
 
 

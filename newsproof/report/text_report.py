@@ -14,9 +14,7 @@ from newsproof.report.data import VERDICTS, Report, by_day, horizon, millisecond
 def print_report_of(report: Report) -> None:
     say_result(f"Newsproof report: {report.name}. {report.modes}\n")
     if report.is_empty:
-        say_result(
-            as_started("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
-        )
+        say_result(as_started("ClickHouse has no data of this run yet. `newsproof backtest list` lists the runs."))
         return
     _signals(report)
     _deltas(report)
@@ -26,7 +24,7 @@ def print_report_of(report: Report) -> None:
     table(
         ("check", "violations"),
         [tuple(r.values()) for r in report["trust"]],
-        title="Can these figures be trusted? (v_trust_checks)",
+        title="Data checks (v_trust_checks)",
         right=("violations",),
     )
 
@@ -48,7 +46,7 @@ def _signals(report: Report) -> None:
         reasons = ", ".join(
             f"{row['unchecked_reason'] or 'schema 1'} {row['signals']:,}" for row in report["unchecked"]
         )
-        say_result(f"Not verified, and not in what verification did: {reasons}\n")
+        say_result(f"Not verified, and not counted in the change of confidence: {reasons}\n")
 
 
 def _precision(report: Report) -> None:
@@ -128,7 +126,7 @@ def _deltas(report: Report) -> None:
     table(
         ("final − preliminary", "signals", ""),
         rows,
-        title="What verification did to confidence (v_judgements)",
+        title="Confidence change by verification (v_judgements)",
         right=("signals",),
     )
 

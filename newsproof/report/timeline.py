@@ -64,12 +64,12 @@ _ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFa
 def _told_opening(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EventReceived(news=news, edits=edits, language=language):
-            edit = fill("; it edits the case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
+            edit = fill("; an edit of case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
             said = LANGUAGES.get(language, LANGUAGES["other"])
-            en, zh = "The news came in from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
+            en, zh = "Received from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
             return "received", fill(en, zh, source=news.source, said=said, edit=edit), _NOTHING
         case ev.SecondLookOpened(after_s=after_s, number=number, verdict=verdict):
-            en = "Looked again after {n:minute|minutes} (look {number}). The first decision was: {verdict}."
+            en = "Second check after {n:minute|minutes} (number {number}). First verdict: {verdict}."
             zh = "{n} 分钟后再次核查（第 {number} 次）。首次结论：{verdict}。"
             told_of = {"n": round(after_s / 60), "number": number, "verdict": term(verdict)}
             return "second_look", fill(en, zh, **told_of), _NOTHING
@@ -92,8 +92,8 @@ def _told_opening(event: Any) -> tuple[str, Text, Text]:
         case _:
             texts = {
                 "found": fill("{n:similar past case|similar past cases} found in memory.", "记忆中有 {n} 个相似的历史案例。", n=len(event.entries)),
-                "no_match": Text("Memory was searched: no similar past case.", "已查记忆：没有相似的历史案例。"),
-                "unavailable": Text("Memory could not be asked; the case goes on without it.", "无法查询记忆；案例继续进行。"),
+                "no_match": Text("Memory search found no similar past case.", "已查记忆：没有相似的历史案例。"),
+                "unavailable": Text("Memory was unavailable; the case continues without it.", "记忆不可用，案例在没有历史案例的情况下继续。"),
             }  # fmt: skip
             best = [
                 fill("{what} (similarity {by})", "{what}（相似度 {by}）", what=e.summary[:80], by=f"{e.similarity:.2f}")
@@ -115,8 +115,8 @@ def _claim_in_words(claim: StatedClaim | None) -> Text:
 
 _NOTHING = Text()
 ATTRIBUTIONS = {
-    "named": Text("by a named source", "信源具名"),
-    "unnamed": Text("by an unnamed source", "信源匿名"),
+    "named": Text("from a named source", "信源具名"),
+    "unnamed": Text("from an unnamed source", "信源匿名"),
     "none": Text("without a source", "未提信源"),
 }
 LANGUAGES = {
@@ -127,19 +127,19 @@ LANGUAGES = {
 STORY = {
     "first": Text("No earlier case reports the same event.", "没有更早的案例报道同一事件。"),
     "again": Text(
-        "An earlier case reports the same event. This one is analysed too: the better-founded signal stays.",
+        "An earlier case reports the same event. This case is analysed, too; the signal with the better evidence remains.",
         "更早的案例报道了同一事件。本案例仍单独核查，以依据更充分的信号为准。",
     ),
     "own_page": Text(
-        "A listed party or authority published this on its own site, so it is analysed whatever came before.",
+        "A listed party or authority published this on its own site, so it is analysed even if earlier cases report it.",
         "该消息出自名单内当事方或主管机构的自有网站，无论此前有何报道，均单独核查。",
     ),
     "unchecked": Text(
-        "The log could not be searched for an earlier case of the same event.", "无法查询是否已有案例报道同一事件。"
+        "The log could not be searched for earlier cases of the same event.", "无法查询是否已有案例报道同一事件。"
     ),
 }
 ROUTES = {
-    "deep": Text("It passes the gate: its claims are to be checked.", "达到核查门槛：其说法将被核查。"),
+    "deep": Text("It passes the gate: its claims will be checked.", "达到核查门槛：其说法将被核查。"),
     "single_pass": Text("It gets the single-pass analysis.", "只作单步判断。"),
     "preliminary": Text("It is not verified further.", "不再进一步核查。"),
 }
@@ -149,26 +149,30 @@ def _told_searching(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.ToolPlanned(route="search", round=n):
             tasks = [fill("{tool}: {query}", "{tool}“{query}”", tool=term(t.tool), query=t.query) for t in event.tasks]
-            en, zh = "Round {n}: to look up with {tools} — {tasks}", "第 {n} 轮：准备用{tools}查找：{tasks}"
+            en, zh = "Round {n}: planned lookups with {tools}: {tasks}", "第 {n} 轮：准备用{tools}查找：{tasks}"
             tools = joined(map(term, event.tools), ", ", "、")
             what = fill(en, zh, n=n, tools=tools, tasks=joined(tasks, "; ", "；") or event.search_keywords)
             why, by = translate_reason(event.reason), DECIDED[event.decided_by]
             return "planned", what, fill("{why} ({by})", "{why}（{by}）", why=why, by=by)
         case ev.ToolPlanned(round=n):
-            what = fill("Round {n}: nothing more to look up.", "第 {n} 轮：没有更多要查的。", n=n)
+            what = fill("Round {n}: no further lookups.", "第 {n} 轮：没有更多要查的。", n=n)
             return "planned", what, translate_reason(event.reason)
         case ev.SearchCompleted(round=n):
             what = fill("Round {n}: {found}.", "第 {n} 轮：{found}。", n=n, found=_outcomes(event))
             return "searched", what, findings_in_words(event.findings)
         case ev.PagesScraped():
-            shut = fill(", {n} stayed shut", "，{n} 个打不开", n=len(event.failures)) if event.failures else _NOTHING
+            shut = (
+                fill(", {n} could not be opened", "，{n} 个打不开", n=len(event.failures))
+                if event.failures
+                else _NOTHING
+            )
             en, zh = "{n:page|pages} opened{shut}.", "打开了 {n} 个网页{shut}。"
             pages = "; ".join(p.url for p in event.pages)
             return "scraped", fill(en, zh, n=len(event.pages), shut=shut), Text(pages, pages)
         case _:
             words = joined(event.keywords, ", ", "、") or Text("none", "无")
             if event.route == "plan":
-                then = Text("they open a further round", "由此再查一轮")
+                then = Text("another round follows", "由此再查一轮")
             else:
                 then = Text("no further round", "不再查下一轮")
             what = fill("New keywords: {words}; {then}.", "新关键词：{words}；{then}。", words=words, then=then)
@@ -178,8 +182,8 @@ def _told_searching(event: Any) -> tuple[str, Text, Text]:
 DECIDED = {
     "never_search": Text("a rule: this kind of event is never searched", "规则：这类事件从不搜索"),
     "force_search": Text("a rule: this kind of event is always searched first", "规则：这类事件一律先搜索"),
-    "evidence_there": Text("a rule: the evidence is there already", "规则：证据已经足够"),
-    "rounds_used": Text("a rule: the rounds are used up", "规则：轮次已用完"),
+    "evidence_there": Text("a rule: there is enough evidence", "规则：证据已经足够"),
+    "rounds_used": Text("a rule: no rounds left", "规则：轮次已用完"),
     "disabled": Text("switched off in the settings", "设置中已关闭"),
     "model": Text("decided by the model", "由模型决定"),
 }
@@ -188,7 +192,7 @@ DECIDED = {
 def _outcomes(event: ev.SearchCompleted) -> Text:
     parts = [_outcome(one) for one in event.outcomes]
     parts += [
-        fill("{who} says {name} {figure}", "{who} 的{name}为 {figure}", who=value.source, name=term(value.name),
+        fill("{who}: {name} {figure}", "{who} 的{name}为 {figure}", who=value.source, name=term(value.name),
              figure=f"{value.value:g} {value.unit}")
         for value in event.market
     ]  # fmt: skip
@@ -198,8 +202,8 @@ def _outcomes(event: ev.SearchCompleted) -> Text:
             why = term(seen.unavailable)
             parts.append(fill("{tool} FAILED ({why})", "{tool}失败（{why}）", tool=tool, why=why))
         else:
-            parts.append(fill("{tool}: {n:answer|answers}", "{tool}：{n} 条回答", tool=tool, n=n))
-    return joined(parts, "; ", "；") or Text("no provider was asked", "没有询问任何服务")
+            parts.append(fill("{tool}: {n:result|results}", "{tool}：{n} 条结果", tool=tool, n=n))
+    return joined(parts, "; ", "；") or Text("no provider was called", "未调用任何服务")
 
 
 def _outcome(one: ev.ProviderOutcome) -> Text:
@@ -213,7 +217,10 @@ def _outcome(one: ev.ProviderOutcome) -> Text:
             **of,
         )
     cached = Text(", from the cache", "，来自缓存") if one.cached else _NOTHING
-    en, zh = "{who}{topic} gave {n:hit|hits} for “{query}”{cached}", "{who}{topic} 对“{query}”给出 {n} 条结果{cached}"
+    en, zh = (
+        "{who}{topic} returned {n:hit|hits} for “{query}”{cached}",
+        "{who}{topic} 对“{query}”返回 {n} 条结果{cached}",
+    )
     return fill(en, zh, n=one.hits, cached=cached, **of)
 
 
@@ -222,8 +229,8 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
         case ev.EvidenceCritiqued():
             return _told_critique(event)
         case ev.SignalSynthesized(signal=s):
-            en = "Signal: {action} {asset} with confidence {confidence}; {verdict}, by way of the {path}."
-            zh = "信号：{action} {asset}，置信度 {confidence}；{verdict}，经由{path}。"
+            en = "Signal: {action} {asset} with confidence {confidence}; {verdict}, from the {path}."
+            zh = "信号：{action} {asset}，置信度 {confidence}；{verdict}，来自{path}。"
             told_of = {
                 "action": action_in_words(s),
                 "asset": s.asset,
@@ -232,7 +239,7 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
             }
             return "ended", fill(en, zh, confidence=f"{s.confidence:.2f}", **told_of), translate_reason(s.notes)
         case ev.CaseDropped(reason="unchanged", detail=detail):
-            what = Text("The second look leaves the signal as it is.", "再次核查后，信号维持不变。")
+            what = Text("The second check did not change the signal.", "再次核查后，信号维持不变。")
             return "ended", what, translate_reason(detail)
         case ev.CaseDropped(duplicate_of=first):
             of = fill(" (the first is case {case})", "（首个案例是 {case}）", case=first) if first else _NOTHING
@@ -254,7 +261,7 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
             return "ended", fill(en, zh, step=term(step), n=n), as_written(event.reason)
         case _:
             en, zh = (
-                "The deep path gave up at {step}; the single pass takes over.",
+                "The deep path failed at {step}; the single-pass analysis takes over.",
                 "深入核查在“{step}”处失败，改为单步判断。",
             )
             return "degraded", fill(en, zh, step=term(event.failed_step)), term(event.reason)
@@ -264,26 +271,26 @@ def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:
     said = as_written("; ".join(event.contradictions))
     if event.stances is None and not event.claims:  # nobody gave its verdict
         return "critiqued", readers_in_words(event), said
-    en, zh = "The evidence weighed: {says}; the news is {age}. {read}", "权衡证据：{says}；新闻{age}。{read}"
+    en, zh = "Evidence review: {says}; the news is {age}. {read}", "证据评估：{says}；新闻{age}。{read}"
     says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]
     return "critiqued", fill(en, zh, says=says, age=age, read=readers_in_words(event)), said
 
 
 TIMELINESS = {
     "fresh": Text("fresh", "是新的"),
-    "stale": Text("old, told again", "是重提的旧事"),
-    "unknown": Text("of an age that nothing found tells", "的时间无从得知"),
+    "stale": Text("old, reported again", "是旧闻重提"),
+    "unknown": Text("of unknown age", "时间不明"),
 }
 PATHS = {
     "deep": Text("deep path", "深入核查"),
     "single_pass": Text("single-pass analysis", "单步判断"),
-    "preliminary": Text("first judgement alone", "初判"),
+    "preliminary": Text("first judgement only", "初判"),
     "degraded": Text("single-pass analysis after the deep path failed", "深入核查失败后的单步判断"),
 }
 FOLLOWS = {
-    "retry": Text("it is tried again", "将重试"),
+    "retry": Text("the worker retries it", "将重试"),
     "degrade": Text("the case degrades", "案例降级处理"),
-    "give_up": Text("the case gives up", "案例放弃"),
+    "give_up": Text("the case fails", "案例失败"),
 }
 
 
@@ -293,27 +300,27 @@ def _told_aside(event: Any) -> tuple[str, Text, Text]:
             return _told_reply(event)
         case ev.StepFailed(step=step, attempt=n, failure=failure):
             at = fill(" at {at}", "（{at}）", at=f"{event.retry_at:%H:%M:%S}") if event.retry_at else _NOTHING
-            en, zh = "{step} did not work (attempt {n}): {follows}{at}.", "{step}未成功（第 {n} 次）：{follows}{at}。"
+            en, zh = "{step} failed (attempt {n}): {follows}{at}.", "{step}失败（第 {n} 次）：{follows}{at}。"
             what = fill(en, zh, step=term(step), n=n, follows=FOLLOWS[event.outcome], at=at)
             return "recovering", what, _failure(failure)
         case ev.StepStarted(step=step, handed_back=True):
-            en = "Its worker let go of {step}, which ran alone: the next one runs it alone again."
-            zh = "工作进程放开了单独运行的“{step}”：下一个进程会再次单独运行它。"
+            en = "The worker released {step} while it ran alone. The next worker runs it alone again."
+            zh = "工作进程释放了单独运行的“{step}”，下一个进程会再次单独运行。"
             return "recovering", fill(en, zh, step=term(step)), _NOTHING
         case ev.StepStarted(step=step, crashes=n):
-            en, zh = "{step} runs alone: {n:crash|crashes} happened here.", "“{step}”单独运行：此处曾崩溃 {n} 次。"
+            en, zh = "{step} runs alone after {n:crash|crashes} at this step.", "“{step}”单独运行：此处曾崩溃 {n} 次。"
             return "recovering", fill(en, zh, step=term(step), n=n), _NOTHING
         case ev.RetractionFound(of_case=case, kind=kind):
             en, zh = "The signal of case {case} is {kind}.", "案例 {case} 的信号{kind}。"
             return "retracting", fill(en, zh, case=case, kind=term(kind)), translate_reason(event.reason)
         case ev.StoryCorroborated(of_case=case, verdict=verdict):
-            en = "It reports the event of case {case}, whose signal is now {verdict} if it was less."
-            zh = "它讲述的是案例 {case} 的同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
+            en = "It reports the same event as case {case}, whose signal is raised to {verdict} if it was lower."
+            zh = "它与案例 {case} 报道同一事件；该信号若此前低于“{verdict}”，现升为“{verdict}”。"
             return "corroborating", fill(en, zh, case=case, verdict=term(verdict)), translate_reason(event.reason)
         case ev.CancelRequested(requested_by=who):
             return (
                 "cancelled",
-                fill("{who} asked to end the case.", "{who} 要求结束案例。", who=who),
+                fill("{who} requested to end the case.", "{who} 要求结束案例。", who=who),
                 as_written(event.reason),
             )
         case _:
@@ -324,18 +331,18 @@ def _told_aside(event: Any) -> tuple[str, Text, Text]:
 def _told_reply(event: ev.EffectCompleted) -> tuple[str, Text, Text]:
     step, failed = term(event.step), [c.reply for c in event.calls if isinstance(c.reply, Failure)]
     if failed and failed[-1].kind == "cut" and event.calls[-1].reply is failed[-1]:
-        en, zh = "{step}: a model's reply was cut at its limit of tokens.", "{step}：模型的回复因词元上限被截断。"
+        en, zh = "{step}: the model's reply was cut at the token limit.", "{step}：模型的回复因词元上限被截断。"
         return "recovering", fill(en, zh, step=step), as_written(failed[-1].message)
     kinds = joined((term(c.kind) for c in event.calls), ", ", "、") or term("call")
     if failed and len(failed) == len(event.calls):
         return (
             "recovering",
-            fill("{step}: no answer ({kinds}).", "{step}：没有回答（{kinds}）。", step=step, kinds=kinds),
+            fill("{step}: the call failed ({kinds}).", "{step}：调用失败（{kinds}）。", step=step, kinds=kinds),
             _failure(failed[-1]),
         )
     return (
         "asking",
-        fill("{step}: a reply came ({kinds}).", "{step}：收到回答（{kinds}）。", step=step, kinds=kinds),
+        fill("{step}: response received ({kinds}).", "{step}：收到响应（{kinds}）。", step=step, kinds=kinds),
         _NOTHING,
     )
 

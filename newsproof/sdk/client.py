@@ -209,7 +209,9 @@ class _Wanted:
         except ContractError as exc:
             self.ignored += 1
             if self.ignored & (self.ignored - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the bot's log
-                log.warning("passed by on the signals topic (%d so far): %s", self.ignored, printable_line(str(exc)))
+                log.warning(
+                    "ignored a record on the signals topic (%d so far): %s", self.ignored, printable_line(str(exc))
+                )
             return None
         known = self._newest.get(signal.signal_id)
         if known is not None and signal.revision <= known[0]:

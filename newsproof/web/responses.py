@@ -85,12 +85,12 @@ def answer_errors(app: FastAPI, page_of_404: Callable[[Request], Response | None
 
     @app.exception_handler(KafkaError)
     async def _(_request: Request, exc: KafkaError) -> Response:
-        log.warning("Kafka does not answer a request", error=repr(exc)[:300])
+        log.warning("Kafka does not respond to a request", error=repr(exc)[:300])
         return refusal(503, "Kafka is not responding", "try again when it is back; /api/v1/status shows its state")
 
     @app.exception_handler(Exception)
     async def _(request: Request, exc: Exception) -> Response:
-        log.error("a fault of ours", path=request.url.path, exc_info=exc)
+        log.error("internal error", path=request.url.path, exc_info=exc)
         return refusal(500, "internal error in Newsproof", "try again; the log of the web service shows the cause")
 
 
@@ -138,7 +138,7 @@ class Events(Response):
             await self._chunks.aclose()  # type: ignore[attr-defined]
             self._ended()
         if any(isinstance(e, TimeoutError | Lagging) for e in failed):
-            log.info("a slow client is cut off; it can resume", client=scope.get("client"))
+            log.info("a slow client is disconnected; it can resume", client=scope.get("client"))
             cut_off(scope)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):  # until the server knows: it would report an answer that has no end

@@ -76,7 +76,7 @@ class VitalsReader:
             came, waits = await self._news()
             self._known = Vitals(news_last_hour=came, news_waiting=waits, budget=await self._left())
         except (NewsproofError, KafkaError, OSError) as exc:
-            log.info("the figures of the pipeline are not known", why=repr(exc)[:300])
+            log.info("the metrics of the pipeline are not known", why=repr(exc)[:300])
             self._known = Vitals()
         self._read_at = time.monotonic()
 

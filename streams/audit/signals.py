@@ -104,13 +104,13 @@ class PublishedSignals:
         for claim in sorted(claims):
             wanted = self._wanted(event, env, claim)
             if not wanted:
-                self._refuse((claim,), "no accepted event that publishes a signal stands at the place that it names")
+                self._refuse((claim,), "no accepted event that publishes a signal is at the position that it names")
             elif claim.digest not in wanted:
                 self._refuse((claim,), "it differs from what the journal holds at the place that it names")
             else:
                 borne_out.append(claim)
         if len({claim.revision for claim in borne_out}) > 1:
-            self._refuse(tuple(borne_out), "several revisions name one event, which publishes one: look at all of them")
+            self._refuse(tuple(borne_out), "several revisions name one event, which publishes only one: compare them")
         if (signal := signal_in(event)) is not None and env.version >= VERDICTS_SINCE and (why := _overstated(signal)):
             self.overstated_count += len(borne_out)
             room = LISTED - len(self.overstated)
@@ -120,7 +120,7 @@ class PublishedSignals:
         """End the check: a signal that names a place which was not in the journal is forged."""
         for partition in self._claims.values():
             for claims in partition.values():
-                self._refuse(claims, "no accepted event stands at the place that it names")
+                self._refuse(claims, "no accepted event is at the position that it names")
         self._claims.clear()
 
     def _take(self, record: Any) -> None:

@@ -332,4 +332,4 @@ class BudgetLedger(Budget):
 
 def _say_why(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (exc := task.exception()) is not None:
-        log.warning("the budget could not be tended, it is tried again", error=repr(exc))
+        log.warning("the budget could not be updated; the worker retries", error=repr(exc))

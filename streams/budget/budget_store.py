@@ -55,7 +55,7 @@ class BudgetStore:
             if isinstance(exc, sqlite3.DatabaseError) and not is_damage(exc):
                 raise
             log.warning(
-                "the kept budget is damaged: it is thrown away, and its topic read from the start", why=str(exc)
+                "the stored budget is damaged; it is deleted, and its topic is read from the start", why=str(exc)
             )
             self._store.reset()
             self._fold = self._asked()
@@ -73,7 +73,7 @@ class BudgetStore:
                 rows.execute("INSERT INTO budget VALUES (?, ?)", (kept, _digest(kept, position)))
                 self._fold.reach(self._tp, position, last)
         except (sqlite3.Error, OverflowError) as exc:
-            log.warning("the budget is not kept on disk: the next start reads more of its topic", why=repr(exc))
+            log.warning("the budget is not stored on disk; the next start reads more of its topic", why=repr(exc))
         else:
             self._at = last.offset
 

@@ -56,7 +56,7 @@ _SAID: dict[str, tuple[str, str]] = {
     "claims": ("{} claims", "{} 条说法"),
     "read": ("{} of {} claims read with quotes", "{} / {} 条说法已核对原文"),
     "brief": ("{} established, {} disputed, {} unsettled, {} new", "已证实 {}, 有争议 {}, 未定 {}, 新增 {}"),
-    "again": ("{} failed ({}); it is tried again at {}", "{} 失败 ({}); 将于 {} 重试"),
+    "again": ("{} failed ({}); the worker retries it at {}", "{} 失败 ({}); 将于 {} 重试"),
     "partial": ("{} failed ({}); the brief is written of what is there", "{} 失败 ({}); 将根据已有内容撰写简报"),
     "ended": ("{} failed ({})", "{} 失败 ({})"),
     "finish": ("The brief is written of what is there", "将根据已有内容撰写简报"),

@@ -107,7 +107,7 @@ class TurnEventConverter:
         why = f"{event.step}: {event.failure.message} ({event.failure.kind})"
         if event.outcome == "retry":
             at = "" if event.retry_at is None else f"{event.retry_at:%H:%M:%S} UTC"
-            words = (f"{why}; it is tried again at {at}", f"{why};将于 {at} 重试")
+            words = (f"{why}; the worker retries it at {at}", f"{why};将于 {at} 重试")
             again = {"retry_at": event.retry_at, "attempt": event.attempt}
             return [self._status(self._stage, self._words(words), phase="recovering", **again)]
         words = (f"{why}; the answer is written from what is there", f"{why};将根据已有内容作答")

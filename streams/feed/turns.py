@@ -246,7 +246,9 @@ class TurnFeed:
             try:
                 said = teller.take(record.envelope, record.event)
             except Exception as exc:  # the stream continues to its end, whatever a record holds
-                log.warning("not told", topic=self._topic, offset=record.offset, why=repr(exc)[:500])
+                log.warning(
+                    "event skipped: it could not be sent", topic=self._topic, offset=record.offset, why=repr(exc)[:500]
+                )
                 continue
             if said and (after is None or record.offset > after):
                 yield b"".join(_frames(said, record.offset))

@@ -197,7 +197,7 @@ class OpenedNewsIndex:
     def reset_if_damaged(self, exc: BaseException) -> None:
         """Throw the rows away where an error says that they are damaged. Ask for every partition anew: in another process."""
         if isinstance(exc, sqlite3.DatabaseError) and is_damage(exc):
-            log_of(__name__).warning("the index of opened news is damaged: it is thrown away", why=str(exc))
+            log_of(__name__).warning("the index of opened news is damaged and is deleted", why=str(exc))
             self._fold.reset()
 
     def close(self) -> None:

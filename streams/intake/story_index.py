@@ -337,7 +337,7 @@ class StoryIndex(Free, Port):
                 listed = self._sources()
             except ConfigError as exc:
                 log.warning(
-                    "the list of sources is not read: reports count by the last one that was read", why=str(exc)
+                    "the list of sources cannot be read; reports count by the last list that was read", why=str(exc)
                 )
             self._listed = (now, listed)
         return listed

@@ -191,7 +191,7 @@ class TextIndex(Free, Port):
                         self._read_to = {}
                         await beside_the_loop(self.rows.reset)
                 else:
-                    log_of(__name__).warning("the indexes cannot be written: it is tried again", why=repr(exc))
+                    log_of(__name__).warning("the indexes cannot be written; the worker retries", why=repr(exc))
                 await asyncio.sleep(WRITTEN_AGAIN_S)
 
     async def _follow(self) -> None:

@@ -94,7 +94,7 @@ class ConfigStore:
             config_hash, snapshot = decode_snapshot(record.key, record.value)
         except ContractError as exc:
             self.ignored += 1
-            log.error("passed by: no configuration snapshot", offset=record.offset, why=str(exc))
+            log.error("ignored: no configuration snapshot", offset=record.offset, why=str(exc))
             return
         if config_hash not in self._known:
             self._known[config_hash] = snapshot

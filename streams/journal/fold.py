@@ -85,7 +85,7 @@ class JournalFold:
                     self.malformed & (self.malformed - 1) == 0
                 ):  # the 1st, 2nd, 4th, 8th …, so that a flood does not fill the log
                     log_of(__name__).warning(
-                        "passed by: no record of this journal",
+                        "ignored: no record of this journal",
                         topic=record.topic,
                         partition=record.partition,
                         offset=record.offset,

@@ -69,7 +69,7 @@ class FoldStore:
             ) from exc
         except sqlite3.DatabaseError as exc:
             log_of(__name__).warning(
-                "the fold store is damaged: it is thrown away and read again from the log", why=str(exc)
+                "the fold store is damaged; it is deleted and read again from the log", why=str(exc)
             )
             self._delete()
             self.rows = self._opened()
@@ -111,7 +111,7 @@ class FoldStore:
         except sqlite3.DatabaseError as exc:
             if not is_damage(exc):
                 raise
-            log_of(__name__).warning("what was folded is damaged: it is thrown away", fold=name, why=str(exc))
+            log_of(__name__).warning("the stored fold is damaged and is deleted", fold=name, why=str(exc))
             self.reset()
             return self._checked(FollowingFold(self, name, version, tables))
 
@@ -119,7 +119,7 @@ class FoldStore:
         found = self.rows.execute("SELECT version, tables FROM folds WHERE name = ?", (fold.name,)).fetchone()
         if found != (fold.version, fold.tables):
             if found is not None:
-                log_of(__name__).info("what was folded by another rule is thrown away", fold=fold.name)
+                log_of(__name__).info("the stored fold was made by another rule and is deleted", fold=fold.name)
             fold.replace(fold.tables if found is None else found[1])
         return fold
 
@@ -170,7 +170,7 @@ class StoredFold:
             why = await self._changed(of, found)
         if why:
             log_of(__name__).warning(
-                "what was folded does not fit the log: it is thrown away and read again", fold=self.name, why=why
+                "the stored fold does not match the log; it is deleted and read again", fold=self.name, why=why
             )
             await asyncio.to_thread(self.clear)  # of a large table this takes a second
             return {}
@@ -263,7 +263,7 @@ class FollowingFold(StoredFold):
             self.commit()
         except sqlite3.Error as exc:
             log_of(__name__).warning(
-                "a fold is not kept on disk: the next start reads more of the log", fold=self.name, why=repr(exc)
+                "a fold is not stored on disk; the next start reads more of the log", fold=self.name, why=repr(exc)
             )
         self.store.close()
 

@@ -61,7 +61,7 @@ async def retry_while_unavailable(
                 on_wait(exc)
             failures = 0 if loop.time() - began > STEADY_S else failures
             if failures == 0:
-                log_of(__name__).warning("unavailable: trying again until it is back", what=what, error=repr(exc)[:300])
+                log_of(__name__).warning("unavailable; retrying until it is back", what=what, error=repr(exc)[:300])
             over = until or asyncio.Event()
             with suppress(TimeoutError):
                 async with asyncio.timeout(PAUSES_S[min(failures, len(PAUSES_S) - 1)]):

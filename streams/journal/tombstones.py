@@ -164,9 +164,7 @@ class TombstoneStore:
         except (sqlite3.DatabaseError, msgspec.MsgspecError, ValueError, TypeError) as exc:
             if isinstance(exc, sqlite3.DatabaseError) and not is_damage(exc):
                 raise
-            log_of(__name__).warning(
-                "the kept tombstones are damaged: they are thrown away, and read again", why=str(exc)
-            )
+            log_of(__name__).warning("the stored tombstones are damaged; they are deleted and read again", why=str(exc))
             self._store.reset()
             self._fold = self._asked()
             ends, found = {}, {}
@@ -200,7 +198,7 @@ class TombstoneStore:
             await beside_the_loop(lambda: self._write({tp: new[tp] for tp in last}, last))
         except (sqlite3.Error, *AWAY) as exc:
             log_of(__name__).warning(
-                "tombstones are not kept on disk: the next start reads more of the journal", why=repr(exc)
+                "tombstones are not stored on disk; the next start reads more of the journal", why=repr(exc)
             )
         else:
             self._ends |= {tp: new[tp][0] for tp in last}

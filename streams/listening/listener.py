@@ -233,10 +233,10 @@ class Listener:
         except Exception as exc:
             if is_away(exc):
                 raise
-            log.exception("a look failed in an unforeseen way", source=source.id)
+            log.exception("a poll failed in an unforeseen way", source=source.id)
             return await self._failed(source, NotReadError(f"{type(exc).__name__}: {exc}", "unforeseen"))
         if abs(looked.skew_s or 0.0) > SKEW_S >= abs(health.skew_s or 0.0):
-            log.warning("its clock and ours differ", source=source.id, ahead_s=looked.skew_s)
+            log.warning("the source's clock and ours differ", source=source.id, ahead_s=looked.skew_s)
         health.skew_s = looked.skew_s
         if looked.items is None:
             await self._unchanged(source, looked)
@@ -438,7 +438,7 @@ class Listener:
     def _succeeded(self, source: Source) -> None:
         health = self._of(source)
         if health.failures:
-            log.info("the source answers again", source=source.id)
+            log.info("the source responds again", source=source.id)
         health.state, health.why, health.reason, health.failures = "ok", "", None, 0
         health.last_success = datetime.now(UTC)
 
@@ -446,7 +446,7 @@ class Listener:
         health = self._of(source)
         if health.reason != exc.reason:
             log.warning(
-                "the source does not answer", source=source.id, state=exc.state, why=str(exc)[:300], do=DO[exc.reason]
+                "the source does not respond", source=source.id, state=exc.state, why=str(exc)[:300], do=DO[exc.reason]
             )
             cursor = self._log.memory.cursor(source.id)
             cursor.state, cursor.why, cursor.reason = exc.state, str(exc)[:300], exc.reason

@@ -49,7 +49,7 @@ class PendingRevisions:
     ) -> None:
         """Add an accepted event; ignore one whose signal does not belong to the case that it names."""
         if event.signal_id != signal_id(env.run_id, event.of_case):
-            log_of(__name__).warning("a revision of a signal that is not its case's: passed by", case=env.case_id)
+            log_of(__name__).warning("ignored a revision of another case's signal", case=env.case_id)
             return
         target = TopicPartition(tp.topic, partition_of(event.of_case, len(self._parts)))
         began = self._parts[tp].accepted.open[env.case_id].first_offset

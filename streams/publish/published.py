@@ -82,9 +82,7 @@ class Published:
         self._positions = await self._fold.begin(of, self._signals, spans)
         gone = dict(self._fold.rows.execute("SELECT partition, causes_from FROM journal").fetchall())
         if any(positions.get(partition, 0) < offset for partition, offset in gone.items()):
-            log_of(__name__).warning(
-                "the journal will be read from before what is kept of its signals: they are read again"
-            )
+            log_of(__name__).warning("the journal will be read from before the stored signals; they are read again")
             await beside_the_loop(self._fold.clear)
             self._positions = {}
         ignored = await self._read(of, spans, positions)
@@ -166,7 +164,9 @@ class Published:
             except ContractError as exc:
                 self._ignored += 1
                 if self._ignored & (self._ignored - 1) == 0:  # the 1st, 2nd, 4th …
-                    log_of(__name__).warning("passed by on the signals topic", why=str(exc), so_far=self._ignored)
+                    log_of(__name__).warning(
+                        "ignored a record on the signals topic", why=str(exc), so_far=self._ignored
+                    )
 
     def _forget(self, positions: Mapping[int, int]) -> None:
         # By cause, not by the highest offset named: a record that names a false offset hides only itself.

@@ -64,7 +64,7 @@ async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal |
         except NewerSignalError:
             raise
         except ContractError as exc:
-            log_of(__name__).error("a signal that does not decode is not withdrawn", why=str(exc))
+            log_of(__name__).error("a signal that does not decode is not retracted", why=str(exc))
     return None
 
 

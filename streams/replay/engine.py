@@ -100,7 +100,7 @@ class Replay:
         except _Stopped as stop:
             return self._end(case, stop.status, stop.reason)
         if late := future_evidence(getattr(case.head, "signal", None), case.as_of):
-            return self._end(case, "refused", f"its signal rests on evidence from after the case: {', '.join(late)}")
+            return self._end(case, "refused", f"its signal uses evidence from after the case: {', '.join(late)}")
         return self._end(case, "replayed", "")
 
     def _end(self, case: Inquiry, status: Status, reason: str) -> Replayed:

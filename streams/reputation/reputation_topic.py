@@ -94,7 +94,7 @@ async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None
         except Exception as exc:
             if is_away(exc):
                 raise
-            log_of(__name__).exception("the reputation of sources was not written, and will be tomorrow")
+            log_of(__name__).exception("the reputation of sources was not written; the next attempt is tomorrow")
 
 
 async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:

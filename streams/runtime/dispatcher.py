@@ -318,9 +318,7 @@ class Dispatcher:
             step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
             if case is not None and step is not None and partition in self._live_since:
                 started = self._crash_isolation.isolate(case, step.name)
-                log.warning(
-                    "a step crashed its worker again and again; it runs alone now", step=step.name, case=case_id
-                )
+                log.warning("a step crashed its worker repeatedly; it now runs alone", step=step.name, case=case_id)
                 self._results.append_aside(case, started)
                 return
         for case_id, partition in self._crash_isolation.released().items():

@@ -357,6 +357,6 @@ class Projector:
                 if p.live:
                     self._listener.on_folded(number, pinned)
             except Exception:
-                log.exception("a case cannot go on under its configuration", case=case_id)
+                log.exception("a case cannot continue with its configuration", case=case_id)
                 p.cases[case_id] = case
                 self._unpinned.add(config_hash, number, case_id)

@@ -198,7 +198,7 @@ async def _blocks(
     except ContractError as exc:
         # One row does not fit. Bisection finds it, with the same halves after a crash, so that the tokens are equal.
         if len(rows) == 1:
-            log.error("a row does not fit its table and is left out", table=table, why=str(exc))
+            log.error("a row does not fit its table and is skipped", table=table, why=str(exc))
             left_out.append((_record_of(table, rows[0], records), exc))
             return
         half = len(rows) // 2

@@ -119,9 +119,7 @@ class Watcher:
         except ContractError as exc:
             self.garbage += 1
             if self.garbage & (self.garbage - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
-                log.warning(
-                    "passed by: not a record of watches", offset=record.offset, why=str(exc), so_far=self.garbage
-                )
+                log.warning("ignored: not a record of watches", offset=record.offset, why=str(exc), so_far=self.garbage)
             return
         accepted = self.state.fold(int(append_ms(record)), said)
         if accepted and isinstance(said, WatchFired) and record.offset in self._written:
@@ -159,6 +157,6 @@ class Watcher:
         if self._told.get(watch.set.id) != day:
             self._told[watch.set.id] = day
             log.warning(
-                "a watch has fired as often as it may today (UTC): it fires again tomorrow, or raise WATCH_DAILY_LIMIT",
+                "a watch has reached its limit of runs today (UTC); it runs again tomorrow, or raise WATCH_DAILY_LIMIT",
                 watch=watch.set.id, subject=watch.set.subject, fired=watch.fired_on(now_ms),
             )  # fmt: skip

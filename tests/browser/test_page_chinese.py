@@ -74,7 +74,7 @@ def cases_of_every_kind(documents: dict[str, Json]) -> dict[str, Json]:
         kinds.setdefault(document["revisions"][-1]["stage" if len(document["revisions"]) > 1 else "verdict"], document)
     whole = kinds["confirmed"]
     begun = {**whole, "signal": None, "revisions": [], "confidence": None, "timeline": whole["timeline"][:4]}
-    still = {"en": "Still open: nothing is decided yet.", "zh": "处理中：尚无结论。"}
+    still = {"en": "Open: no decision yet.", "zh": "处理中：尚无结论。"}
     kinds["open"] = {**begun, "sentence": still, "case": {**whole["case"], "status": "open", "ended_at": None}}
     return kinds
 

@@ -53,7 +53,7 @@ class Sources:
                 self._read()
                 log.info("the list of sources changed", sources=len(self._on))
         except ConfigError as exc:
-            log.error("the list of sources is wrong, the one before stays", why=str(exc))
+            log.error("the list of sources is invalid; the previous list stays in use", why=str(exc))
         return self._on
 
     def _read(self) -> None:

@@ -110,7 +110,7 @@ class WorkerMetrics:
             for reason, count in list(p.accepted.ignored.items()):
                 passed_by[reason] = passed_by.get(reason, 0) + count
         yield _gauge(
-            "newsproof_records_passed_by", "Records that the rule of acceptance passed by, in the fold held now",
+            "newsproof_records_passed_by", "Records that the rule of acceptance ignored, in the current fold",
             ("why",), [((reason,), float(count)) for reason, count in passed_by.items()],
         )  # fmt: skip
 
@@ -247,7 +247,7 @@ def _results(meter: Meter) -> Iterator[Metric]:
         ("newsproof_cost_usd", "What calls cost, USD", of_call, meter.cost_usd),
         ("newsproof_calls_unpriced", "Calls whose price is unknown", of_call, meter.unpriced),
         ("newsproof_tokens", "Tokens, by direction", ("provider", "model", "direction"), meter.tokens),
-        ("newsproof_captchas", "Pages that asked for a human", ("strategy", "route"), meter.captchas),
+        ("newsproof_captchas", "Pages that required a human", ("strategy", "route"), meter.captchas),
     ):
         yield _counter(name, text, names, [(labels, float(count)) for labels, count in list(counts.items())])
     yield CounterMetricFamily("newsproof_calls_denied", "Calls that the budget denied", meter.denied)

@@ -278,7 +278,7 @@ def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> Non
             f"{call.latency_ms:.0f}",
             call.usage_input_tokens + call.usage_output_tokens or "",
             "unknown" if call.cost_usd is None else f"{call.cost_usd:.5f}",
-            call.error or ("" if call.accepted else "in a record passed by"),
+            call.error or ("" if call.accepted else "in an ignored record"),
         )
         for call in calls
     ]

@@ -246,7 +246,7 @@ async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)
     tables = backend_of(request).reachable_tables()
     runs = await with_timeout(read_runs(tables, run_id))
     if not runs:
-        raise Refused(404, f"there is no run {run_id!r}", "look at /api/v1/backtests")
+        raise Refused(404, f"there is no run {run_id!r}", "list the runs with /api/v1/backtests")
     states = await with_timeout(tables.query(_STATES, {"run_id": run_id}))
     others = await with_timeout(tables.query(_OTHERS, {"run_id": run_id}))
     return as_json({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})

@@ -60,9 +60,9 @@ async def test_a_changed_declaration_asks_another_step_anew_although_only_synthe
     assert asked.otherwise == asked.asked > 30
     assert {step for step, q in found.questions.items() if q.otherwise} == {"plan"}
     said = code_change_note(found, options="--sample-log ")
-    assert f"plan asks otherwise than recorded in {asked.asked} of {asked.asked} questions" in said
+    assert f"plan sends a request other than the recorded one in {asked.asked} of {asked.asked} calls" in said
     assert "decide_next_tools" in said
-    assert "of the code as well as of your prompt" in said
+    assert "due to the code as well as your prompt" in said
     assert said.endswith("newsproof backtest run --sample-log --run-id baseline")
 
 
@@ -71,8 +71,8 @@ async def test_code_of_another_version_that_asks_the_same_says_so_and_is_no_less
     assert (found.recorded_code, found.looked_at) == ((RECORDED,), 42)
     assert not any(q.otherwise for q in found.questions.values())
     said = code_change_note(found)
-    assert "every question that is asked without your prompt is the recorded one" in said
-    assert "unknown of single_pass" in said  # no case of the sample took that path
+    assert "every request without your prompt equals the recorded one" in said
+    assert "unknown for single_pass" in said  # no case of the sample took that path
     assert code_change(found.recording, found) is not None
 
 
@@ -86,7 +86,7 @@ async def test_a_snapshot_that_is_not_there_makes_the_recordings_code_unknown() 
     assert recorded_code(SOURCE.snapshots, seen.config_hashes) == (RECORDED,)
     assert recorded_code(SOURCE.snapshots, (*seen.config_hashes, "gone")) == ()
     found = await identify_code(STRICT, FileSource(msgspec.structs.replace(read_log_file(), snapshots={})), seen)
-    assert "code that was not kept" in code_change_note(found)
+    assert "unrecorded code" in code_change_note(found)
 
 
 async def test_every_function_that_a_step_sends_is_among_its_declarations() -> None:
@@ -117,7 +117,7 @@ def test_a_reworded_tool_is_named() -> None:
     }
     change = code_change(about("a", declarations=before), about("b", "two", declarations=now))
     assert change is not None
-    assert change.what == "plan sends decide_next_tools, decide_next_tools/search otherwise"
+    assert change.what == "plan sends decide_next_tools, decide_next_tools/search in another form"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ async def test_live_is_refused_as_the_base_of_a_run_of_other_code_until_a_baseli
     with pytest.raises(ConfigError, match="make a baseline first, `newsproof backtest run --run-id baseline`"):
         await read_code_change(tables, "live", "strict", allow=False)
     change = await read_code_change(tables, "live", "strict", allow=True)
-    assert change is not None and "plan asks otherwise than recorded in 41 of 41 questions" in change.text
+    assert change is not None and "plan sends a request other than the recorded one in 41 of 41 calls" in change.text
 
     await write(tables, about("other", "three", recorded_code=("one",), baseline=True), started=2)
     with pytest.raises(ConfigError, match="make a baseline first"):
@@ -199,7 +199,7 @@ async def test_a_run_from_before_this_was_kept_is_unknown_and_refused(tables: Cl
     await tables.insert("runs", ("run_id", "status", "code_version"), [("old", "finished", "one")])
     with pytest.raises(ConfigError, match="run old again, under another --run-id"):
         await read_code_change(tables, "live", "old", allow=False)
-    with pytest.raises(ConfigError, match="code that was not kept"):
+    with pytest.raises(ConfigError, match="unrecorded code"):
         await read_code_change(tables, "live", "nobody", allow=False)
 
 

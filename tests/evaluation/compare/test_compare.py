@@ -33,7 +33,7 @@ def eight(**changes: Any) -> list[ComparedCase]:
 
 def test_a_run_beside_itself_is_identical_and_costs_nothing_that_could_be_told() -> None:
     found = compare(run("A", eight()), run("B", eight()), after({3600: ROSE}))
-    assert found.verdict == "identical: B says the same as A in all 8 cases"
+    assert found.verdict == "identical: B equals A in all 8 cases"
     assert (found.flips, found.differences, found.changed_texts) == ((), (), 0)
     for name in ("cost", "latency"):
         nothing = metric(found, name)
@@ -161,9 +161,7 @@ def test_what_did_not_work_is_counted_and_left_out() -> None:
     assert (counts.a.missing, counts.b.missing) == (1, 12)
     assert any(warning.startswith("run B is running and may grow") for warning in found.warnings)
     assert (counts.only_a, counts.only_b) == (3, 0)
-    assert (
-        "run B: 4 cases did not work in all repeats; what they would have come to is taken both ways" in found.warnings
-    )
+    assert "run B: 4 cases did not work in all repeats; their result is counted both ways" in found.warnings
     assert {(t.path_a, t.path_b): t.cases for t in counts.transitions} == {
         ("checked", "checked"): 5,
         **{("checked", how): 1 for how in ("miss", "failed", "refused")},
@@ -171,7 +169,7 @@ def test_what_did_not_work_is_counted_and_left_out() -> None:
     # What cannot be bounded is not measured; a share is, at both ends of what the three may have said.
     # The case that failed in one of two repeats is half known.
     assert metric(found, "full_cost").note == (
-        "4 of its cases did not work in both runs, and nothing bounds what they come to"
+        "4 of its cases did not complete in both runs, and their result has no bounds"
     )
     acts = metric(found, "action_rate")
     assert (acts.a, acts.b, acts.delta) == (1.0, None, None)
@@ -204,8 +202,7 @@ def test_runs_that_differ_before_anything_was_looked_up_are_pointed_out() -> Non
     found = compare(run("A", eight()), run("B", b))
     assert found.comparability.other_preliminary == 2
     assert found.warnings == (
-        "in 2 cases the preliminary confidence differs already: the runs differ from triage on, "
-        "or replay different recordings",
+        "in 2 cases the preliminary confidence differs: the runs differ from triage on, or replay different recordings",
     )
 
 
@@ -244,7 +241,7 @@ def test_nothing_in_common_and_nothing_that_worked_are_refused_with_what_to_do()
         compare(run("A", [], cases=8), run("B", [case("z")]))
     missed = [case(n, status="miss", has_signal=0) for n in EIGHT]
     with pytest.raises(
-        ConfigError, match=r"8 cases are in both runs, but none worked in both .*B: 8 misses.*--on-miss"
+        ConfigError, match=r"8 cases are in both runs, but none completed in both .*B: 8 misses.*--on-miss"
     ):
         compare(run("A", eight()), run("B", missed))
 
@@ -298,7 +295,7 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     assert gate_status(found.primary, None)[0] == exits.FINDING, "a gate that cannot see does not open"
     assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
-    assert "and 30 worked in one run alone" in found.verdict
+    assert "and 30 completed in one run only" in found.verdict
 
 
 def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> None:
@@ -310,7 +307,7 @@ def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> N
     found = compare(run("A", a), run("B", b), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert (found.primary.verdict, found.primary.delta) == ("worse", None)
     assert found.primary.delta_high is not None and found.primary.delta_high < 0
-    assert found.primary.note.endswith("1 cases are not known in both runs: what they may come to is taken both ways")
+    assert found.primary.note.endswith("1 cases are not known in both runs; their result is counted both ways")
 
 
 def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_beside() -> None:
@@ -373,7 +370,7 @@ def test_what_one_run_acts_on_without_a_price_may_be_anything_up_to_the_cap() ->
     assert (found.cases, found.a, found.b) == (8, 0.0, None)
     assert found.delta_low == pytest.approx((6 * 0.018 - 0.25 - 0.002) / 8), "a withdrawn trade earns nothing"
     assert found.delta_high == pytest.approx((6 * 0.018 + 0.25 - 0.002) / 8)
-    assert found.note.startswith("1 cases that one run acts on have no price: taken both ways")
+    assert found.note.startswith("1 cases that one run acts on have no price and are counted both ways")
 
 
 def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_nothing_is_identical() -> None:
@@ -386,7 +383,7 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
     assert (one.verdict, one.cases, one.note[:47]) == (
         "identical",
         7,
-        "1 cases that both act on alike have no price; f",
+        "1 cases with the same action in both have no pr",
     )
     blind = compare(run("A", rows), run("B", sold)).primary
     assert (blind.verdict, blind.note) == (

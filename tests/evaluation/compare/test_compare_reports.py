@@ -88,7 +88,7 @@ def test_nothing_executed_is_said_so_and_is_not_zero(capsys: pytest.CaptureFixtu
     show_table(found)
     out = capsys.readouterr().out
     assert "Not measured: cost, latency (nothing was executed)" in out and out.count(" nothing was executed ") == 2
-    assert "Verdict: identical: B says the same as A in all 8 cases." in out
+    assert "Verdict: identical: B equals A in all 8 cases." in out
     told = json.loads(as_json(found))
     assert [s["cost_usd"] for s in told["spend"]] == [None, None]
     assert {m["a"] for m in told["metrics"] if m["metric"] in ("cost", "latency")} == {None}

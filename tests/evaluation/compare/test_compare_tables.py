@@ -166,7 +166,7 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
     assert [f["case_id"] for f in told["flips"]] == ["case-9"]
     assert told["flips"][0]["title"] == ("Exchange X denies a listing. " * 9)[:80]
     assert (
-        "other models judged: critique by gemini:flash in v3 and by gemini:pro in v4; a difference may be the model's"
+        "other models judged: critique by gemini:flash in v3 and by gemini:pro in v4; a difference may be due to the model"
         in told["warnings"]
     )
     assert (counts["days"], counts["first_day"], counts["last_day"]) == (9, "2026-03-01", "2026-03-10")
@@ -180,15 +180,15 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
 def test_the_same_command_says_the_same_again_and_a_run_is_identical_to_itself(database: dict[str, str]) -> None:
     first, again = (run(database, "v3", "v4", "--format", "json").stdout for _ in range(2))
     assert first == again and json.loads(first)["metrics"]
-    assert "Verdict: identical: B says the same as A in all 10 cases." in run(database, "v3", "v3").stdout
+    assert "Verdict: identical: B equals A in all 10 cases." in run(database, "v3", "v3").stdout
 
 
 @pytest.mark.parametrize(
     ("runs", "says"),
     [
         (("v3", "v33"), "there is no run 'v33': did you mean v3? (newsproof backtest list)"),
-        (("nonsense", "v3"), "there is no run 'nonsense': there are good, short, v3, v4, live"),
-        (("live", "v3"), "there are no live judgements in ClickHouse yet"),
+        (("nonsense", "v3"), "there is no run 'nonsense': existing runs: good, short, v3, v4, live"),
+        (("live", "v3"), "ClickHouse has no live judgements yet"),
         (("v3' OR 1=1 --", "v3"), "there is no run"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_gate_closes_on_a_loss_of_the_primary_metric_and_when_it_cannot_see(da
     same = CliRunner().invoke(app, ["v3", "v3"], env=database)
     assert (same.exit_code, "Gate open: profit is identical" in same.stdout) == (exits.OK, True)
     blind = CliRunner().invoke(app, ["v3", "v4", "--primary", "profit@24h"], env=database)
-    assert (blind.exit_code, "Gate closed: whether profit@24h was lost cannot be seen" in blind.stdout) == (1, True)
+    assert (blind.exit_code, "Gate closed: a loss of profit@24h cannot be measured" in blind.stdout) == (1, True)
     margin = CliRunner().invoke(app, ["v3", "v4", "--margin", "0"], env=database)
     assert (margin.exit_code, "of more than 0 is not excluded" in margin.stdout) == (exits.GATE_CLOSED, True)
     worse = CliRunner().invoke(app, ["good", "short"], env=database)
@@ -272,7 +272,7 @@ async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse
         every = await describe_sample_power(tables, NAMES)
         assert every.startswith("What this sample can show: its 10 live signals with prices lie in 8 blocks of days.")
         few = await describe_sample_power(tables, NAMES[6:])
-        assert few == "What difference this sample can show is not known: too few days: 4 days, and a test needs 6."
+        assert few == "The difference that this sample can show is not known: too few days: 4 days, and a test needs 6."
 
 
 def test_power_is_told_of_the_pair_at_hand(database: dict[str, str]) -> None:
@@ -303,7 +303,7 @@ def test_the_primary_metric_is_what_the_run_declared_and_another_one_is_said_to_
     other = json.loads(run(database, "v3", "good", "--primary", "profit", "--format", "json").stdout)
     assert other["metrics"][0]["metric"] == "profit"
     assert [text for text in other["warnings"] if "afterwards" in text] == [
-        "profit was made the primary metric afterwards (run good declared brier@1h): chosen by what it shows, it proves nothing"
+        "profit was made the primary metric afterwards (run good declared brier@1h): a metric chosen after its result proves nothing"
     ]
 
 
@@ -346,7 +346,7 @@ def test_nothing_is_claimed_on_a_period_that_an_earlier_trial_looked_at(clickhou
     told = second["metrics"][0]
     assert (told["p"], told["p_holm"], told["verdict"]) == (None, None, "changed")
     assert told["delta"] == pytest.approx(-0.005) and told["low"] is not None
-    assert "tuned on this period: 1 earlier trials looked at it" in told["note"]
+    assert "tuned on this period: 1 earlier trials used it" in told["note"]
     assert any("run v3 was tuned on this period" in warning for warning in second["warnings"])
     app = typer.Typer()
     app.command()(gate)

@@ -47,7 +47,7 @@ def test_the_first_look_at_a_period_may_be_claimed_and_the_second_was_tuned_on_i
     assert (claim_of(trials, "a").allowed, claim_of(trials, "a").note) == (True, "")
     second = claim_of(trials, "b")
     assert (second.earlier, second.allowed, second.factor) == (1, False, 1)
-    assert "tuned on this period: 1 earlier trials looked at it" in second.note
+    assert "tuned on this period: 1 earlier trials used it" in second.note
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_same_candidate_again_may_be_claimed_and_every_earlier_look_raises_t
     trials = [trial(name, began=n, candidate="same") for n, name in enumerate("abc")]
     assert [claim_of(trials, name).factor for name in "abc"] == [1, 2, 3]
     third = claim_of(trials, "c")
-    assert third.allowed and "the same candidate again: p values are multiplied by 3" in third.note
+    assert third.allowed and "repeats a candidate: p values are multiplied by 3" in third.note
     assert (third.corrected(0.01), third.corrected(0.5)) == (pytest.approx(0.03), 1.0)
 
 

@@ -181,12 +181,12 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     assert found["delta_low"] == found["delta_high"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
     assert found["stop"] is True
     shown = watch(database, "shadow-1").stdout
-    assert "shadow-1 beside offline judgements (run id live)" in shown
+    assert "shadow-1 compared with offline judgements (run id live)" in shown
     assert "Verdict: lower since day 10" in shown and "The stop rule (either) holds" in shown
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="begun without a metric to watch"):
+    with pytest.raises(ConfigError, match="started without a metric to watch"):
         raise watch(database, "plain").exception
     with pytest.raises(ConfigError, match="there is no run 'none'"):
         raise watch(database, "none").exception

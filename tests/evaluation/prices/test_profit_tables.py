@@ -242,7 +242,7 @@ def test_without_prices_or_judgements_it_says_so(clickhouse_engine: EmbeddedClic
     asyncio.run(prepare(False))
     assert "there are no prices yet: newsproof outcomes import" in str(run(empty, "pnl", "live").exception)
     asyncio.run(prepare(True))
-    assert "there are no live judgements in ClickHouse yet" in str(run(empty, "study", "live").exception)
+    assert "ClickHouse has no live judgements yet" in str(run(empty, "study", "live").exception)
 
 
 async def test_live_news_is_traded_from_when_its_signal_and_its_withdrawal_were_told(

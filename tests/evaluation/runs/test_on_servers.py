@@ -102,7 +102,7 @@ async def test_a_run_is_not_gone_on_with_under_another_plan(
 ) -> None:
     file = read_log_file()
     await backtest.run_plan(log, tables, RunPlan(run_id="one", sample=2), max_cost=None, file=file)
-    with pytest.raises(ConfigError, match=r"begun with another --prompt or MODEL_OPTIONS, --sample"):
+    with pytest.raises(ConfigError, match=r"started with another --prompt or MODEL_OPTIONS, --sample"):
         await backtest.run_plan(log, tables, RunPlan(run_id="one", prompts=STRICT), max_cost=None, file=file)
 
 
@@ -179,7 +179,7 @@ async def test_what_anybody_else_writes_to_a_runs_topic_is_passed_by(
 async def test_a_log_without_ended_cases_is_refused_in_words(
     log: LogAccess, made_topics: Topics, tables: ClickHouse, model: CountingModel
 ) -> None:
-    with pytest.raises(ConfigError, match="no case of the journal has ended in this range"):
+    with pytest.raises(ConfigError, match="no case in this range has ended"):
         await backtest.run_plan(log, tables, RunPlan(run_id="empty"), max_cost=None)
 
 

@@ -91,7 +91,7 @@ async def test_a_change_at_plan_shows_its_misses_honestly() -> None:
     assert ran.totals.missed_cases == len(missed) >= 10
     for row in missed:
         assert (row.has_signal, row.signal, row.missed) == (0, "", 1)
-        assert "was not recorded" in row.reason
+        assert "unrecorded" in row.reason
     assert set(backtest.model.asked) == {"plan"}
 
 
@@ -138,7 +138,7 @@ async def test_what_was_asked_of_the_journal_of_then_is_a_miss_also_where_the_wo
         ports_of(CountingModel()), CostLimit(None, spent=Decimal(0)), RunProgress(), None, on_miss="live"
     )
     answer = await performer.answer(need, 0, 0)
-    assert isinstance(answer, Miss) and "question for earlier claims" in answer.reason
+    assert isinstance(answer, Miss) and "search for earlier claims" in answer.reason
 
 
 async def test_the_limit_stops_a_run_in_order_and_what_was_paid_is_not_paid_again() -> None:
@@ -192,7 +192,7 @@ async def test_a_provider_that_is_away_fails_cases_that_are_tried_again_later() 
     plan = RunPlan(run_id="strict", prompts=STRICT, sample=5)
     ran = await backtest.run(plan)
     assert ran.totals.failed > 0
-    assert all("did not answer" in r.reason for r in backtest.rows.values() if r.status == "failed")
+    assert all("did not return a response" in r.reason for r in backtest.rows.values() if r.status == "failed")
     backtest.model = CountingModel()
     ran = await backtest.run(plan)
     assert (ran.totals.failed, ran.totals.replayed) == (0, 5)

@@ -213,7 +213,7 @@ async def test_it_ends_by_itself_where_the_stop_rule_holds_and_takes_no_other_ru
     (run,) = await installation.rows("SELECT status FROM runs FINAL WHERE run_id = {run:String}", "ruled")
     assert run["status"] == "finished"
     other = shadow_plan(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when=""))
-    with pytest.raises(ConfigError, match="begun with another --metric or --stop-when"):
+    with pytest.raises(ConfigError, match="started with another --metric or --stop-when"):
         await installation.shadow(model, plan=other).run()
 
 

@@ -90,7 +90,7 @@ async def test_a_failed_case_is_tried_again_once_and_the_audit_stays_clean(faile
     assert {e.retries for e in opened} == {one["case"] for one in before} and not any(e.edits for e in opened)
     assert (await failed.counted())[SignalSynthesized.__name__] == CASES
     again = await dlq(failed, tmp_path, "requeue", before[0]["id"], "--again")
-    assert again.returncode == exits.USAGE and "tried again already" in again.stderr
+    assert again.returncode == exits.USAGE and "already retried" in again.stderr
     everything = await dlq(failed, tmp_path, "requeue", "--all", "--again", "--json")
     assert len(json.loads(everything.stdout)["requeued"]) == 1, "the record that is no news, and no case"
 

@@ -64,7 +64,7 @@ def test_the_waterfall_leads_from_the_first_to_the_final_confidence() -> None:
 def test_pages_that_are_dated_after_the_news_are_told_apart_from_the_others_that_were_dropped() -> None:
     drop = DroppedResult(url="u", title="t", reason="future_evidence")
     told = narrative.findings_in_words(replace(FOUND, dropped=(drop, drop, replace(drop, reason="low_quality"))))
-    assert "2 pages left out as dated after the news, 1 other result not used" in told.en
+    assert "2 pages left out because dated after the news, 1 other result not used" in told.en
     assert "2 个网页日期晚于新闻，未采用，1 条结果未采用" in told.zh
     alone = narrative.findings_in_words(replace(FOUND, dropped=(replace(drop, reason="low_quality"),)))
     assert alone.en.endswith("1 result not used")
@@ -124,14 +124,14 @@ def reference(number: int, **fields: Any) -> SearchReference:
             "read as “denies”; its quote is not on the page",
         ),
         ({"stance": "supports", "quote": None}, "denies", "denies", "read as “supports”; its quote is not on the page"),
-        ({"stance": "denies", "same_subject": False}, "denies", "unrelated", "read as “denies”; another subject"),
-        ({"stance": "supports", "same_event": False}, "supports", "unrelated", "read as “supports”; another event"),
-        ({"stance": "supports", "amount": "differs"}, "supports", "hedges", "read as “supports”; another amount"),
+        ({"stance": "denies", "same_subject": False}, "denies", "unrelated", "read as “denies”; different subject"),
+        ({"stance": "supports", "same_event": False}, "supports", "unrelated", "read as “supports”; different event"),
+        ({"stance": "supports", "amount": "differs"}, "supports", "hedges", "read as “supports”; different amount"),
         (
             {"stance": "hedges", "place": "differs", "stage": "differs"},
             "supports",
             "hedges",
-            "not as far advanced; another venue or chain",
+            "not as far advanced; different venue or chain",
         ),
         ({"stance": "hedges"}, "denies", "hedges", ""),
         ({"stance": "earlier"}, "supports", "earlier", ""),

@@ -140,7 +140,7 @@ def test_the_page_holds_every_chart_beside_its_table_and_nothing_of_elsewhere(re
         == [
             "Signals by verdict",
             "Precision of signals to buy or sell",
-            "What verification did to confidence",
+            "Confidence change by verification",
             "Reliability: stated confidence and share of hits",
             "Cost by step",
             "Latency by step",
@@ -207,7 +207,7 @@ async def test_made_up_prices_are_called_so(clickhouse: ClickHouse, capsys: pyte
 async def test_a_run_that_is_not_there_is_named(clickhouse: ClickHouse, capsys: pytest.CaptureFixture[str]) -> None:
     report = await read_report(clickhouse, run_id="no-such-run", interval=share_interval)
     print_report_of(report)
-    assert "nothing of this run" in capsys.readouterr().out
+    assert "no data of this run" in capsys.readouterr().out
     assert_inert(page_of(report, written_at=AT))
     assert tuple(report.answers) == ANSWERS
 
@@ -216,7 +216,7 @@ async def test_a_run_that_is_not_there_is_named(clickhouse: ClickHouse, capsys: 
 def test_the_command_prints_writes_the_page_and_says_where(tmp_path: Path) -> None:
     done = newsproof("report", "--html", "report.html", cwd=tmp_path)
     assert done.returncode == exits.OK, done.stderr
-    assert "Wrote report.html" in done.stderr and "nothing of this run" in done.stdout
+    assert "Wrote report.html" in done.stderr and "no data of this run" in done.stdout
     page = (tmp_path / "report.html").read_text("utf-8")
     assert_inert(page)
     assert "prices" not in page, "that there is nothing is said once"

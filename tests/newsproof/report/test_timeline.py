@@ -51,12 +51,12 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             language="zh",
             edits="case-0",
         ),
-        "The news came in from wire (Chinese); it edits the case case-0.",
+        "Received from wire (Chinese); an edit of case case-0.",
         "",
     ),
     (
         ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="hack is always of value", rollout_bucket=0.1),
-        "First judgement: hack, ETH, sell (short) with confidence 0.75. It passes the gate: its claims are to be checked.",
+        "First judgement: hack, ETH, sell (short) with confidence 0.75. It passes the gate: its claims will be checked.",
         "hack is always of value",
     ),
     (
@@ -76,7 +76,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             ),
         ),
         "First judgement: hack, ETH, sell (short) with confidence 0.75. It claims: Coinbase · lists · 3,300,000,000 USD "
-        "· XYZ (rumoured, by an unnamed source). It gets the single-pass analysis.",
+        "· XYZ (rumoured, from an unnamed source). It gets the single-pass analysis.",
         "below the threshold",
     ),
     (
@@ -86,7 +86,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
     ),
     (
         ev.ContextGathered(entries=(), memory="unavailable"),
-        "Memory could not be asked; the case goes on without it.",
+        "Memory was unavailable; the case continues without it.",
         "",
     ),
     (
@@ -100,7 +100,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             tasks=(),
             route="search",
         ),
-        "Round 1: to look up with search — eth hack",
+        "Round 1: planned lookups with search: eth hack",
         "check it (a rule: this kind of event is always searched first)",
     ),
     (
@@ -113,7 +113,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             ),
             route="critique",
         ),
-        "Round 1: tavily FAILED for “q” (timeout: no answer within 10 s); bocha gave 4 hits for “q”, from the cache.",
+        "Round 1: tavily FAILED for “q” (timeout: no answer within 10 s); bocha returned 4 hits for “q”, from the cache.",
         "by the word rules 3 independent sources, confirmed by an official source, conflicting",
     ),
     (
@@ -128,26 +128,26 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             ),
             route="critique",
         ),
-        "Round 1: coinbase says price 0.91 USD; memory search FAILED (timeout); analyze sentiment: 2 answers.",
+        "Round 1: coinbase: price 0.91 USD; memory search FAILED (timeout); analyze sentiment: 2 results.",
         "by the word rules 3 independent sources, confirmed by an official source, conflicting",
     ),
     (
         ev.PagesScraped(
             round=1, pages=(Page(url="https://a.example", title="", text=""),), failures=(TIMEOUT,), route="critique"
         ),
-        "1 page opened, 1 stayed shut.",
+        "1 page opened, 1 could not be opened.",
         "https://a.example",
     ),
     (
         ev.KeywordsExpanded(round=1, keywords=("x",), reason="seen", route="plan"),
-        "New keywords: x; they open a further round.",
+        "New keywords: x; another round follows.",
         "seen",
     ),
     (
         ev.EvidenceCritiqued(
             claims=(), verdict="conflicting", contradictions=("a says, b denies",), timeliness="stale"
         ),
-        "No critic read the pages: the word rules read alone.",
+        "No critic read the pages; only the word rules classified them.",
         "a says, b denies",
     ),
     (
@@ -160,13 +160,13 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             ),
             unquoted=(2,),
         ),
-        "The evidence weighed: it supports the claim; the news is of an age that nothing found tells. "
-        "A critic read what was found of 2 pages; not there is the quote of [2], which counts for nothing.",
+        "Evidence review: it supports the claim; the news is of unknown age. "
+        "The critic read excerpts of 2 pages. Its quote from [2] is not on the page and does not count.",
         "",
     ),
     (
         ev.SignalSynthesized(signal=signal("s", notes="because"), path="degraded"),
-        "Signal: sell BTC with confidence 0.80; confirmed, by way of the single-pass analysis after the deep path failed.",
+        "Signal: sell BTC with confidence 0.80; confirmed, from the single-pass analysis after the deep path failed.",
         "because",
     ),
     (
@@ -179,26 +179,26 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         "Failed at step search after 3 attempts; there is no signal.",
         "deadline",
     ),
-    (ev.EffectCompleted(step="triage", request_hash="h"), "triage: a reply came (call).", ""),
+    (ev.EffectCompleted(step="triage", request_hash="h"), "triage: response received (call).", ""),
     (
         ev.EffectCompleted(step="triage", request_hash="h", calls=(replace(CUT, reply=TIMEOUT),)),
-        "triage: no answer (model).",
+        "triage: the call failed (model).",
         "timeout: no answer within 10 s",
     ),
     (
         ev.EffectCompleted(step="triage", request_hash="h", calls=(CUT,)),
-        "triage: a model's reply was cut at its limit of tokens.",
+        "triage: the model's reply was cut at the token limit.",
         "the answer was cut at 800 tokens",
     ),
     (
         ev.StepFailed(step="search", failure=TIMEOUT, attempt=2, outcome="retry", retry_at=NOW),
-        "search did not work (attempt 2): it is tried again at 12:00:00.",
+        "search failed (attempt 2): the worker retries it at 12:00:00.",
         "timeout: no answer within 10 s",
     ),
-    (ev.StepStarted(step="search", crashes=3), "search runs alone: 3 crashes happened here.", ""),
+    (ev.StepStarted(step="search", crashes=3), "search runs alone after 3 crashes at this step.", ""),
     (
         ev.CaseDegraded(reason="timeout", failed_step="search"),
-        "The deep path gave up at search; the single pass takes over.",
+        "The deep path failed at search; the single-pass analysis takes over.",
         "timeout",
     ),
     (
@@ -220,7 +220,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             text_hash="",
             language="en",
         ),
-        "Looked again after 12 minutes (look 1). The first decision was: unconfirmed.",
+        "Second check after 12 minutes (number 1). First verdict: unconfirmed.",
         "",
     ),
     (
@@ -236,10 +236,10 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             reason="said",
             evidence=(),
         ),
-        "It reports the event of case c, whose signal is now likely if it was less.",
+        "It reports the same event as case c, whose signal is raised to likely if it was lower.",
         "said",
     ),
-    (ev.CancelRequested(requested_by="operator", reason="test"), "operator asked to end the case.", "test"),
+    (ev.CancelRequested(requested_by="operator", reason="test"), "operator requested to end the case.", "test"),
 ]
 
 

@@ -113,7 +113,7 @@ def test_statuses_speak_the_language_of_the_question(language: str, words: str) 
 def test_a_retry_is_said_at_the_stage_where_it_happens_with_its_time() -> None:
     name, data = told(ASKED, ROUTED, failed("retry"))[-1]
     assert (name, data["stage"], data["attempt"], data["retry_at"]) == ("status", "planning", 2, NOW)
-    assert data["message"] == "plan: nobody answered (timeout); it is tried again at 03:04:05 UTC"
+    assert data["message"] == "plan: nobody answered (timeout); the worker retries it at 03:04:05 UTC"
 
 
 def test_a_turn_that_degrades_goes_to_the_answer_and_says_why() -> None:
