@@ -15,7 +15,6 @@ from xml.sax.saxutils import escape
 from newsproof.report import report_charts as charts
 from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
 from newsproof.report.data import VERDICTS, Report, Rows, horizon, milliseconds, usd
-from newsproof.report.sheet import Sheet
 
 _STYLE = (
     STYLE
@@ -30,7 +29,7 @@ summary{cursor:pointer}.narrow{display:none}
 @media (max-width:40rem){.narrow{display:block}.wide{display:none}}
 """
 )
-_NUMBER = int | float | None
+_NUMBERS = (int, float)
 Cell = Callable[[Any], str]
 
 
@@ -74,10 +73,17 @@ def table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) ->
     """Return a table as HTML, "" without rows. Each of ``columns`` is (field, heading, formatter)."""
     if not rows:
         return ""
-    numbers = [words for name, words, _ in columns if all(isinstance(row[name], _NUMBER) for row in rows)]
-    cells = [[write(row[name]) for name, _, write in columns] for row in rows]
-    sheet = Sheet([words for _, words, _ in columns], cells, caption, numbers)
-    return f'<details open><summary>{escape(caption)}</summary><div class="table">{sheet.html()}</div></details>'
+    right = {name: all(isinstance(row[name], _NUMBERS) or row[name] is None for row in rows) for name, _, _ in columns}
+    classes = {name: ' class="n"' if right[name] else "" for name, _, _ in columns}
+    head = "".join(f'<th scope="col"{classes[name]}>{escape(words)}</th>' for name, words, _ in columns)
+    lines = "".join(
+        "<tr>" + "".join(f"<td{classes[name]}>{escape(write(row[name]))}</td>" for name, _, write in columns) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<details open><summary>{escape(caption)}</summary><div class="table"><table><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div></details>"
+    )
 
 
 def _cost(report: Report) -> str:
