@@ -22,7 +22,7 @@ JSON_SEARCHES = ("tavily", "bocha", "ragflow", "gdelt", "searxng")
 JSON = (*MODELS, *VECTORS, *JSON_SEARCHES)
 EVERYBODY = (*JSON, "arxiv")
 WITH_KEY = (*MODELS, *VECTORS, "tavily", "bocha", "ragflow")
-SHORT_S = 0.15
+SHORT_S = 1.0
 """Timeout of the rows about time: the server would be silent for ever."""
 
 
