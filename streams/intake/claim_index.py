@@ -70,7 +70,7 @@ class Journal(Protocol):
     """The reader of the journal, which passes its records on and reports how far it has read."""
 
     moved: RowAccess
-    """Notified after every read. Whoever reads the rows enters it."""
+    """Notified after every read. Every reader of the rows enters it."""
     rows: FollowingFold
 
     def subscribe(self, on_record: Callable[[Any], None]) -> None: ...

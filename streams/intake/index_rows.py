@@ -48,9 +48,10 @@ CREATE TABLE claims_taken_in (partition INTEGER PRIMARY KEY, at INTEGER NOT NULL
 
 
 class RowAccess:
-    """Whoever reads the rows enters it; it reads at once on the event loop, and awaits nothing inside but :meth:`wait`.
+    """Access to the rows: any number of tasks of the event loop, or one thread.
 
-    No lock that is handed on from one to the next, which takes a turn of the loop for each: hundreds read at the same time.
+    A task enters it, uses the rows, and awaits nothing inside but :meth:`wait`. It is no lock: a lock passes from one task
+    to the next, a turn of the loop each, and hundreds of tasks read after every record.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class RowAccess:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Keep everybody else out, for a thread that uses the rows. Give up the loop before the next time."""
+        """Give the rows to a thread. Yield to the event loop before the next call, so that tasks get their turn."""
         async with self._turn:
             self._free.clear()
             try:

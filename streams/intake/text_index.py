@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -62,7 +63,7 @@ TOLD_FROM, TOLD_EVERY_S = 50_000, 10.0
 """The log tells how far a reading of so many records is, and how often."""
 _AT_ONCE = 500
 _LONGEST_S = 0.005
-"""After so long the others of the event loop get their turn. A commit may wait for the disk, and is left to a thread."""
+"""Other tasks of the event loop get their turn after this time. A commit may wait for the disk, so a thread makes it."""
 
 
 class TextIndex(Free, Port):
@@ -107,7 +108,7 @@ class TextIndex(Free, Port):
     def subscribe(self, on_record: Callable[[Any], None]) -> None:
         """Call ``on_record`` with every record that is new to ``rows``, which it writes.
 
-        Whoever reads the rows enters ``moved``.
+        Every reader of the rows enters ``moved``.
         """
         self._heeding.append(on_record)
 
@@ -196,7 +197,8 @@ class TextIndex(Free, Port):
 
     async def _follow(self) -> None:
         self._read_to = {}
-        self.rows.give_up()  # what was taken in since the last commit is read again
+        async with self.moved:
+            self.rows.give_up()  # what was taken in since the last commit is read again
         bounds = await self._log.bounds(self._topic)
         read = await self.rows.begin(self._log, self._topic, bounds)
         if self._searches is not None:
@@ -219,21 +221,24 @@ class TextIndex(Free, Port):
 
     async def _take_in(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
         # On the loop: SQLite releases the interpreter at each statement, and a thread waits 5 ms for a busy loop to get it back.
-        began = time.monotonic()
-        for tp, records in got.items():
-            for record in records:
-                for on_record in self._heeding:
-                    on_record(record)
-                if self._searches is not None:
-                    self._searches.keep(record, self.rows)
-                    self._searches.on_record(record)
-                self.rows.take(tp, record)
-                if time.monotonic() - began > _LONGEST_S:
-                    await asyncio.sleep(0)
-                    began = time.monotonic()
+        new = deque((tp, record) for tp, records in got.items() for record in records)
+        while new:
+            async with self.moved:
+                until = time.monotonic() + _LONGEST_S
+                while new and time.monotonic() < until:
+                    self._heed(*new.popleft())
+            await asyncio.sleep(0)
         if self.rows.is_due:
             async with self.moved.alone():
                 await beside_the_loop(self.rows.commit)
+
+    def _heed(self, tp: TopicPartition, record: Any) -> None:
+        for on_record in self._heeding:
+            on_record(record)
+        if self._searches is not None:
+            self._searches.keep(record, self.rows)
+            self._searches.on_record(record)
+        self.rows.take(tp, record)
 
     def _take(self, record: Any) -> None:
         headers = dict(record.headers)

@@ -103,6 +103,19 @@ async def take(texts: TextIndex, journal: Journal, upto: int | None = None) -> i
     return len(new)
 
 
+async def test_nothing_is_written_while_a_thread_has_the_rows_to_itself() -> None:
+    journal = Journal()
+    journal.open(1)
+    with indexes() as texts:
+        async with texts.moved.alone():
+            taking = asyncio.create_task(take(texts, journal))
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert rows_of(texts)["texts"] == []
+        await taking
+        assert len(rows_of(texts)["texts"]) == 1
+
+
 def rows_of(texts: TextIndex) -> dict[str, list[Any]]:
     return {name: texts.rows.rows.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in TABLES}
 
