@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -47,7 +47,7 @@ from schemas.events import (
     StoryChecked,
     StoryCorroborated,
 )
-from schemas.news import BACKLOG_AFTER
+from schemas.news import is_backlog
 from schemas.signals import ACTED_ON, Story, Verdict
 from streams.intake.claim_index import HEAD, READ_WITHIN_S, Journal, in_us
 from streams.intake.feed_search import own_page
@@ -75,7 +75,7 @@ _TELLS = {WIRE_NAMES[t].encode()
           for t in (CaseTriaged, StoryChecked, StoryCorroborated, CaseDropped, CaseFailed, CaseDegraded, SignalSynthesized)}  # fmt: skip
 
 
-_REPORT = "r.number, r.case_id, r.as_of, r.story, r.partition, r.at, r.verdict, r.joined, r.signal, r.at_ms"
+_REPORT = "r.number, r.case_id, r.as_of, r.story, r.partition, r.at, r.verdict, r.joined, r.signal"
 _BY_CASE = f"SELECT {_REPORT} FROM reports r WHERE r.case_id = ?"
 _MEMBERS = f"SELECT {_REPORT} FROM reports r WHERE r.member_of = ?"
 _NEAR = """
@@ -103,18 +103,16 @@ class _Report(Claim):
     """A report whose story is looked for. ``joined``: the case whose signal it ended in, empty for one with its own analysis.
 
     ``signal``: the verdict of its own signal, None while it has none. ``as_of``: in microseconds since 1970.
-    ``is_old``: its news is of the backlog.
     """
 
-    __slots__ = ("as_of", "is_old", "joined", "number", "signal", "story")
+    __slots__ = ("as_of", "joined", "number", "signal", "story")
 
     def __init__(
         self, number: int, case_id: str, as_of: int, story: bytes, partition: int, at: int, verdict: int, joined: str,
-        signal: Verdict | None, at_ms: float,
+        signal: Verdict | None,
     ) -> None:  # fmt: skip
         super().__init__(case_id, (partition, at), "", LoggedVerdict(verdict))
         self.number, self.story, self.as_of, self.joined, self.signal = number, _story(story), as_of, joined, signal
-        self.is_old = at_ms * 1000 - as_of > BACKLOG_AFTER / timedelta(microseconds=1)
 
 
 class StoryIndex(Free, Port):
@@ -194,7 +192,7 @@ class StoryIndex(Free, Port):
         return StoryReply(tellings=tellings, own=telling)
 
     async def _until(self, ready: Callable[[], bool], within_s: float) -> None:
-        # Each look compares stories (1 ms), and any case's end is a change: so the longer it waits, the seldomer it looks.
+        # A comparison takes 1 ms, and every case's end is a change, so the interval grows with the waiting time.
         pause_s = 0.01
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -214,12 +212,19 @@ class StoryIndex(Free, Port):
     def _is_decided(self, own: _Report, hours: float) -> bool:
         """Whether one of the reports that this one adds nothing to has a signal that it may join, or all have a signal.
 
-        Fresh news does not wait for those of the backlog, whose cases may take long.
+        A fresh report does not wait for reports of the backlog, whose cases may take long.
         """
         of_story = [r for group in self._stories(own, hours).values() for r in group]
-        awaited = (r for r in _earlier(own, of_story) if r.signal is not None or own.is_old or not r.is_old)
-        signals = [r.signal for r in awaited if adds_nothing(own.story, r.story)]
+        awaited = [r for r in _earlier(own, of_story) if adds_nothing(own.story, r.story)]
+        if not self._is_backlog(own):
+            awaited = [r for r in awaited if r.signal is not None or not self._is_backlog(r)]
+        signals = [r.signal for r in awaited]
         return not ACTED_ON.isdisjoint(signals) or None not in signals
+
+    def _is_backlog(self, report: _Report) -> bool:
+        opened = "SELECT telling, at_ms FROM reports JOIN tellings USING (number) WHERE number = ?"
+        telling, at_ms = self._rows.row(opened, report.number)
+        return is_backlog(_telling(telling).published_at, datetime.fromtimestamp(at_ms / 1000, UTC))
 
     def _decision(self, own: _Report, hours: float, only: frozenset[str] | None = None) -> Decision:
         own = self._report(own.case_id) or own

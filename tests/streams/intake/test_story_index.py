@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from schemas.signals import Story
 from schemas.topics import partition_of
 from streams.intake.story_index import StoryIndex
 from streams.intake.text_index import TextIndex
+from streams.journal.clock import utc_now
 from tests.newsproof.signal_samples import signal
 from tests.streams.publish.test_retractions import Written
 from tests.streams.records import TRIAGED
@@ -123,6 +125,17 @@ async def test_a_report_waits_for_the_earlier_ones_signal_and_gets_its_verdict(w
     assert isinstance(reply, StoryReply)
     (report,) = reply.tellings
     assert (report.case_id, report.verdict, report.story) == (first.case_id, "likely", HACK)
+
+
+async def test_a_fresh_report_does_not_wait_for_the_signal_of_a_report_of_the_backlog(world: World) -> None:
+    now = utc_now()
+    old = await telling(
+        world, 1, {"published_at": (now - timedelta(hours=1)).isoformat(), "received_at": now.isoformat()}
+    )
+    await old.go(CHECKED)
+    fresh = await telling(world, 2, {"published_at": now.isoformat()})
+    async with index_of(world, signal_within_s=60.0) as index, asyncio.timeout(20):
+        assert await told(index, fresh.case_id) == [old.case_id]
 
 
 async def test_what_was_retracted_or_reported_later_is_no_earlier_report(world: World) -> None:
