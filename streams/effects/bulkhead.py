@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 KEPT_FOR_FRESH = 16
-"""One slot in this many is not for the backlog, whose effects may wait long: a report for the signal of an earlier one."""
+"""One slot in this many is reserved for fresh news. Effects of the backlog may hold theirs for long: the story step waits
+for the signal of an earlier report."""
 
 
 class EffectSlots:
     """``total`` slots for effects, at most ``per_step`` for one step.
 
-    Cases of fresh news go first, and find some slots free; among them the step nearest to the end of its case.
+    Cases of fresh news go first, and some slots are reserved for them. Then the step nearest to the end of its case goes.
 
     :meth:`alone` takes all slots at once, so that nothing else runs beside a suspect.
     """
@@ -24,7 +25,7 @@ class EffectSlots:
     def __init__(self, total: int, per_step: int) -> None:
         self._total = total
         self._per_step = per_step
-        self._used = self._used_by_backlog = 0
+        self._used = 0
         self._used_by: Counter[str] = Counter()
         self._backlog: Counter[str] = Counter()
         self._waiting: dict[str, list[tuple[bool, int, int, asyncio.Future[None]]]] = {}
@@ -71,21 +72,21 @@ class EffectSlots:
                 self.wake()
 
     def _free(self, step: str, is_backlog: bool) -> bool:
-        if is_backlog and (self._used_by_backlog >= _less(self._total) or self._backlog[step] >= _less(self._per_step)):
+        if is_backlog and (
+            self._backlog.total() >= _for_backlog(self._total) or self._backlog[step] >= _for_backlog(self._per_step)
+        ):
             return False
         return not self._held and self._used < self._total and self._used_by[step] < self._per_step
 
     def _take(self, step: str, is_backlog: bool) -> None:
         self._used += 1
         self._used_by[step] += 1
-        self._used_by_backlog += is_backlog
         self._backlog[step] += is_backlog
         self._emptied.clear()
 
     def _give_back(self, step: str, is_backlog: bool) -> None:
         self._used -= 1
         self._used_by[step] -= 1
-        self._used_by_backlog -= is_backlog
         self._backlog[step] -= is_backlog
         if self._used == 0:
             self._emptied.set()
@@ -106,5 +107,5 @@ class EffectSlots:
                 place.set_result(None)
 
 
-def _less(slots: int) -> int:
+def _for_backlog(slots: int) -> int:
     return slots - slots // KEPT_FOR_FRESH

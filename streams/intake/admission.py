@@ -4,10 +4,10 @@ A case holds a slot of the worker that owns its journal partition, from before i
 folded. Nothing is admitted before all own partitions are live, because until then the number of open cases is unknown.
 
 Slots are shared fairly. An own news partition with fewer than its guaranteed slots always gets one. Among those that
-wait, fresh news goes before backlog, for which some slots are never used, and then the partition with the fewest slots, so a hot partition cannot take all. A case's partition follows from its
-id, so intake opens cases for other workers too: each news partition has a fixed slice of every other worker's journal
-partition, which the owner keeps free for it. A slice has at least one slot: a limit below the square of the partition
-count cannot be kept exactly by several workers.
+wait, fresh news goes before backlog, and then the partition with the fewest slots, so a hot partition cannot take all.
+Some slots are reserved for fresh news. A case's partition follows from its id, so intake opens cases for other workers
+too: each news partition has a fixed slice of every other worker's journal partition, which the owner keeps free for it.
+A slice has at least one slot: a limit below the square of the partition count cannot be kept exactly by several workers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams.wake import Wake
 GUARANTEED = 4
 """One slot in this many is reserved, in equal parts, for the own news partitions that hold less than their part."""
 KEPT_FOR_FRESH = 50
-"""One slot in this many is not for the backlog: a case of fresh news opens at once, and not when one of the others ends."""
+"""One slot in this many is reserved for fresh news, whose cases open at once instead of when another case ends."""
 
 
 class Others(Protocol):

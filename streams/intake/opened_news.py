@@ -22,7 +22,6 @@ from infra.kafka.topics import KafkaAddress, committed_by
 from infra.late_log import log_of
 from schemas import envelope as wire
 from schemas import ids
-from schemas import news as attempts
 from schemas import news as of_news
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, EventReceived
@@ -43,7 +42,7 @@ CREATE INDEX opened_of_news ON opened (news, partition, at);
 CREATE TABLE opened_upto (partition INTEGER PRIMARY KEY, upto INTEGER NOT NULL)
 """
 """``at``: the offset of the news. ``news``: a digest of source and external id. ``upto``: all news before it is in the rows."""
-_RULE = (of_news.__file__, attempts.__file__, ids.__file__, __file__)
+_RULE = (of_news.__file__, ids.__file__, __file__)
 _AT_ONCE = 200
 """Records indexed before others of the loop get their turn: about 10 ms."""
 _MOST_FORGOTTEN = 1000

@@ -266,7 +266,7 @@ class Dispatcher:
         suspect = isinstance(case.head, ev.StepStarted)
         depth = self._registry.depth[step.name]
         if case.is_backlog:
-            await self._turns.wait()  # what answers without waiting computes here
+            await self._turns.wait()  # an offline adapter computes its reply in this turn
         place = self._places.alone() if suspect else self._places.one(step.name, depth, is_backlog=case.is_backlog)
         async with place:
             hit(EFFECT_BEFORE)

@@ -1,4 +1,4 @@
-"""Turns: how much of the backlog is computed in one turn of the event loop, so that fresh news does not wait for all of it."""
+"""Turns: limits how much a turn of the event loop computes for the backlog, so that fresh news does not wait for all of it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections import deque
 from collections.abc import Callable
 
 LONGEST_S = 0.01
-"""Length of a turn of the loop from which fewer computations are admitted to the next one."""
+"""After a longer turn of the loop, the next turn gets half as many computations."""
 MOST = 256
+"""Maximum number of computations in a turn."""
 
 
 class Turns:
-    """Computations of the backlog, in order, a few in each turn of the event loop.
+    """A queue of computations for the backlog. Each turn of the event loop runs a few of them.
 
-    All that is ready runs in one turn: the answers of hundreds of cases, each some milliseconds, before a reply for fresh
-    news gets its own. The number admitted to a turn adapts: one more after a short turn, half as many after a long one.
+    Without it, one turn runs every computation that is ready: hundreds, of some milliseconds each, before one for fresh
+    news. The number in a turn adapts: one more after a short turn, half as many after a long one.
     """
 
     def __init__(self) -> None:
@@ -24,13 +25,13 @@ class Turns:
         self._began: float | None = None
 
     def add(self, compute: Callable[[], None]) -> None:
-        """Call ``compute`` in one of the next turns."""
+        """Add a computation, which runs in one of the next turns."""
         self._waiting.append(compute)
         if self._began is None:
             self._schedule()
 
     async def wait(self) -> None:
-        """Return in one of the next turns."""
+        """Wait for one of the next turns."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.add(lambda: None if turn.done() else turn.set_result(None))
         await turn
@@ -46,7 +47,7 @@ class Turns:
         self._admitted = max(1, self._admitted // 2) if took > LONGEST_S else min(MOST, self._admitted + 1)
         turn = [self._waiting.popleft() for _ in range(min(self._admitted, len(self._waiting)))]
         if turn:
-            self._schedule()  # also if none waits now: the length of this turn is still to be measured
+            self._schedule()  # even if none waits now, to measure the length of this turn
         else:
             self._began = None
         for compute in turn:
