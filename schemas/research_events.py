@@ -154,7 +154,8 @@ class QuestionRouted(Event, tag="newsproof.question_routed", kw_only=True, froze
     """SuperAgent's decision. ``direct_answer`` is empty unless the question is answered at once.
 
     ``decision`` has the two words that front ends know: anything but a direct answer is COMPLEX_ANALYSIS. ``route`` is the
-    next path; for ``cases``, the field ``cases`` is the query.
+    next path; for ``cases``, the field ``cases`` is the query. With ``plan``, it is the query for the half of the question that
+    asks for facts.
     """
 
     decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS"]

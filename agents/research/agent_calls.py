@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 from agents.analysis.blocks import (
     AGENTS,
@@ -24,6 +25,7 @@ from agents.analysis.blocks import (
     rounded_figure,
 )
 from agents.analysis.names import display_name
+from agents.analysis.pages import linkable
 from agents.core.model_calls import bounded, call_of, facts
 from agents.core.step import StepFailure
 from agents.prompts import render
@@ -99,6 +101,7 @@ PROMPT_OF: dict[AgentName, str] = {
 LAST_BARS = 12
 """The last bars that TAAgent reads directly, beside the indicators over all bars."""
 MAX_SIGNAL_CHARACTERS = 500
+MAX_CASE_CHARACTERS = 2_500
 MAX_REPORT_CHARACTERS = 1_500
 AGAIN = "The last reply did not fit the schema. Reply once more, with nothing but JSON that fits it."
 
@@ -159,6 +162,60 @@ def signal_text(signal: FoundSignal) -> str:
         f"{signal.asset} {signal.event_type} {signal.action}/{signal.direction} confidence {signal.confidence:.2f} "
         f"{signal.stage}, verdict {signal.verdict or 'none'}, {signal.decided_at:%Y-%m-%d %H:%M} UTC: {signal.summary}{flags}"
     )
+
+
+def found_cases(turn: Turn) -> tuple[FoundSignal, ...]:
+    """Return the cases that were looked up for the question, or for its half of facts."""
+    signals, query = turn.data.signals if turn.data else (), turn.routed.cases if turn.routed else None
+    if turn.from_cases or query is None:
+        return signals if turn.from_cases else ()
+    if query.names:
+        return tuple(s for s in signals if s.matched)
+    return tuple(
+        s
+        for s in signals
+        if query.asset in ("", s.asset.upper()) and (not query.verdicts or s.verdict in query.verdicts)
+    )
+
+
+def case_facts(turn: Turn, found: Iterable[FoundSignal]) -> dict[str, Any]:
+    """Return the recorded judgement of each case for :func:`agents.core.model_calls.facts`, without outside text."""
+    return {
+        "cases": [
+            {
+                "number": s.number,
+                "verdict": s.verdict,
+                "stage": s.stage,
+                "asset": s.asset,
+                "action": s.action,
+                "confidence": s.confidence,
+                "decided_at": f"{s.decided_at:%Y-%m-%d %H:%M}",
+                "supporting_sources": s.supporting_sources,
+                "names_matched": len(s.matched),
+                "provider_mode": s.provider_mode,
+                "pages": [{"stance": p.stance, "official": p.official} for p in s.pages],
+            }
+            for s in found
+        ],
+        "names_asked_for": len(turn.routed.cases.names) if turn.routed and turn.routed.cases else 0,
+    }
+
+
+def case_parts(found: Iterable[FoundSignal]) -> tuple[Part, ...]:
+    """Return the texts of each case as an untrusted part, labelled with its citation number."""
+    return tuple(Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
+
+
+def searched_text(signal: FoundSignal) -> str:
+    """Return a case as text for a model: the summary in each language, and its pages with stances and quotes."""
+    summaries = dict.fromkeys(filter(None, (signal.summary, signal.summary_en, signal.summary_zh)))
+    return "\n".join((*summaries, *(f"{host_of(p.url)} ({p.stance}): {p.quote or '(no quote)'}" for p in signal.pages)))
+
+
+def host_of(url: str) -> str:
+    """Return the host of an address without www, or "?" for one that is not safe to show."""
+    # An unsafe address is not written at all: its host could contain marks that make a link.
+    return (urlsplit(url).hostname or "?").removeprefix("www.") if linkable(url) else "?"
 
 
 def report_parts(results: Iterable[AgentResult]) -> tuple[Part, ...]:

@@ -9,12 +9,12 @@ from agents.core.answers import answer, one_line
 from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.step import On, StepFailure, StepRequest, only_reply
-from agents.research.agent_calls import signal_text
+from agents.research.agent_calls import found_cases, searched_text, signal_text
 from agents.research.answer_calls import answer_call, bounded_confidence, results_of
 from agents.research.answer_directly import direct_answer
 from agents.research.answers import CasesAnswer, FinalAnswer
-from agents.research.case_answer import answer_from_cases, cases_written
-from agents.research.citations import cited_only, sources_of, used
+from agents.research.case_answer import answer_from_cases, cases_written, half_of_cases
+from agents.research.citations import cited_in, cited_only, sources_of, used
 from agents.research.fallback_answer import answer_by_code, metadata_of
 from agents.research.results import supported_words
 from agents.research.source_data import with_data_so_far
@@ -60,16 +60,18 @@ def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
     summary, more = cited_only(one_line(said.summary, 400), sources)
     listed = [cited_only(line, sources) for line in distinct_lines(said.key_insights, 8, 300)]
     insights = tuple(line for line, _ in listed if line and not is_repeated_in(line, text))
+    cited = {source.number for source in cited_in((text,), sources)}
+    facts = half_of_cases(turn, cited, analysed=bool(results))
     shown = (text, summary, *insights)
     if not text:
         raise StepFailure(Failure(kind="invalid_output", message="the answer has no text", retryable=True))
     unsupported = _unsupported(turn, results, "\n".join(shown))
     return AnswerGiven(
-        answer=text,
+        answer="\n\n".join(filter(None, (text, facts))),
         summary=summary or one_line(text, 160),
         key_insights=insights,
         confidence=bounded_confidence(said.confidence, turn, results, unsupported=bool(unsupported)),
-        sources=used(shown, sources),
+        sources=used((*shown, facts), sources),
         metadata=metadata_of(turn, results, unsupported, removed + more + sum(n for _, n in listed)),
     )
 
@@ -80,6 +82,7 @@ def _unsupported(turn: Turn, results: tuple[AgentResult, ...], words: str) -> tu
     if turn.data is not None:
         figures += [v.value for v in figures_in(turn.data, BLOCKS).values()]
         texts += [signal_text(s) for s in turn.data.signals]
+        texts += map(searched_text, found_cases(turn))
     scales = {mark for agent in AGENTS for mark in SCALES[agent]}
     return unsupported_numbers(words, figures, texts=texts, scales=scales)
 

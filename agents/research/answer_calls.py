@@ -22,7 +22,10 @@ from agents.core.answers import clamped
 from agents.core.model_calls import facts
 from agents.research.agent_calls import (
     ask_agent,
+    case_facts,
+    case_parts,
     clipped_history,
+    found_cases,
     question_parts,
     report_parts,
     signal_parts,
@@ -53,7 +56,8 @@ def answer_call(turn: Turn) -> CallModel:
         agents_missing(turn, results),
         without_data(turn),
     )
-    asked = tuple(r.agent_name for r in results)
+    asked, cases = tuple(r.agent_name for r in results), found_cases(turn) if turn.has_two_halves else ()
+    others = tuple(s for s in data.signals if s not in cases) if data else ()
     known = facts(
         asset=data.asset if data else (turn.plan.asset if turn.plan else ""),
         figures=as_facts(figures),
@@ -61,7 +65,8 @@ def answer_call(turn: Turn) -> CallModel:
         agents_missing=list(absent),
         blocks_without_data=list(lacking),
         called={name: display_name(name, zh=zh) for name in (*figures, *asked, *absent, *lacking)},
-        signals=[s.number for s in data.signals] if data else [],
+        signals=[s.number for s in others],
+        **(case_facts(turn, cases) if turn.has_two_halves else {}),
         # Signal titles are outside text; they come as untrusted parts with the signals.
         sources=[{"number": s.number, "of": s.title} for s in sources_of(data) if s.kind == "market"],
         highest_confidence=ceiling(turn, results, unsupported=False, by_code=False),
@@ -74,7 +79,8 @@ def answer_call(turn: Turn) -> CallModel:
             *question_parts(turn),
             known,
             *report_parts(results),
-            *(signal_parts(data.signals) if data else ()),
+            *signal_parts(others),
+            *case_parts(cases),
             *(unavailable_parts(data) if data else ()),
             *([Trusted(FINISH)] if turn.finishing else []),
         ),

@@ -22,9 +22,9 @@ from schemas.signals import Verdict
 
 
 class RouteAnswer(msgspec.Struct):
-    """The reply of SuperAgent (``research_route.v2.schema.json``). ``cases`` is checked field by field."""
+    """The reply of SuperAgent (``research_route.v3.schema.json``). ``cases`` is checked field by field."""
 
-    decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS", "CASE_LOOKUP"]
+    decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS", "CASE_LOOKUP", "ANALYSIS_AND_CASES"]
     reasoning: str
     confidence: float
     direct_answer: str = ""
@@ -171,7 +171,7 @@ def case_query(said: Any) -> CaseQuery:
 
 
 def case_lookup(turn: Turn) -> FindSignals:
-    """Return the look-up of a turn that was routed to ``cases``."""
+    """Return the look-up of a turn that was routed to ``cases``, or that has a half of facts."""
     assert turn.routed is not None and turn.routed.cases is not None
     query = turn.routed.cases
     return FindSignals(

@@ -9,60 +9,48 @@ as citations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from urllib.parse import urlsplit
+from collections.abc import Container, Sequence
 
 from agents.analysis.names import field_word, signal_facts
 from agents.analysis.numbers import unsupported_numbers
-from agents.analysis.pages import linkable
 from agents.analysis.words import paragraphs
 from agents.core.answers import clamped, one_line
-from agents.core.model_calls import bounded, facts
+from agents.core.model_calls import facts
 from agents.core.step import StepRequest
-from agents.research.agent_calls import ask_agent, clipped_history, question_parts
+from agents.research.agent_calls import (
+    ask_agent,
+    case_facts,
+    case_parts,
+    clipped_history,
+    found_cases,
+    host_of,
+    question_parts,
+    searched_text,
+)
 from agents.research.answer_calls import BY_CODE, LEAST, MOST, NOTHING, UNSUPPORTED
 from agents.research.answers import CasesAnswer
 from agents.research.citations import cited_only, sources_of
+from agents.research.source_data import CASES
 from agents.research.turn import Turn
-from schemas.effects import Failure, Untrusted
+from schemas.effects import Failure
 from schemas.evidence import FoundPage, FoundSignal
 from schemas.research_events import AnswerGiven, AnswerMetadata
 
 WRITER = "GeneralAnalysisAgent"
-MAX_CASE_CHARACTERS = 2_500
 
 
 def answer_from_cases(turn: Turn) -> StepRequest:
     """Return the writer's call, or the answer itself if there is no case."""
-    found = _found(turn)
+    found = found_cases(turn)
     if not found:
         return cases_by_code(turn, None)
-    known = facts(
-        cases=[
-            {
-                "number": s.number,
-                "verdict": s.verdict,
-                "stage": s.stage,
-                "asset": s.asset,
-                "action": s.action,
-                "confidence": s.confidence,
-                "decided_at": f"{s.decided_at:%Y-%m-%d %H:%M}",
-                "supporting_sources": s.supporting_sources,
-                "names_matched": len(s.matched),
-                "provider_mode": s.provider_mode,
-                "pages": [{"stance": p.stance, "official": p.official} for p in s.pages],
-            }
-            for s in found
-        ],
-        names_asked_for=len(turn.routed.cases.names) if turn.routed and turn.routed.cases else 0,
-    )
-    case_parts = (Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
-    return ask_agent(turn, "research_cases", (*clipped_history(turn), *question_parts(turn), known, *case_parts))
+    asked = (*clipped_history(turn), *question_parts(turn), facts(**case_facts(turn, found)), *case_parts(found))
+    return ask_agent(turn, "research_cases", asked)
 
 
 def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
     """Return the answer from a model's words and the cases that it chose. Unknown numbers and citations are left out."""
-    found, zh = _found(turn), turn.language == "zh"
+    found, zh = found_cases(turn), turn.language == "zh"
     about = [s for s in found if s.number in {n for n in said.relevant if isinstance(n, int)}]
     if not about:
         return _given(turn, no_case_text(turn, zh=zh), (), confidence=min(said.confidence, MOST))
@@ -76,7 +64,7 @@ def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
 
 def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
     """Return the answer without a model. ``failure``: why no model wrote it; None: there was no case."""
-    found, zh = _found(turn), turn.language == "zh"
+    found, zh = found_cases(turn), turn.language == "zh"
     if turn.data is None or turn.data.unavailable:
         why = turn.data.unavailable[0] if turn.data else failure.kind if failure else ""
         return _given(
@@ -86,10 +74,6 @@ def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
         return _given(turn, no_case_text(turn, zh=zh), (), confidence=NOTHING)
     lead = lead_of(turn, found, zh=zh)
     return _given(turn, lead, found, confidence=BY_CODE, missing=(WRITER,))
-
-
-def _found(turn: Turn) -> tuple[FoundSignal, ...]:
-    return turn.data.signals if turn.data else ()
 
 
 def _given(
@@ -125,6 +109,28 @@ def _given(
     )
 
 
+def half_of_cases(turn: Turn, cited: Container[int] | None, *, analysed: bool) -> str:
+    """Return the half of facts as Markdown: the cases as recorded, or that none says anything; empty without such a half.
+
+    ``cited``: numbers of the cases that the written half cites; None if no model wrote it, so that every case is listed.
+    ``analysed``: some agent has a result. If none has, the text says that the other half is not answered.
+    """
+    if not turn.has_two_halves:
+        return ""
+    zh = turn.language == "zh"
+    away = next((why for why in turn.data.unavailable if why.startswith(f"{CASES}:")), "") if turn.data else CASES
+    about = [s for s in found_cases(turn) if cited is None or s.number in cited]
+    text = lookup_failed_text(away, zh=zh) if away else "" if about else no_case_text(turn, zh=zh)
+    text = text or "\n".join(case_item(s, zh=zh) for s in about)
+    unanswered = () if analysed else (_NOT_ANALYSED[zh],)
+    return "\n\n".join((_HALF[zh], text, *unanswered))
+
+
+_HALF = ("**What the cases of this pipeline say**", "**本系统的案例**")
+_NOT_ANALYSED = (
+    "The other half of the question is not answered: no agent has a result.",
+    "问题的另一半未能回答：没有智能体给出结论。",
+)
 MAX_TOLD_QUOTES = 3
 MAX_NEAR = 3
 
@@ -133,12 +139,6 @@ def summary_in(signal: FoundSignal, *, zh: bool) -> str:
     """Return the summary in the reader's language if there is one, else in the language of the news."""
     text = (signal.summary_zh if zh else signal.summary_en) or signal.summary
     return cited_only(one_line(text, 300), ())[0]
-
-
-def searched_text(signal: FoundSignal) -> str:
-    """Return a case as text for a model: the summary in each language, and its pages with stances and quotes."""
-    summaries = dict.fromkeys(filter(None, (signal.summary, signal.summary_en, signal.summary_zh)))
-    return "\n".join((*summaries, *(f"{_host(p.url)} ({p.stance}): {p.quote or '(no quote)'}" for p in signal.pages)))
 
 
 def case_item(signal: FoundSignal, *, zh: bool) -> str:
@@ -170,7 +170,7 @@ def lead_of(turn: Turn, cases: Sequence[FoundSignal], *, zh: bool) -> str:
 
 def no_case_text(turn: Turn, *, zh: bool) -> str:
     """Return the text for no relevant case, with the search terms; partial matches are cited."""
-    near = "".join(f"[{s.number}]" for s in turn.data.signals[:MAX_NEAR]) if turn.data else ""
+    near = "".join(f"[{s.number}]" for s in found_cases(turn)[:MAX_NEAR])
     if zh:
         return f"本系统没有案例说到这一点（{_sought(turn, zh)}）。" + (
             f"下列案例只提到其中一部分：{near}" if near else ""
@@ -205,9 +205,4 @@ def _quoted(quote: str, zh: bool) -> str:
 
 def _said_by(page: FoundPage, zh: bool) -> str:
     kinds = (field_word(page.stance, zh=zh), *([field_word("official", zh=zh)] if page.official else []))
-    return f"{_host(page.url)}（{'，'.join(kinds)}）" if zh else f"{_host(page.url)} ({', '.join(kinds)})"
-
-
-def _host(url: str) -> str:
-    # An unsafe address is not written at all: its host could contain marks that make a link.
-    return (urlsplit(url).hostname or "?").removeprefix("www.") if linkable(url) else "?"
+    return f"{host_of(page.url)}（{'，'.join(kinds)}）" if zh else f"{host_of(page.url)} ({', '.join(kinds)})"

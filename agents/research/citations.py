@@ -48,8 +48,13 @@ def cited_only(text: str, sources: Iterable[Source]) -> tuple[str, int]:
 
 def used(texts: Iterable[str], sources: tuple[Source, ...]) -> tuple[Source, ...]:
     """Return the sources that these texts cite, or all sources if none is cited, since the answer is based on them."""
+    return cited_in(texts, sources) or sources
+
+
+def cited_in(texts: Iterable[str], sources: Iterable[Source]) -> tuple[Source, ...]:
+    """Return the sources that these texts cite."""
     numbers = {int(n) for text in texts for match in _CITED.finditer(text) for n in _NUMBER.findall(match[1])}
-    return tuple(s for s in sources if s.number in numbers) or sources
+    return tuple(s for s in sources if s.number in numbers)
 
 
 def _signal(signal: FoundSignal, zh: bool) -> Source:

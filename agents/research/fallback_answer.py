@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from agents.analysis.blocks import rounded_figure
 from agents.analysis.names import display_name
+from agents.research.agent_calls import found_cases
 from agents.research.answer_calls import agents_missing, bounded_confidence, has_any_data, results_of, without_data
-from agents.research.case_answer import cases_by_code
+from agents.research.case_answer import cases_by_code, half_of_cases
 from agents.research.citations import cited_only, sources_of
+from agents.research.source_data import CASES
 from agents.research.turn import Turn
 from schemas.effects import Failure
 from schemas.research_events import AgentResult, AnswerGiven, AnswerMetadata, DataCollected
@@ -59,7 +61,8 @@ def metadata_of(
     """
     lacking = (*agents_missing(turn, results), *(() if writer else (WRITER,)))
     unavailable = turn.data.unavailable if turn.data else ("data: none was collected",)
-    whole = not (lacking or without_data(turn) or turn.finishing)
+    away = any(why.startswith(f"{CASES}:") for why in unavailable)
+    whole = not (lacking or without_data(turn) or turn.finishing or away)
     return AnswerMetadata(
         path="complete" if whole else "partial",
         provider_mode=turn.config.provider_mode,
@@ -85,9 +88,11 @@ def compose_answer(turn: Turn, results: tuple[AgentResult, ...], failure: Failur
     if turn.data is not None:
         blocks += [_list(words["figures"], lines)] if (lines := _figures(turn.data, zh)) else []
         # A summary cites the references of its own case, which are not those of this answer.
-        signals = tuple(f"{cited_only(s.summary, ())[0]} [{s.number}]" for s in turn.data.signals)
+        told = found_cases(turn)
+        signals = tuple(f"{cited_only(s.summary, ())[0]} [{s.number}]" for s in turn.data.signals if s not in told)
         blocks += [_list(words["signals"], signals)] if signals else []
         blocks += [_list(words["missing"], turn.data.unavailable)] if turn.data.unavailable else []
+    blocks += [half] if (half := half_of_cases(turn, None, analysed=bool(results))) else []
     return "\n\n".join(blocks), words["summary"]
 
 

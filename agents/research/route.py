@@ -1,4 +1,4 @@
-"""The route step: SuperAgent answers a question that needs no data, or requests a look-up of cases or an analysis."""
+"""The route step: SuperAgent answers a question that needs no data, or requests a look-up of cases, an analysis, or both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Route:
         # No data has been read yet, so there is nothing to cite.
         direct, _ = cited_only(paragraphs(said.direct_answer, 6_000), ())
         answers = said.decision == "DIRECT_ANSWER" and bool(direct)
-        looked_up = said.decision == "CASE_LOOKUP"
+        looked_up = said.decision in ("CASE_LOOKUP", "ANALYSIS_AND_CASES")
         reasoning = one_line(said.reasoning, 600)
         if said.decision == "DIRECT_ANSWER" and not answers:
             reasoning = f"{reasoning} {NO_DIRECT_ANSWER}".strip()
@@ -40,7 +40,7 @@ class Route:
             reasoning=reasoning,
             confidence=round(clamped(said.confidence, 0.0, 1.0), 4),
             direct_answer=direct if answers else "",
-            route="answer" if answers else "cases" if looked_up else "plan",
+            route="answer" if answers else "cases" if said.decision == "CASE_LOOKUP" else "plan",
             cases=case_query(said.cases) if looked_up else None,
         )
 

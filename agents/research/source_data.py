@@ -11,6 +11,8 @@ from agents.analysis.blocks import usable_figures
 from agents.analysis.indicators import INDICATORS, indicators
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
+from agents.research.answers import MAX_SIGNALS as MAX_CASES
+from agents.research.answers import case_lookup
 from agents.research.turn import Turn
 from schemas.effects import (
     CandlesReply,
@@ -23,7 +25,7 @@ from schemas.effects import (
     Reply,
     SignalsReply,
 )
-from schemas.evidence import MarketValue
+from schemas.evidence import FoundSignal, MarketValue
 from schemas.research_events import DataCollected
 
 INTERVAL: Literal["1d"] = "1d"
@@ -31,6 +33,8 @@ BARS = 240
 """Daily bars: enough for the longest average (200), and for the EMAs to lose the influence of their first value."""
 SIGNALS_SINCE = timedelta(days=14)
 MAX_SIGNALS = 8
+CASES = "cases"
+"""The look-up for the half of facts. Its signals come first among those of :class:`DataCollected`."""
 _KINDS: dict[str, Literal["price", "economy", "sentiment", "network"]] = {
     "price": "price",
     "macro": "economy",
@@ -48,6 +52,7 @@ def source_queries(turn: Turn) -> dict[str, Effect]:
         **{block: FetchMarket(kind=kind, asset=asset, as_of=as_of) for block, kind in _KINDS.items()},
         "candles": FetchCandles(asset=asset, interval=INTERVAL, limit=BARS, as_of=as_of),
         "signals": FindSignals(asset=asset, since=as_of - SIGNALS_SINCE, as_of=as_of, limit=MAX_SIGNALS),
+        **({CASES: case_lookup(turn)} if turn.has_two_halves else {}),
     }
 
 
@@ -67,6 +72,7 @@ def collect_data(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected
     """Return the replies as one event. A source that failed or has not replied is listed with the reason."""
     assert turn.plan is not None
     found: dict[str, Any] = {}
+    signals: dict[str, tuple[FoundSignal, ...]] = {}
     unavailable: list[str] = []
     for block, reply in answered.items():
         match reply:
@@ -78,15 +84,18 @@ def collect_data(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected
                 unavailable += _too_few(found["indicators"])
             case CandlesReply() if block == "candles":
                 unavailable.append(f"{block}: no bars of {turn.plan.asset}")
-            case SignalsReply() if block == "signals":
-                found[block] = tuple(replace(s, number=n) for n, s in enumerate(reply.signals[:MAX_SIGNALS], start=1))
+            case SignalsReply() if block in ("signals", CASES):
+                signals[block] = reply.signals[: MAX_SIGNALS if block == "signals" else MAX_CASES]
             case Failure():
                 unavailable.append(f"{block}: {reply.kind} ({one_line(reply.message, 200)})")
             case None:
                 unavailable.append(f"{block}: no answer had come when the answer was wanted")
             case _:
                 unavailable.append(f"{block}: an answer of another kind")
-    return DataCollected(asset=turn.plan.asset, **found, unavailable=tuple(unavailable))
+    known = {s.signal_id for s in signals.get(CASES, ())}
+    others = (s for s in signals.get("signals", ()) if s.signal_id not in known)
+    numbered = tuple(replace(s, number=n) for n, s in enumerate((*signals.get(CASES, ()), *others), start=1))
+    return DataCollected(asset=turn.plan.asset, **found, signals=numbered, unavailable=tuple(unavailable))
 
 
 def _bars(reply: CandlesReply, quoted: tuple[MarketValue, ...]) -> dict[str, Any]:

@@ -50,6 +50,11 @@ class Turn(CaseCore, frozen=True, kw_only=True):
         """Return whether the answer is written from the pipeline's cases alone."""
         return self.routed is not None and self.routed.route == "cases"
 
+    @property
+    def has_two_halves(self) -> bool:
+        """Return whether the question asks for facts beside an analysis, so that cases are looked up for it, too."""
+        return self.routed is not None and self.routed.route == "plan" and self.routed.cases is not None
+
     def is_last_resort(self, step: str) -> bool:
         """True for the answer step, and for every step of a turn that is finishing."""
         return self.finishing or step == ANSWER

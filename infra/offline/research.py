@@ -16,7 +16,7 @@ from infra.offline import lexicon
 from infra.offline import research_words as words
 from infra.offline.research_votes import Vote, confidence_of, outlook_of, votes_of
 from infra.offline.research_words import phrase
-from infra.offline.rules import asset_of, event_type_of, is_zh
+from infra.offline.rules import asset_of, assets_in, event_type_of, is_zh
 from schemas.effects import CallModel, ModelReply, Trusted, Untrusted
 
 _FACTS = "Facts computed by code: "
@@ -25,6 +25,12 @@ _DATA = {
     "MacroAgent": ["price", "macro", "fear_greed"],
     "TAAgent": ["price", "candles"],
     "OnChainAgent": ["price", "onchain"],
+}
+_DECISIONS = {
+    "direct": "DIRECT_ANSWER",
+    "cases": "CASE_LOOKUP",
+    "plan": "COMPLEX_ANALYSIS",
+    "both": "ANALYSIS_AND_CASES",
 }
 FIRST_FIGURES = ("price", "price_change_24h", "fear_greed", "fed_funds_rate", "rsi_14", "support", "resistance", "mvrv")
 """Figures that an answer lists first."""
@@ -37,14 +43,20 @@ _INVENTED = "offline"
 
 def route_of(question: str) -> dict[str, Any]:
     """Return SuperAgent's reply: a direct answer to greetings, terms and questions about us, a look-up of cases for questions
-    of news and signals, else analysis.
+    of news and signals, else analysis; both for a question with a half of each.
     """
     zh = is_zh(question)
+    of_cases, of_markets = _halves(question)
+    if of_cases and of_markets:
+        return _routed("both", "", _cases_of(of_cases), zh)
     direct = "" if words.ASKS_CASES.search(question) else _direct_answer(question, zh)
     cases = None if direct or not _asks_cases(question) else _cases_of(question)
-    way = "direct" if direct else "cases" if cases else "plan"
+    return _routed("direct" if direct else "cases" if cases else "plan", direct, cases, zh)
+
+
+def _routed(way: str, direct: str, cases: dict[str, Any] | None, zh: bool) -> dict[str, Any]:
     return {
-        "decision": {"direct": "DIRECT_ANSWER", "cases": "CASE_LOOKUP", "plan": "COMPLEX_ANALYSIS"}[way],
+        "decision": _DECISIONS[way],
         "reasoning": phrase(f"route_{way}", zh=zh),
         "confidence": 0.8,
         "direct_answer": direct,
@@ -52,9 +64,18 @@ def route_of(question: str) -> dict[str, Any]:
     }
 
 
+def _halves(question: str) -> tuple[str, str]:
+    # The parts that ask for cases, and those that ask of markets; a part without a word of either belongs to neither.
+    parts = [part for part in words.HALVES.split(question) if part]
+    of_cases = [part for part in parts if _asks_cases(part)]
+    of_markets = [part for part in parts if part not in of_cases and _is_of_markets(part)]
+    return "; ".join(of_cases), "; ".join(of_markets)
+
+
 def plan_for(question: str) -> dict[str, Any]:
-    """Return PlanningAgent's reply: the agents whose keywords occur, or all three."""
+    """Return PlanningAgent's reply: the agents whose keywords occur, or all three. Of two halves, that of markets counts."""
     zh = is_zh(question)
+    question = _halves(question)[1] or question
     named = [agent for agent, field in _AGENTS if field.search(question)] or [agent for agent, _ in _AGENTS]
     with_news = ["signals"] if len(named) == len(_AGENTS) or words.NEWS.search(question) else []
     asset = asset_of(question)[0]
@@ -116,10 +137,15 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     signals = "".join(f"[{number}]" for number in facts.get("signals", []))
     missing = [called.get(n, n) for n in (*facts.get("agents_missing", []), *facts.get("blocks_without_data", []))]
     blocks = [f"{phrase('label', zh=zh)}{'：' if zh else ': '}{summary}"]
+    blocks += _meanings(question, zh)
     blocks += [_list(phrase("agents", zh=zh), verdicts)] if verdicts else []
     blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
     blocks += [phrase("invented", zh=zh)] if any(_INVENTED in f["source"] for f in _figures(facts).values()) else []
     blocks += [f"{phrase('signals', zh=zh)}: {signals}"] if signals else []
+    about = "".join(f"[{number}]" for number in choose_cases(facts)["relevant"])
+    blocks += [f"{phrase('cases', zh=zh)}: {about}"] if about else []
+    others = [ticker for ticker in assets_in(_halves(question)[1] or question) if ticker != facts.get("asset", "")]
+    blocks += [f"{phrase('other_assets', zh=zh)}: {', '.join(others)}"] if others else []
     blocks += [f"{phrase('missing', zh=zh)}: {', '.join(missing)}"] if missing else []
     return {
         "answer": "\n\n".join(blocks),
@@ -132,8 +158,11 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
 def _asks_cases(question: str) -> bool:
     if words.ASKS_CASES.search(question):
         return True
-    of_markets = any(field.search(question) for _, field in _AGENTS) or words.OUTLOOK.search(question)
-    return event_type_of(question) != "other" and not of_markets
+    return event_type_of(question) != "other" and not _is_of_markets(question)
+
+
+def _is_of_markets(question: str) -> bool:
+    return any(field.search(question) for field in (words.OUTLOOK, *(field for _, field in _AGENTS)))
 
 
 def _cases_of(question: str) -> dict[str, Any]:
@@ -162,9 +191,19 @@ def _direct_answer(question: str, zh: bool) -> str:
         return phrase("hello", zh=zh)
     if not words.MEANING.search(question) or words.OF_TODAY.search(question):
         return ""
+    return _meaning(question, zh) or phrase("unknown_term", zh=zh)
+
+
+def _meaning(question: str, zh: bool) -> str:
     meant = (said for term, said in words.GLOSSARY.items() if re.search(term, question, re.IGNORECASE))
-    found = next(meant, None)
-    return found[1 if zh else 0] if found else phrase("unknown_term", zh=zh)
+    return next((said[1 if zh else 0] for said in meant), "")
+
+
+def _meanings(question: str, zh: bool) -> list[str]:
+    # A half that asks what a term means, beside one that was analysed.
+    halves = [part for part in words.HALVES.split(question) if part]
+    asked = (part for part in halves if words.MEANING.search(part) and not words.OF_TODAY.search(part))
+    return [said for part in asked if (said := _meaning(part, zh))] if len(halves) > 1 else []
 
 
 def _majority(agents: list[dict[str, Any]]) -> str:

@@ -47,6 +47,12 @@ ASKS_CASES = re.compile(
     r"|信号|案例|新闻|消息|真的|真假|是真|属实|假的|谣|传闻|证实|否认|核实|辟谣|发生了什么|怎么回事|证据",
     re.IGNORECASE,
 )
+HALVES = re.compile(
+    r"[?;？；。]\s*|[,，]\s*(?:and|also|以及|还有|另外|同时)\s*|\band\s+(?=(?:also|is|are|was|were|has|have|had|did|does|do|can"
+    r"|will|should|what|which|who|why|when|how)\b)|以及|还有|另外",
+    re.IGNORECASE,
+)
+"""Where a question ends and the next one begins, in one message."""
 NAMED = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z0-9.\-]{2,}(?: [A-Z][A-Za-z0-9.\-]+)*")
 ASKING = re.compile(
     r"\b(?:what|which|who|where|when|why|how|did|does|do|has|have|had|was|were|is|are|can|could|should|would|will|tell|show|give"
@@ -149,6 +155,10 @@ PHRASES: dict[str, tuple[str, str]] = {
     ),
     "route_direct": ("offline rules: no figures of today are needed", "离线规则：不需要当日数据"),
     "route_cases": ("offline rules: this is looked up in the pipeline's cases", "离线规则：到本系统的案例中查找"),
+    "route_both": (
+        "offline rules: one half needs figures of today, the other is looked up in the pipeline's cases",
+        "离线规则：一半需要当日数据，另一半到本系统的案例中查找",
+    ),
     "route_plan": ("offline rules: this needs figures of today", "离线规则：需要当日数据"),
     "plan": (
         "Offline rules: agents by the words of the question; all three where it names none.",
@@ -172,6 +182,8 @@ PHRASES: dict[str, tuple[str, str]] = {
     "agents": ("The agents", "各智能体"),
     "figures": ("Figures", "数据"),
     "signals": ("Recent signals of the news pipeline", "新闻流水线的近期信号"),
+    "cases": ("Cases about the other half of the question", "关于问题另一半的案例"),
+    "other_assets": ("Not answered here, ask for it by itself", "此处未作答，请单独提问"),
     "confidence": ("confidence", "置信度"),
     "overall": ("Overall the picture of {asset} is {signal}.", "总体来看，{asset} 的图景{signal}。"),
 }

@@ -65,6 +65,22 @@ def event_type_of(text: str) -> str:
     return best if weights[best] > 0 else "other"
 
 
+def assets_in(text: str) -> tuple[str, ...]:
+    """Return the tickers of the coins that a text names, in its order."""
+    return tuple(dict.fromkeys(ticker for _, ticker, _ in sorted(_named_coins(text))))
+
+
+def _named_coins(text: str) -> list[tuple[int, str, str]]:
+    found: list[tuple[int, str, str]] = []
+    taken = text.lower()
+    for name, (ticker, title) in lx.ASSETS.items():
+        at = taken.find(name)
+        if at >= 0:
+            found.append((at, ticker, title))
+            taken = taken.replace(name, " " * len(name))
+    return found + [(m.start(), m[1], m[1]) for m in _TICKER.finditer(text) if m[1] in lx.TICKERS]
+
+
 def asset_of(text: str) -> tuple[str, str]:
     """Return ticker and name of what is listed, else of the first coin or actor's token, else Bitcoin for crypto in general,
     else unknown.
@@ -72,15 +88,7 @@ def asset_of(text: str) -> tuple[str, str]:
     listed = _LISTED.search(text)
     if listed is not None and listed[1] not in lx.NO_TICKER:
         return listed[1], listed[1]
-    low = text.lower()
-    found: list[tuple[int, str, str]] = []
-    taken = low
-    for name, (ticker, title) in lx.ASSETS.items():
-        at = taken.find(name)
-        if at >= 0:
-            found.append((at, ticker, title))
-            taken = taken.replace(name, " " * len(name))
-    found += [(m.start(), m[1], m[1]) for m in _TICKER.finditer(text) if m[1] in lx.TICKERS]
+    low, found = text.lower(), _named_coins(text)
     # A stablecoin next to another coin is the unit of an amount, unless it is the subject (a depeg).
     kind = event_type_of(text)
     if kind != "depeg" and any(t not in lx.STABLE for _, t, _ in found):

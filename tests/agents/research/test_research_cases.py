@@ -6,14 +6,22 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agents.research.answers import NAMED_HOURS, NEWEST_HOURS, case_query
 from agents.specification import START, given, question
 from schemas.effects import FindSignals, ModelReply, SignalsReply, Trusted, Untrusted
 from schemas.events import StepFailed
 from schemas.evidence import FoundPage
-from schemas.research_events import CaseQuery, CasesFound, FinishRequested, QuestionRouted
-from tests.agents.research.conftest import REFUSED, TIMEOUT, found_signal
+from schemas.research_events import (
+    AgentResult,
+    AgentsReported,
+    CaseQuery,
+    CasesFound,
+    FinishRequested,
+    QuestionRouted,
+)
+from tests.agents.research.conftest import REFUSED, TIMEOUT, found_signal, world
 
 QUERY = CaseQuery(asset="LTC", names=(("Walmart", "沃尔玛"), ("Litecoin",)), hours=48)
 HOAX = found_signal(
@@ -164,3 +172,84 @@ def test_cases_that_could_not_be_looked_up_are_said_to_be_so_and_never_taken_for
 def test_a_look_up_recorded_before_there_were_names_keeps_its_hash():
     plain = FindSignals(asset="BTC", since=START, as_of=START, limit=8)
     assert msgspec.json.decode(msgspec.json.encode(plain)).keys() == {"type", "asset", "since", "as_of", "limit"}
+
+
+# A question of two halves: figures, and facts
+
+
+MACRO = AgentResult(
+    agent_name="MacroAgent", signal="NEUTRAL", confidence=0.5, confidence_level="medium", reasoning="Mixed.",
+    indicators={}, key_factors=(), risk_assessment="", prompt_sent="", llm_response="",
+)  # fmt: skip
+
+
+@pytest.fixture
+def halves(chat, planned, collected):
+    """A turn before its answer. Its data has these signals; its plan called one agent, which gave ``results``."""
+
+    def make(*, signals=(), unavailable=(), results=(MACRO,), language="en"):
+        asked = question("What is BTC's trend, and does Walmart take Litecoin?", language=language)
+        data = collected(signals=signals, unavailable=unavailable)
+        told = (replace(routed(), route="plan"), planned("MacroAgent"), data, AgentsReported(results=results))
+        return given(asked, *told, config=chat)
+
+    return make
+
+
+def wrote(text):
+    return ModelReply(data={"answer": text, "summary": "Both.", "key_insights": [], "confidence": 0.8})
+
+
+def test_a_question_of_two_halves_is_planned_and_its_facts_are_looked_up_beside_the_data(chat, planned):
+    cases = {"asset": "LTC", "names": [["Walmart", "沃尔玛"], ["Litecoin"]], "verdicts": [], "hours": 48}
+    reply = {"decision": "ANALYSIS_AND_CASES", "reasoning": "", "confidence": 1, "direct_answer": "", "cases": cases}
+    said = given(question("Both?"), config=chat).told(ModelReply(data=reply)).event
+    assert (said.decision, said.route, said.cases) == ("COMPLEX_ANALYSIS", "plan", QUERY)
+
+    step = given(question("Both?"), said, planned(), config=chat)
+    lookups = [effect for effect in step.asked if isinstance(effect, FindSignals)]
+    assert [(one.asset, one.names) for one in lookups] == [("BTC", ()), ("LTC", QUERY.names)]
+    twice, own, case = found_signal(1), found_signal(2), found_signal(1, matched=("Walmart",), signal_id="other")
+    replies = {
+        lookups[0]: SignalsReply(signals=(twice, own)),
+        lookups[1]: SignalsReply(signals=(case, replace(own, matched=("Litecoin",)))),
+    }
+    data = step.told(*(replies.get(effect) or world(effect) for effect in step.asked)).event
+    told = [(s.number, s.signal_id, s.matched) for s in data.signals]
+    assert told == [(1, "other", ("Walmart",)), (2, "signal-2", ("Litecoin",)), (3, "signal-1", ())]
+
+
+def test_both_halves_are_written_and_a_cited_case_stands_below_as_it_was_recorded(halves):
+    step = halves(signals=(HOAX, replace(OTHER, matched=())))
+    labels = [p.label for p in step.asked.parts if isinstance(p, Untrusted)]
+    assert {"case 1", "signal 2"} <= set(labels) and "case 2" not in labels
+    answer = step.told(wrote("Neutral [4]. No: Walmart denies it [1].")).event
+    assert answer.answer.startswith(
+        "Neutral [4]. No: Walmart denies it [1].\n\n**What the cases of this pipeline say**\n\n- Walmart"
+    )
+    assert "> “The release is fake.” – walmart.example (denies it, official)" in answer.answer
+    assert "not answered" not in answer.answer and {1, 4} == {s.number for s in answer.sources}
+
+
+@pytest.mark.parametrize(
+    ("language", "none", "failed", "unanalysed"),
+    [
+        ("en", "No case of this pipeline says anything on that (the last 2 days, looked for: Walmart, Litecoin).",
+         "could not be looked up (cases: unavailable (away))", "The other half of the question is not answered"),
+        ("zh", "本系统没有案例说到这一点（过去 2 天，查找：沃尔玛、Litecoin）。", "未能查到本系统的案例", "问题的另一半未能回答"),
+    ],
+)  # fmt: skip
+def test_the_half_that_was_not_answered_is_named(halves, language, none, failed, unanalysed):
+    answer = halves(language=language).told(wrote("Neutral.")).event
+    assert none in answer.answer and unanalysed not in answer.answer
+    away = halves(unavailable=("cases: unavailable (away)",), language=language).told(wrote("Neutral.")).event
+    assert failed in away.answer and (answer.metadata.path, away.metadata.path) == ("complete", "partial")
+    alone = halves(signals=(HOAX,), results=(), language=language).told(wrote("No [1].")).event
+    assert unanalysed in alone.answer and none not in alone.answer
+
+
+def test_without_a_writer_code_lists_both_halves(halves):
+    answer = halves(signals=(HOAX,)).told(REFUSED).event
+    assert "**What the agents concluded**" in answer.answer
+    assert answer.answer.index("**Figures**") < answer.answer.index("- Walmart accepts Litecoin, see [1]")
+    assert "Signals of the news pipeline" not in answer.answer

@@ -67,6 +67,33 @@ def test_what_is_looked_up_is_what_the_question_names(question, looked_up):
     assert (cases["asset"], cases["names"], cases["verdicts"], cases["hours"]) == looked_up
 
 
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What is BTC's trend, and has the SEC approved a Solana ETF?", "SEC"),
+        ("Has the SEC approved a Solana ETF? What is BTC's trend?", "SEC"),
+        ("比特币现在能买吗？币安被黑是真的吗？", "Binance"),
+    ],
+)
+def test_a_question_of_two_halves_goes_to_the_cases_and_to_the_agents(question, names):
+    said = route_of(question)
+    assert (said["decision"], said["direct_answer"]) == ("ANALYSIS_AND_CASES", "")
+    assert names in [spelled[0] for spelled in said["cases"]["names"]] and plan_for(question)["asset"] == "BTC"
+
+
+def test_a_half_that_the_rules_did_not_answer_is_named_and_a_term_is_explained():
+    told = facts(mvrv=2.0) | {"agents": [{"agent": "OnChainAgent", "signal": "NEUTRAL", "confidence": 0.5}]}
+    assert (
+        "Not answered here, ask for it by itself: ETH" in write_up("What is the trend of BTC and ETH?", told)["answer"]
+    )
+    both = write_up("What does MVRV mean, and is BTC bullish?", told)["answer"]
+    assert "MVRV divides the market value" in both and "Not answered" not in both
+    cases = [{"number": 1, "names_matched": 3}, {"number": 2, "names_matched": 1}]
+    asked = "Is BTC bullish, and has the SEC approved a Solana ETF?"
+    answer = write_up(asked, told | {"cases": cases, "names_asked_for": 3})["answer"]
+    assert "Cases about the other half of the question: [1]" in answer and "[2]" not in answer
+
+
 def test_a_case_that_names_too_little_of_the_question_is_not_about_it():
     cases = [{"number": n, "names_matched": matched} for n, matched in ((1, 3), (2, 2), (3, 1))]
     assert choose_cases({"cases": cases, "names_asked_for": 3})["relevant"] == [1, 2]

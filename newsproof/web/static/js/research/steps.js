@@ -24,7 +24,7 @@ function figureName(name) {
 }
 
 /** What was decided about the question, in words. */
-export const decided = (data) => t(`decision.${data.route === "cases" ? "cases" : data.decision}`);
+export const decided = (data) => t(`decision.${data.route === "cases" ? "cases" : data.cases ? "both" : data.decision}`);
 
 export function decision(data) {
   return h("div", { class: "step-body" }, h("div", { class: "row" }, h("span", { class: "tag accent" }, decided(data)), sure(data.confidence)),

@@ -521,6 +521,7 @@ export default {
   "stage.synthesis": "Writing the answer",
   "decision.DIRECT_ANSWER": "Direct answer",
   "decision.cases": "Case lookup",
+  "decision.both": "Full analysis and case lookup",
   "decision.COMPLEX_ANALYSIS": "Full analysis",
   priority: "priority",
   "plan.parallel": "In parallel:",

@@ -500,6 +500,7 @@ export default {
   "stage.synthesis": "撰写回答",
   "decision.DIRECT_ANSWER": "直接回答",
   "decision.cases": "查找案例",
+  "decision.both": "完整分析，并查找案例",
   "decision.COMPLEX_ANALYSIS": "完整分析",
   priority: "优先级",
   "plan.parallel": "并行：",
