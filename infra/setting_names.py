@@ -110,6 +110,7 @@ CHECKED = frozenset(
         "embedding_dimensions",
         "embedding_provider",
         "embedding_timeout_seconds",
+        "full_pipeline",
         "gate_doubtful",
         "gdelt_interval_seconds",
         "gdelt_timeout_seconds",

@@ -24,7 +24,8 @@ from infra.embedded.child import free_ports
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.embedded.kafka.settings import PROPERTIES
 from infra.kafka.topics import KafkaAddress, ensure_topics
-from infra.settings import Settings
+from infra.settings import Settings, load_settings
+from newsproof.app.composition import snapshot_of
 from newsproof.app.processes.targets import FOLDER
 from newsproof.cli.main import app
 from schemas.errors import ConfigError
@@ -37,7 +38,7 @@ PROJECT = Path(__file__).parents[1]
 DOCKER = PROJECT / "infra" / "docker"
 FILES = ("docker-compose.yml", "docker-compose.monitoring.yml", "docker-compose.outside.yml")
 WITHOUT_DIGEST = {
-    "clickhouse/clickhouse-server:26.9": "its digest was not known where this was written; CONTRIBUTING.md says how to ask",
+    "clickhouse/clickhouse-server:26.9": "its digest was in no two independent places; CONTRIBUTING.md says how to ask",
 }
 """Images by tag alone, each with its reason."""
 ASKED_FOR = {
@@ -159,15 +160,85 @@ def test_every_port_is_published_on_loopback_alone(file: str) -> None:
 
 def test_every_variable_of_our_services_is_a_setting_with_a_value_that_it_takes(compose: dict[str, Any]) -> None:
     for name in OURS:
-        told = {key: expanded(str(value)) for key, value in services(compose)[name]["environment"].items()}
-        assert set(told) <= {field.upper() for field in Settings.model_fields}, name
-        settings = Settings(_env_file=None, **{key.lower(): value for key, value in told.items() if value})
-        assert settings.kafka_bootstrap_servers == "kafka:9092"
+        told = {key for key, value in services(compose)[name]["environment"].items() if value != ""}
+        assert told <= {field.upper() for field in Settings.model_fields}, name
+        assert settings_of(compose, name, {}).kafka_bootstrap_servers == "kafka:9092"
 
 
-def expanded(value: str) -> str:
-    """What compose makes of ``${NAME:-default}`` when nothing is set, and of ``${NAME:?…}`` when it is."""
-    return re.sub(r"\$\{\w+:([-?])([^}]*)\}", lambda m: m[2] if m[1] == "-" else "secret" * 4, value)
+OF_THE_SET = {
+    "NEWSPROOF_DATA_DIR", "KAFKA_BOOTSTRAP_SERVERS", "KAFKA_SECURITY_PROTOCOL", "CLICKHOUSE_URL", "CLICKHOUSE_DATABASE",
+    "TOPIC_PARTITIONS", "TOPIC_REPLICATION", "METRICS_PORT", "METRICS_HOST",
+}  # fmt: skip
+"""The settings that follow from the file, whatever ``.env`` says."""
+OF_THE_PAGE = {"CLICKHOUSE_ANALYST_PASSWORD", "WEB_TOKEN"}
+"""Passwords that only the page gets."""
+OF_A_SERVICE = {
+    "worker": {"WORKER_SLOT"},
+    "worker-2": {"WORKER_SLOT"},
+    "research": {"WORKER_SLOT"},
+    "web": {"WEB_HOST", "WEB_PORT"},
+}
+
+
+def environment_of(compose: dict[str, Any], name: str, written: dict[str, str]) -> dict[str, str]:
+    """What Compose gives a service whose ``.env`` holds this: the file's own lines take precedence."""
+    service = services(compose)[name]
+    assert service["env_file"] == [{"path": ".env", "required": False}]
+    return written | {key: expanded(str(value), written) for key, value in service["environment"].items()}
+
+
+def settings_of(compose: dict[str, Any], name: str, written: dict[str, str]) -> Settings:
+    given = {key.lower(): value for key, value in environment_of(compose, name, written).items() if value}
+    return load_settings(_env_file=None, **given)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_setting_in_the_file_of_settings_reaches_every_process(compose: dict[str, Any], name: str) -> None:
+    written = {field.upper(): f"value of {field}" for field in Settings.model_fields} | {"OPENAI_KEY_TUZI": "key"}
+    given = environment_of(compose, name, written)
+    kept = {key for key, value in written.items() if given[key] != value}
+    assert kept == OF_THE_SET | OF_A_SERVICE.get(name, set()) | (set() if name == "web" else OF_THE_PAGE)
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("name", OURS)
+def test_a_process_gets_no_password_of_another_service(compose: dict[str, Any], name: str) -> None:
+    secrets = {*(one for names in ASKED_FOR.values() for one in names)}
+    given = environment_of(compose, name, dict.fromkeys(secrets, "secret" * 4))
+    assert {key for key in secrets if given.get(key)} == (OF_THE_PAGE if name == "web" else set())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"GEMINI_API_KEY": "k", "TAVILY_API_KEY": "t"},
+        {"MODEL_LIGHT": "ollama:qwen3", "MODEL_HEAVY": "ollama:qwen3"},
+        {"GEMINI_API_KEY": "k", "TOOL_SCRAPE_ENABLED": "false", "PHASE1_ROLLOUT_PERCENTAGE": "0.2"},
+        {"GEMINI_API_KEY": "k", "NEWSPROOF_MODE": "offline", "DEEP_ANALYSIS_TOOLS_ENABLED": "false"},
+    ],
+    ids=str,
+)
+def test_the_set_decides_as_up_does(compose: dict[str, Any], written: dict[str, str]) -> None:
+    at = load_settings(_env_file=None, **{key.lower(): value for key, value in written.items()})
+    up = at.model_copy(update=at.defaults_of_up)
+    ours = {name: {*OF_THE_SET, *OF_THE_PAGE, *OF_A_SERVICE.get(name, ()), "FULL_PIPELINE"} for name in OURS}
+    for name in OURS:
+        in_container = settings_of(compose, name, written)
+        other = {field for field in Settings.model_fields if getattr(in_container, field) != getattr(up, field)}
+        assert {field.upper() for field in other} <= ours[name]
+        assert in_container.mode == up.mode
+    assert snapshot_of(settings_of(compose, "worker", written)) == snapshot_of(up)
+
+
+def expanded(value: str, written: dict[str, str] | None = None) -> str:
+    """What compose makes of ``${NAME:-default}`` when only this is set, and of ``${NAME:?…}`` when it is."""
+    given = written or {}
+
+    def filled(match: re.Match[str]) -> str:
+        return given.get(match[1]) or (match[3] if match[2] == "-" else "secret" * 4)
+
+    return re.sub(r"\$\{(\w+):([-?])([^}]*)\}", filled, value)
 
 
 def test_the_listener_is_off_until_its_profile_is_chosen_and_the_page_reads_its_list(compose: dict[str, Any]) -> None:

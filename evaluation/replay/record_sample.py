@@ -11,7 +11,8 @@ from evaluation.replay.log_file import pack_journal, read_log_file
 from infra.offline.sample_news import SAMPLE_NEWS, sample_news
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
-from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
+from infra.settings.verification import FULL_PIPELINE
+from newsproof.app.composition import address_of, topics_of
 from newsproof.app.data_access import open_log
 from newsproof.app.invocation import Invocation
 from newsproof.app.processes.supervisor import pipeline

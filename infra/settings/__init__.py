@@ -34,7 +34,7 @@ from infra.settings.models import ModelSettings
 from infra.settings.research import ResearchSettings
 from infra.settings.search import SearchSettings
 from infra.settings.sources import SourceSettings
-from infra.settings.verification import VerificationSettings
+from infra.settings.verification import FULL_PIPELINE, VerificationSettings
 from infra.settings.web import WebSettings
 from infra.settings.worker import WorkerSettings
 from schemas.errors import ConfigError
@@ -126,6 +126,15 @@ class Settings(
         return "simulated" if self.scripted_model_url else "offline"
 
     @property
+    def defaults_of_up(self) -> dict[str, object]:
+        """The settings that ``up`` sets because nobody did: the full pipeline, and in live mode the opening of pages.
+
+        Undated official pages are opened for their date, and titles for their text.
+        """
+        wanted = FULL_PIPELINE | ({"tool_scrape_enabled": True} if self.mode == "live" else {})
+        return {name: value for name, value in wanted.items() if name not in self.model_fields_set}
+
+    @property
     def topic_prefix(self) -> str:
         return self.newsproof_topic_prefix
 
@@ -154,6 +163,8 @@ def load_settings(**overrides: object) -> Settings:
     except ValidationError as exc:
         lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
         raise ConfigError("these settings are invalid; correct them and start again:\n  " + "\n  ".join(lines)) from exc
+    if settings.full_pipeline:
+        settings = settings.model_copy(update=settings.defaults_of_up)
     remember(settings)
     if path is not None:
         elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}

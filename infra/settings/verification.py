@@ -7,11 +7,20 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
+FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
+"""Settings that ``up`` and ``demo`` set, and print: every case that passes the gate takes the deep path."""
+
 
 class VerificationSettings(BaseSettings):
     """Settings that decide how a case is verified."""
 
     # Gate and tools
+    full_pipeline: bool = Field(
+        False,
+        description="Use the defaults of `up` in every process: each case that qualifies takes the deep path "
+        "(DEEP_ANALYSIS_TOOLS_ENABLED=true, PHASE1_ROLLOUT_PERCENTAGE=1), and live mode opens pages "
+        "(TOOL_SCRAPE_ENABLED=true). What you set yourself takes precedence. docker-compose.yml sets it",
+    )
     high_value_confidence_threshold: float = Field(
         0.75, ge=0.0, le=1.0, description="Triage confidence from which a case qualifies for the deep path, 0–1"
     )

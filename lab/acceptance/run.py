@@ -15,14 +15,13 @@ from infra.clickhouse.client import ClickHouse
 from infra.models import routes
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
+from infra.settings.verification import FULL_PIPELINE
 from lab.acceptance.measures import Measured, ended, measured
 from lab.acceptance.messages import MESSAGES, SOURCE, acceptance_news
 from lab.acceptance.report import AcceptanceReport, print_report, report_of
 from lab.acceptance.targets import criteria, verdicts
 from newsproof.app import exits
 from newsproof.app.composition import (
-    FULL_PIPELINE,
-    FULL_PIPELINE_LIVE,
     address_of,
     clickhouse_of,
     live_models,
@@ -128,14 +127,13 @@ def _own(settings: Settings) -> dict[str, object]:
 
 
 def _live(settings: Settings, max_cost: float) -> Settings:
-    as_up = {name: value for name, value in FULL_PIPELINE_LIVE.items() if name not in settings.model_fields_set}
     # The reserve for triage would come on top of the budget.
     budget = {
         "deep_analysis_monthly_budget": max_cost,
         "triage_reserve_usd": 0.0,
         "deep_analysis_tool_daily_limit": UNITS,
     }
-    return settings.model_copy(update=as_up | _own(settings) | budget)
+    return settings.model_copy(update=settings.defaults_of_up | _own(settings) | budget)
 
 
 def _scripted(settings: Settings, url: str) -> Settings:

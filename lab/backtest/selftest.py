@@ -27,9 +27,10 @@ import msgspec
 from evaluation.replay.verify import show_verified, verify_log
 from infra.kafka.topics import offsets_of, read_range
 from infra.settings import Settings
+from infra.settings.verification import FULL_PIPELINE
 from lab.backtest.generated import generated_news
 from newsproof.app import exits
-from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
+from newsproof.app.composition import address_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, run
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say

@@ -40,11 +40,6 @@ if TYPE_CHECKING:
     from streams.wake import Wake
     from streams.worker import Worker
 
-FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
-"""Settings that ``up`` and ``demo`` set, and print: every case that passes the gate takes the deep path."""
-FULL_PIPELINE_LIVE: dict[str, object] = FULL_PIPELINE | {"tool_scrape_enabled": True}
-"""Those that ``up`` sets in live mode: undated official pages are opened for their date, and titles for their text."""
-
 SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in Settings.model_fields)
 """Snapshot fields taken from the setting of the same name."""
 

@@ -12,7 +12,8 @@ from agents.planning.tools import TOOLS
 from agents.prompts import all_prompts
 from agents.verification.single_pass_tools import functions
 from infra.settings import Settings
-from newsproof.app.composition import FULL_PIPELINE, snapshot_of
+from infra.settings.verification import FULL_PIPELINE
+from newsproof.app.composition import snapshot_of
 from schemas.config import Prompt
 from schemas.effects import CallModel, FunctionDeclaration, ModelReply, Trusted
 from tests.conformance.driving import asked

@@ -18,9 +18,9 @@ from infra.kafka.topics import committed_by
 from infra.offline.newsroom.newsroom import Newsroom
 from infra.offline.sample_news import SAMPLE_NEWS
 from infra.settings import Settings
+from infra.settings.verification import FULL_PIPELINE
 from newsproof.app import exits
 from newsproof.app.composition import (
-    FULL_PIPELINE,
     address_of,
     mode_in_words,
     refuse_unusable,

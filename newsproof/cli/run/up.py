@@ -86,14 +86,13 @@ async def run_up(settings: Settings, *, workers: int) -> None:
     """
     from pydantic import SecretStr
 
-    from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, refuse_unusable
+    from newsproof.app.composition import refuse_unusable
     from newsproof.app.processes.supervisor import pipeline, watched
     from newsproof.app.research_composition import refuse_unusable_research
     from newsproof.web.server import opened, tls_of
     from newsproof.web.tokens import opened_with, token_of
 
-    wanted = FULL_PIPELINE_LIVE if settings.mode == "live" else FULL_PIPELINE
-    changes = {name: value for name, value in wanted.items() if name not in settings.model_fields_set}
+    changes = settings.defaults_of_up
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
     refuse_unusable_research(at)

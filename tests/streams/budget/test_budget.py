@@ -22,7 +22,8 @@ from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated, simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings
-from newsproof.app.composition import FULL_PIPELINE, limits_of_settings, snapshot_of
+from infra.settings.verification import FULL_PIPELINE
+from newsproof.app.composition import limits_of_settings, snapshot_of
 from schemas import events as ev
 from schemas.budget import UNLISTED, LimitsSet, Reserved, Settled, encode, usd_of
 from schemas.calls import Call
