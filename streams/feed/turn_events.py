@@ -2,7 +2,8 @@
 
 Every ``data`` has the ``timestamp`` of its record. Stages: routing, planning, data_collection, analysis, synthesis. For
 front ends that know no more than a phase, a price and a level, these stand beside the full fields: ``decision_phase``,
-``agent_id``, ``level``, ``btc_price`` and ``price_change_24h``.
+``agent_id``, ``level``, ``btc_price`` and ``price_change_24h``. A stream in the format ``compat`` also has the fields that
+the front end of docs/research-chat.md reads, under their documented names and shapes.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from agents.analysis.blocks import EXPECTED
 from agents.research.agent_calls import agent_of
-from agents.research.results import agent_result
+from agents.research.results import agent_result, level
 from agents.research.turn import ANALYZE, Turn, fold_turn, open_turn
 from schemas import envelope as wire
 from schemas import events as ev
@@ -35,16 +37,23 @@ STAGES = {
 }
 """``decision_phase`` and words of each stage. A turn ends in completed, stopped or failed; one that is tried again is recovering."""
 AGENT_IDS: dict[str, str] = {"MacroAgent": "macro_agent", "TAAgent": "ta_agent", "OnChainAgent": "onchain_agent"}
+OTHER_AGENTS = {
+    "SuperAgent": "super_agent",
+    "PlanningAgent": "planning_agent",
+    "GeneralAnalysisAgent": "general_analysis_agent",
+}
+_NAMED = ("step_id", "agent_name", "agent")
+WRITER = OTHER_AGENTS["GeneralAnalysisAgent"]
 
 
 class TurnEventConverter:
     """Converts the records of one turn, in log order, into events. ``over`` is set once its end was converted.
 
-    ``candles``: send the price bars; otherwise only their number.
+    ``candles``: send the price bars; otherwise only their number. ``compat``: add the fields of :func:`with_documented_fields`.
     """
 
-    def __init__(self, config: Snapshot | None, *, candles: bool = False) -> None:
-        self._config, self._candles = config, candles
+    def __init__(self, config: Snapshot | None, *, candles: bool = False, compat: bool = False) -> None:
+        self._config, self._candles, self._compat = config, candles, compat
         self._turn: Turn | None = None
         self._stage = "routing"
         self.over = False
@@ -61,7 +70,10 @@ class TurnEventConverter:
             self.over = isinstance(event, ev.TERMINAL)
             if not self.over:  # report an end whatever came before it
                 self._turn = fold_turn(self._turn, event, event_id=env.id, at=env.time)
-        return [(name, {**data, "timestamp": env.time}) for name, data in self._told(self._turn, event)]
+        said = self._told(self._turn, event)
+        if self._compat:
+            said = [(name, with_documented_fields(name, data, event.calls)) for name, data in said]
+        return [(name, {**data, "timestamp": env.time}) for name, data in said]
 
     def _told(self, turn: Turn, event: Any) -> list[Said]:
         if isinstance(event, ev.TERMINAL):
@@ -145,6 +157,52 @@ def _agent(turn: Turn, call: Call) -> Said:
     short = result.reasoning if len(result.reasoning) <= SHORT else result.reasoning[:SHORT]
     simple = {"agent_id": AGENT_IDS[result.agent_name], "level": result.confidence_level.upper()}
     return "agent_result", {**fields, **simple, "reasoning": short, "full": fields}
+
+
+def with_documented_fields(name: str, data: dict[str, Any], calls: tuple[Call, ...]) -> dict[str, Any]:
+    """Return the data of an event in the format ``compat``. ``calls`` are those of its record.
+
+    A field of the same name has the documented shape instead of its own: ``task_breakdown``, which is then in ``tasks``,
+    ``sources``, which are then in ``citations``, ``agent_name`` and ``confidence_level``.
+    """
+    match name:
+        case "super_agent_decision":
+            agent, more = OTHER_AGENTS["SuperAgent"], {}
+        case "planning_result":
+            agent, more = OTHER_AGENTS["PlanningAgent"], _phases(data)
+        case "agent_result":
+            agent, more = data["agent_id"], {"confidence_level": data["level"]} if "level" in data else {}
+            if "indicators" in data and agent == AGENT_IDS["MacroAgent"]:
+                shown = {one: data["indicators"][one] for one in EXPECTED["MacroAgent"]}
+                more["macro_indicators"] = {
+                    one: {"value": of.value, "impact": of.impact, "weight": of.weight} for one, of in shown.items()
+                }
+        case "final_answer":
+            ids = AGENT_IDS | OTHER_AGENTS
+            agent, more = WRITER, {"confidence_level": level(data["confidence"]).upper()}
+            more |= {"citations": data["sources"], "sources": [ids.get(one, one) for one in data["metadata"].agents]}
+        case _:
+            return data
+    tokens = sum(c.usage_input_tokens + c.usage_output_tokens + c.usage_thinking_tokens for c in calls)
+    return {**data, **dict.fromkeys(_NAMED, agent), "tokens_used": tokens, **more}
+
+
+def _phases(plan: dict[str, Any]) -> dict[str, Any]:
+    later = plan["execution_strategy"].sequential_after
+    first = [AGENT_IDS[one] for one in plan["execution_strategy"].parallel_agents]
+    analysis = [
+        {
+            **dict.fromkeys(_NAMED, AGENT_IDS[task.agent]),
+            "reason": task.reason,
+            "priority": task.priority,
+            "data_required": task.data_required,
+            "depends_on": first if task.agent in later else [],
+        }
+        for task in plan["task_breakdown"]
+    ]
+    decision = {**dict.fromkeys(_NAMED, WRITER), "depends_on": plan["agent_ids"]}
+    breakdown = {"analysis_phase": analysis, "decision_phase": decision}
+    return {"task_breakdown": breakdown, "tasks": plan["task_breakdown"]}
 
 
 def _ending(event: Any) -> list[Said]:

@@ -227,9 +227,12 @@ class TurnFeed:
         part = self._parts.get(tp)
         return 0 if part is None else part.accepted.position
 
-    async def events(self, turn: TurnItem, *, after: int | None, candles: bool = False) -> AsyncIterator[bytes]:
-        """Yield the SSE events of a turn, from the start or after a record; with its price bars only if ``candles``.
+    async def events(
+        self, turn: TurnItem, *, after: int | None, candles: bool = False, compat: bool = False
+    ) -> AsyncIterator[bytes]:
+        """Yield the SSE events of a turn, from the start or after a record.
 
+        Its price bars are there only if ``candles``, the documented front end's fields only if ``compat``.
         The last event of each record carries its offset.
         """
         yield b"retry: %d\n: connected\n\n" % RETRY_MS
@@ -238,7 +241,10 @@ class TurnFeed:
                 break
             await asyncio.sleep(1)
             yield heartbeat()
-        teller = TurnEventConverter(config, candles=candles) if turn.subject is None else InvestigationEventConverter()
+        of_chat = turn.subject is None
+        teller = (
+            TurnEventConverter(config, candles=candles, compat=compat) if of_chat else InvestigationEventConverter()
+        )
         async for record in self.records(turn):
             if record is None:
                 yield heartbeat()

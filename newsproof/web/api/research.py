@@ -26,6 +26,14 @@ KEPT_HISTORY = 50
 """Newest earlier messages that are logged with a question; the agents read fewer (``agents.research.agent_calls``)."""
 ChatId = Annotated[str, Path(pattern=CASE_ID, description="The turn's id, from X-Chat-Id.")]
 Candles = Annotated[bool, Query(description="Also send the price bars, in `candles` of `data_collected`.")]
+Format = Annotated[
+    Literal["own", "compat"],
+    Query(
+        alias="format",
+        description="`compat` adds the fields of the documented front end: `agent`, `step_id`, `tokens_used`, "
+        "`macro_indicators` and others. `task_breakdown`, `sources`, `agent_name` and `confidence_level` then have its shapes.",
+    ),
+]
 EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
@@ -53,7 +61,7 @@ class Question(BaseModel):
 
 
 @router.post("/chat", response_class=Response, responses=EVENTS)
-async def ask(request: Request, question: Question, candles: Candles = False) -> Response:
+async def ask(request: Request, question: Question, candles: Candles = False, form: Format = "own") -> Response:
     """Ask a question; the response is the stream of its turn.
 
     Closing the stream does not stop the turn: GET with its chat_id resumes it.
@@ -82,8 +90,8 @@ async def ask(request: Request, question: Question, candles: Candles = False) ->
     except BaseException:
         ended()
         raise
-    chunks, headers = backend.turns.events(turn, after=None, candles=candles), {"x-chat-id": turn.chat_id}
-    return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
+    chunks = backend.turns.events(turn, after=None, candles=candles, compat=form == "compat")
+    return Events(chunks, ending=backend.ending, ended=ended, headers={"x-chat-id": turn.chat_id})
 
 
 @router.get(
@@ -95,6 +103,7 @@ async def resume(
     last_event_id: Annotated[str | None, Header(max_length=40)] = None,
     after: Annotated[str | None, Query(max_length=40, description="Same as Last-Event-ID.")] = None,
     candles: Candles = False,
+    form: Format = "own",
 ) -> Response:
     """Send a turn's stream from its start, or after Last-Event-ID, up to `done`. Any web process can serve it."""
     turns = backend_of(request).turns
@@ -103,7 +112,7 @@ async def resume(
         lambda backend: _found(backend, chat_id),
         last_event_id or after,
         of="chat",
-        stream=lambda turn, at: turns.events(turn, after=at, candles=candles),
+        stream=lambda turn, at: turns.events(turn, after=at, candles=candles, compat=form == "compat"),
         headers={"x-chat-id": chat_id},
     )
 

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from infra.settings import Settings, load_settings
+from newsproof.app.processes.research import serve_research
 from newsproof.web.service import serve
 from tests.newsproof.web.reading import asked_with
 from tests.streams.world import World
@@ -56,3 +57,17 @@ def serving(web_settings: Settings) -> Serving:
             await service
 
     return run
+
+
+@pytest.fixture
+async def answering(web_settings: Settings, serving: Serving) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a web service whose questions a research worker answers offline, without ClickHouse."""
+    at = web_settings.model_copy(update={"clickhouse_url": "http://127.0.0.1:9"})
+    async with serving() as http:
+        ending = asyncio.Event()
+        working = asyncio.create_task(serve_research(at, ending))
+        try:
+            yield http
+        finally:
+            ending.set()
+            await working
