@@ -74,6 +74,7 @@ TEXTS = frozenset(
         "scrape_proxies",
         "scripted_model_url",
         "search_include_domains",
+        "search_roles",
         "searxng_url",
         "tavily_base_url",
         "trusted_sources",

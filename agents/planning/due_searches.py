@@ -20,6 +20,7 @@ from agents.core.inquiry import Inquiry
 from agents.planning.providers import (
     AT_HOME,
     ENOUGH,
+    OWN_DOCUMENTS,
     forms_of,
     is_counted,
     may_ask_again,
@@ -37,8 +38,8 @@ from schemas.evidence import Findings, SearchResult
 def tasks_due(case: Inquiry, replies: Replies) -> tuple[SubTask, ...]:
     """Return the sub-tasks of the latest plan that are due after the replies so far.
 
-    The searches for the plan's own query start with the provider that knows the news' language best. The others follow in
-    order of priority, each after the ones before it returned without enough pages about the claim.
+    The searches for the plan's own query start with the desk's own documents and the provider that knows the news' language
+    best. The others follow in order of priority, each after the ones before it returned without enough pages about the claim.
     """
     tasks = case.plans[-1].tasks
     later = [task for task in tasks if _is_held_back(case, task, replies)]
@@ -93,9 +94,13 @@ def searches_due(case: Inquiry, task: SubTask, replies: Replies) -> tuple[Search
 
 
 def tasks_in_order(case: Inquiry) -> tuple[SubTask, ...]:
-    """Return the latest plan's sub-tasks: the searches for its own query first, led by the provider that knows the language best."""
-    home = f"search:{AT_HOME.get(case.language)}"
-    return tuple(sorted(case.plans[-1].tasks, key=lambda t: (not is_main(case, t), t.tool != home)))
+    """Return the latest plan's sub-tasks, the searches for its own query first.
+
+    These begin with the desk's own documents, then the provider that knows the language best.
+    """
+    first = (f"search:{OWN_DOCUMENTS}", f"search:{AT_HOME.get(case.language)}")
+    place = {tool: number for number, tool in enumerate(first)}
+    return tuple(sorted(case.plans[-1].tasks, key=lambda t: (not is_main(case, t), place.get(t.tool, len(place)))))
 
 
 def is_main(case: Inquiry, task: SubTask) -> bool:

@@ -26,6 +26,8 @@ SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt", "feeds"})
 """Providers with one collection each (papers, documents, news) that contains no social platform."""
 OF_OUR_OWN = "feeds"
 """The provider that searches our own listeners' items, including the news itself and other items of its source."""
+OWN_DOCUMENTS = "ragflow"
+"""The provider that searches the desk's own documents. It is free, and comes first wherever a role has it."""
 AT_HOME = {"zh": "bocha", "en": "tavily"}
 """Language → the provider that knows its pages best."""
 

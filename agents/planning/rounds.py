@@ -136,7 +136,12 @@ def pages_worth_opening(case: Inquiry, findings: Findings) -> tuple[str, ...]:
             r.reference_number,
         ),
     )
-    return tuple(r.url for r in best if r.url not in opened)[:MAX_PAGES]
+    return tuple(r.url for r in best if r.url not in opened and is_web(r.url))[:MAX_PAGES]
+
+
+def is_web(url: str) -> bool:
+    """Return whether an address can be opened. A document of the desk's own has none on the web, and its text is there already."""
+    return url.startswith(("http://", "https://"))
 
 
 def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from agents.evidence.news_claim import claim_of
 from agents.planning.providers import one_provider, providers_of, search_of
 from agents.planning.query_builder import build_query, fit_query
 from agents.planning.requested_task import MAX_DAYS, PLATFORMS, TIME_RANGES, RequestedTask
-from agents.planning.rounds import references_so_far
+from agents.planning.rounds import is_web, references_so_far
 from schemas.config import Entity
 from schemas.effects import Effect, FetchMarket, FunctionDeclaration, Recall, Scrape, Search
 from schemas.events import SubTask
@@ -133,7 +133,7 @@ def scrape_effect(_case: Inquiry, task: SubTask) -> Scrape:
 def unopened(case: Inquiry) -> tuple[str, ...]:
     """Return the addresses of the references whose pages were not opened yet."""
     opened = {p.url for p in case.opened_pages}
-    return tuple(r.url for r in references_so_far(case) if r.url not in opened)
+    return tuple(r.url for r in references_so_far(case) if r.url not in opened and is_web(r.url))
 
 
 def mood(case: Inquiry, wanted: RequestedTask) -> tuple[SubTask, ...]:

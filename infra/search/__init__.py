@@ -5,7 +5,7 @@ To add a provider, write its adapter and add one row here; CONTRIBUTING.md lists
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
 import msgspec
@@ -45,18 +45,60 @@ def provider_names(settings: Settings) -> tuple[str, ...]:
     """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order.
 
     Where it names none: every provider ``by_default`` that lacks nothing, else :data:`KEYLESS`; with listeners
-    :data:`FEEDS` too.
+    :data:`FEEDS` too; and those that ``SEARCH_ROLES`` names.
     """
     names = (name.strip().lower() for name in settings.deep_analysis_search_provider.split(","))
     if written := tuple(dict.fromkeys(name for name in names if name)):
         return written
-    ready = (one.name for one in PROVIDERS.values() if one.by_default and one.missing(settings) is None)
-    return (*(tuple(ready) or (KEYLESS,)), *((FEEDS,) if settings.listen else ()))
+    named = {name for names in role_settings(settings).values() for name in names if name in PROVIDERS}
+    asked = (*(_ready(settings) or (KEYLESS,)), *((FEEDS,) if settings.listen else ()), *named)
+    return tuple(name for name in PROVIDERS if name in asked)
 
 
 def is_keyless_default(settings: Settings) -> bool:
     """Return whether :data:`KEYLESS` is asked because nothing else was chosen and no search key is set."""
-    return not settings.deep_analysis_search_provider.strip(" ,") and KEYLESS in provider_names(settings)
+    return not settings.deep_analysis_search_provider.strip(" ,") and not _ready(settings)
+
+
+def _ready(settings: Settings) -> tuple[str, ...]:
+    return tuple(one.name for one in PROVIDERS.values() if one.by_default and one.missing(settings) is None)
+
+
+def role_settings(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return the rows of ``SEARCH_ROLES``, such as ``verification=ragflow|tavily|arxiv, event:hack=protocol_research``.
+
+    Raises:
+        ConfigError: a row has another form, or names neither providers nor roles.
+    """
+    rows = {}
+    for part in filter(None, (part.strip() for part in settings.search_roles.split(","))):
+        key, _, written = (one.strip() for one in part.partition("="))
+        names = tuple(filter(None, (name.strip().lower() for name in written.split("|"))))
+        # A role lists providers; what an event, a depth or an order has are roles.
+        unknown = [name for name in names if name not in PROVIDERS] if ":" not in key else []
+        if not key or not names or unknown:
+            raise ConfigError(
+                f"SEARCH_ROLES has {part!r}: write role=provider|provider or event:type=role, with providers of "
+                f"{', '.join(PROVIDERS)}"
+            )
+        rows[key] = names
+    return rows
+
+
+def search_roles(settings: Settings, table: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the table of roles (``agents/tables/search_roles.json``) with the rows of ``SEARCH_ROLES`` instead of its own.
+
+    Raises:
+        ConfigError: as for :func:`role_settings`, or a row names a role that is in neither.
+    """
+    roles = dict(table) | role_settings(settings)
+    for key, names in roles.items():
+        if ":" in key and (unknown := [name for name in names if name not in roles]):
+            raise ConfigError(
+                f"SEARCH_ROLES gives {key} the role {', '.join(unknown)}, which does not exist: choose from "
+                f"{', '.join(role for role in roles if ':' not in role)}, or add {unknown[0]}=provider|provider"
+            )
+    return roles
 
 
 def include_domains(settings: Settings) -> tuple[str, ...]:

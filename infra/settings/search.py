@@ -35,6 +35,13 @@ class SearchSettings(BaseSettings):
         "verdicts, dated news alone 160, official pages alone 187. 0: one per search round, up to 6. Does not "
         "apply to free providers",
     )
+    search_roles: str = Field(
+        "",
+        description="Providers of a role, and roles of event types, instead of those in agents/tables/search_roles.json, "
+        "such as verification=ragflow|bocha|tavily|arxiv,event:regulation=protocol_research. Roles: verification (every "
+        "event type without another one), protocol_research, desk_notes, and your own. A free provider named here is "
+        "called even if DEEP_ANALYSIS_SEARCH_PROVIDER is unset. Offline mode uses the bundled corpus",
+    )
     search_include_domains: str = Field(
         "",
         description="Comma-separated domains to search. Empty: the whole web. A list excludes every other page, and so "

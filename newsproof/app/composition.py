@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -22,7 +22,7 @@ from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.model_options import options_of, tuned_prompts
 from newsproof.app.version import code_version
-from schemas.config import RULES, Snapshot
+from schemas.config import RULES, Snapshot, Tables
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 
@@ -148,7 +148,6 @@ def snapshot_of(settings: Settings) -> Snapshot:
         ConfigError: as for :func:`search_providers`, or a prompt file or ``MODEL_OPTIONS`` is malformed.
     """
     from agents.prompts import load_prompts
-    from agents.tables import load_tables
 
     from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
     from_settings["tool_scrape_enabled"] = opens_pages(settings)
@@ -160,30 +159,37 @@ def snapshot_of(settings: Settings) -> Snapshot:
         code_version=code_version(),
         rules=RULES,
         search_providers=search_providers(settings),
-        search_by_topic=_by_topic(settings),
-        search_billed=_billed(settings),
+        search_by_topic=_that_are(settings, "by_topic"),
+        search_billed=_that_are(settings, "billed"),
         **_quality(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
         synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
         prompts=tuned_prompts(settings, load_prompts()),
-        tables=load_tables(demo=settings.mode != "live"),
+        tables=tables_of(settings),
     )
 
 
-def _by_topic(settings: Settings) -> tuple[str, ...]:
-    from infra.search import PROVIDERS
+def tables_of(settings: Settings) -> Tables:
+    """Return the tables that cases pin, with the rows of ``SEARCH_ROLES``.
 
-    return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].by_topic)
+    Raises:
+        ConfigError: ``SEARCH_ROLES`` is malformed.
+    """
+    from agents.tables import load_tables
+    from infra.search import search_roles
+
+    tables = load_tables(demo=settings.mode != "live")
+    return msgspec.structs.replace(tables, search_roles=search_roles(settings, tables.search_roles))
 
 
-def _billed(settings: Settings) -> tuple[str, ...]:
+def _that_are(settings: Settings, trait: Literal["by_topic", "billed"]) -> tuple[str, ...]:
     from infra.search import PROVIDERS
 
     asked = search_providers(settings)
-    if scripted(settings):
+    if trait == "billed" and scripted(settings):
         return asked  # its search stands for a hosted one, as its models do
-    return tuple(name for name in asked if name in PROVIDERS and PROVIDERS[name].billed)
+    return tuple(name for name in asked if name in PROVIDERS and getattr(PROVIDERS[name], trait))
 
 
 def _quality(settings: Settings) -> dict[str, Any]:
@@ -441,6 +447,7 @@ def refuse_unusable(settings: Settings) -> None:
     search_providers(settings)
     _quality(settings)
     options_of(settings)
+    tables_of(settings)
     if settings.mode == "live":
         models, fallbacks = live_models(settings)
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))

@@ -256,7 +256,7 @@ def _providers(settings: Settings) -> list[Check]:
         do = "remove it from MODEL_OPTIONS, or choose another model in MODEL_TASKS"
         checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
     checks += _model_providers(settings)
-    checks += [*_search_providers(settings), *_pages(settings), *_search_roles(), *_left_off(settings)]
+    checks += [*_search_providers(settings), *_pages(settings), *_search_roles(settings), *_left_off(settings)]
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
             Check(
@@ -405,14 +405,14 @@ def _pages(settings: Settings) -> list[Check]:
     return [Check(name="pages", state="note", found=found, do="set TOOL_SCRAPE_ENABLED=true (`up` sets it)")]
 
 
-def _search_roles() -> list[Check]:
+def _search_roles(settings: Settings) -> list[Check]:
     """Return a note for each search role that no event uses."""
     from agents.planning.providers import unreached_roles
-    from agents.tables import load_tables
+    from newsproof.app.composition import tables_of
     from newsproof.cli.operate.live_calls import Check
 
-    do = 'nothing, or add an event in agents/tables/search_roles.json, such as "event:governance": ["%s"]'
-    roles = unreached_roles(load_tables(demo=False))
+    do = "nothing, or give an event this role, such as SEARCH_ROLES=event:governance=%s"
+    roles = unreached_roles(tables_of(settings))
     return [Check(name=f"search role {r}", state="note", found="no event uses it", do=do % r) for r in roles]
 
 

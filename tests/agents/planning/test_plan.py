@@ -138,7 +138,7 @@ def test_the_role_of_the_event_decides_who_is_asked(at_plan, deep, decided):
         plan = at_plan(replace(deep, search_providers=providers), event_type=kind).told(decided("search")).event
         return [t.tool.removeprefix("search:") for t in plan.tasks]
 
-    assert asked(("ragflow", "tavily", "arxiv"), "listing") == ["tavily"]
+    assert asked(("ragflow", "tavily", "arxiv"), "listing") == ["ragflow", "tavily"]
     assert asked(("ragflow", "tavily", "arxiv"), "product") == ["ragflow", "tavily", "arxiv"]
     assert asked(("arxiv",), "listing") == ["arxiv"]
     assert asked(("offline",), "product") == ["offline"]

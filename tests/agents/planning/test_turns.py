@@ -39,6 +39,19 @@ def test_the_one_who_knows_the_language_is_asked_first_then_by_priority(at_searc
     assert first(at_search("tavily", "gdelt", text=ZH, language="zh")) == ["tavily"]
 
 
+def test_the_desks_own_documents_come_first_whatever_the_language(at_search, found):
+    for language, text, home in (("en", NEWS, "tavily"), ("zh", ZH, "bocha")):
+        spec = at_search("bocha", "tavily", "ragflow", text=text, language=language)
+        assert first(spec) == ["ragflow"]
+        asked = spec.told(found(), found(*HOUSES, provider=home)).event
+        assert {o.provider for o in asked.outcomes} == {"ragflow", home}
+
+
+def test_a_page_that_is_known_is_opened_beside_the_search(at_search):
+    page = SubTask(tool="web_scrape", query="https://post.example/a", claim="")
+    assert [type(effect).__name__ for effect in at_search("tavily", "gdelt", page).asked] == ["Search", "Scrape"]
+
+
 def test_enough_pages_about_the_claim_end_the_search_and_fewer_go_on(at_search, found):
     spec = at_search("bocha", "tavily", "gdelt")
     enough = spec.told(found(*HOUSES, provider="tavily")).emits_like(SearchCompleted).event

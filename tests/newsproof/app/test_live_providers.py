@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agents.planning.providers import providers_of
 from infra.clickhouse.client import connect
 from infra.offline.simulated import Simulated
 from infra.settings import Settings
@@ -180,9 +181,45 @@ def test_doctor_says_where_official_pages_stay_without_a_date(values: dict[str, 
 
 
 def test_doctor_names_the_role_that_no_event_reaches() -> None:
-    (check,) = _search_roles()
+    (check,) = _search_roles(settings(newsproof_mode="offline"))
     assert (check.name, check.state, check.found) == ("search role desk_notes", "note", "no event uses it")
-    assert "search_roles.json" in check.do
+    assert check.do.endswith("SEARCH_ROLES=event:governance=desk_notes")
+    assert _search_roles(settings(newsproof_mode="offline", search_roles="event:governance=desk_notes")) == []
+
+
+@pytest.mark.parametrize("mode", ["live", "offline"])
+def test_roles_can_be_set_and_are_pinned_by_the_cases(mode: str) -> None:
+    roles = "verification=ragflow|tavily|arxiv, event:regulation=protocol_research, papers=arxiv, event:other=papers"
+    given = {**TAVILY, "newsproof_mode": mode, "deep_analysis_search_provider": ""}
+    snapshot = composition.snapshot_of(settings(search_roles=roles, **given))
+    assert snapshot.tables.search_roles["verification"] == ("ragflow", "tavily", "arxiv")
+    if mode == "live":
+        assert providers_of(snapshot, "hack") == ("tavily", "arxiv")
+        assert (providers_of(snapshot, "other"), providers_of(snapshot, "regulation")) == (
+            ("arxiv",),
+            ("tavily", "arxiv"),
+        )
+    unset = composition.snapshot_of(settings(**given))
+    assert (unset.config_hash == snapshot.config_hash, "arxiv" in unset.search_providers) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ("verification=altavista", "verification=altavista"),
+        ("tavily", "write role=provider"),
+        ("event:hack=papers", "gives event:hack the role papers, which does not exist"),
+    ],
+)
+def test_a_role_that_cannot_be_is_refused_by_name(roles: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        composition.refuse_unusable(settings(search_roles=roles, **TAVILY))
+
+
+def test_a_provider_named_for_a_role_does_not_stand_for_the_web() -> None:
+    at = settings(deep_analysis_search_provider="", search_roles="verification=gdelt|arxiv")
+    assert composition.snapshot_of(at).search_providers == ("gdelt", "arxiv")
+    assert composition.search_in_words(at).startswith("gdelt, arxiv because no search key is set")
 
 
 def test_no_key_of_a_provider_reaches_the_snapshot() -> None:
