@@ -22,6 +22,8 @@ LIMITS: dict[str, float] = {
     "sink_lag": 5_000,
     "no_news_s": 1_800,
     "source_failures": 5,
+    "captchas_share": 0.2,
+    "captchas": 5,
 }
 """Limits beyond which a metric is a problem. infra/grafana/alerts.yml has the same numbers."""
 _BREAKERS = ("closed", "half_open", "open")
@@ -54,7 +56,7 @@ def operations(
         "audit": _audit(figures),
         "publishers": figures.one(sum, "newsproof_publisher_active"),
     }
-    return found | {"problems": [*_problems(found), *_of_sources(figures)]}
+    return found | {"problems": [*_problems(found), *_of_pages(figures), *_of_sources(figures)]}
 
 
 def _log(figures: Figures, topics: Topics) -> dict[str, Any]:
@@ -140,6 +142,13 @@ def _audit(figures: Figures) -> dict[str, Any] | None:
         labels["promise"]: int(n) for process, labels, n in figures.of("newsproof_audit_broken") if process == latest
     }
     return {"at": datetime.fromtimestamp(at, UTC), "clean": not any(broken.values()), "broken": broken}
+
+
+def _of_pages(figures: Figures) -> list[str]:
+    captchas = figures.one(sum, "newsproof_captchas_total") or 0
+    opened = figures.one(sum, "newsproof_calls_total", kind="scrape") or 0
+    is_bad = captchas > LIMITS["captchas"] and captchas > LIMITS["captchas_share"] * opened
+    return ["captchas"] if is_bad else []
 
 
 def _of_sources(figures: Figures) -> list[str]:

@@ -5,7 +5,9 @@ from its opening, and of what this worker did for it, the ``steps``, ``tokens`` 
 
 Each step's result is one log line at DEBUG: ``step``, ``case``, ``outcome``, ``latency_ms`` from the head that it follows,
 and the ``tokens`` and ``cost_usd`` of the answers that it rests on. An answer that a failed attempt left behind counts in
-that attempt's line and in the one that uses it.
+that attempt's line and in the one that uses it. The line of a step of a search round also has its ``round``, ``keywords`` and
+``reason``, and after a search or opened pages the counts of the case's evidence: ``references``, how many of them are new
+(``delta``), ``independent`` and ``official``.
 
 Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
@@ -24,7 +26,9 @@ import msgspec
 import structlog
 
 from agents.core.case_core import CaseCore
+from agents.core.inquiry import Inquiry
 from agents.core.registry import Registry
+from agents.planning.rounds import references_so_far
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.ids import effect_id
@@ -56,6 +60,8 @@ class _Result(msgspec.Struct, frozen=True):
     seconds: float | None
     event: ev.Event
     replies: tuple[Call, ...]
+    known: frozenset[str] = frozenset()
+    """Addresses of the case's references before this result."""
 
     def tell(self, case_id: str, seconds: float) -> None:
         """Log the line of a step that ended after so long."""
@@ -68,7 +74,29 @@ class _Result(msgspec.Struct, frozen=True):
             latency_ms=round(seconds * 1000, 1),
             tokens=_tokens(rests_on),
             cost_usd=_as_number(_cost(rests_on)),
+            **_of_round(self.event, self.known),
         )
+
+
+def _of_round(event: ev.Event, known: frozenset[str]) -> dict[str, object]:
+    match event:
+        case ev.ToolPlanned(round=number, search_keywords=keywords, reason=reason):
+            return {"round": number, "keywords": keywords, "reason": reason}
+        case ev.KeywordsExpanded(round=number, keywords=found, reason=reason):
+            return {"round": number, "keywords": ", ".join(found), "reason": reason}
+        case ev.SearchCompleted(round=number, findings=findings) | ev.PagesScraped(round=number, findings=findings):
+            if findings is None:
+                return {"round": number}
+            references = findings.references
+            return {
+                "round": number,
+                "references": len(references),
+                "delta": sum(one.url not in known for one in references),
+                "independent": findings.independent_sources,
+                "official": sum(one.official for one in references),
+            }
+        case _:
+            return {}
 
 
 class _Case(msgspec.Struct):
@@ -103,7 +131,9 @@ class Meter:
     def appending(self, case: CaseCore, event: ev.Event, event_id: str, now: datetime) -> None:
         """Remember a result that is about to be appended at the case's head. ``now`` is UTC."""
         seconds = None if isinstance(event, ev.EffectCompleted) else _seconds(case, now)
-        result = _Result(_step_of(self._registry, case, event), seconds, event, case.replies.calls)
+        known = references_so_far(case) if isinstance(case, Inquiry) and log.is_enabled_for(logging.DEBUG) else ()
+        urls = frozenset(one.url for one in known)
+        result = _Result(_step_of(self._registry, case, event), seconds, event, case.replies.calls, urls)
         if (ours := self._cases.get(case.case_id)) is None:
             ours = self._cases[case.case_id] = _Case()
             if len(self._cases) > MAX_CASES:

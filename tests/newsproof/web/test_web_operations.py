@@ -132,6 +132,8 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
         ("newsproof_budget_limit_usd", {}, 30), ("newsproof_budget_left_usd", {}, 2.9),
         ("newsproof_budget_limit_units", {}, 50), ("newsproof_budget_left_units", {}, 4),
         ("newsproof_breaker_state", {"kind": "search", "provider": "p", "model": ""}, 1),
+        ("newsproof_captchas_total", {"strategy": "main", "route": "direct"}, 6),
+        ("newsproof_calls_total", {"kind": "scrape", "outcome": "ok"}, 29),
         ("newsproof_audit_timestamp_seconds", {}, NOW.timestamp()), ("newsproof_audit_broken", {"promise": "lost"}, 2),
         ("newsproof_listener_source_failures", {"source": "s", "reason": "not_found"}, 6),
         ("newsproof_listener_source_state", {"source": "t", "state": "stale"}, 1),
@@ -153,6 +155,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     for name, limit in (
         ("consumer_lag", "consumer_lag"), ("oldest_open_case", "oldest_open_case_s"), ("sink_behind", "sink_lag"),
         ("no_news", "no_news_s"), ("source_failing", "source_failures"), ("budget_low", "budget_left_share"), ("tool_calls_low", "budget_left_share"),
+        ("captchas", "captchas_share"), ("captchas", "captchas"),
     ):  # fmt: skip
         assert f"{LIMITS[limit]:g}" in numbers[name].split(), name
 

@@ -819,6 +819,8 @@ export default {
   "ops.do.tool_calls_low": "Less than {share} % are left. Raise DEEP_ANALYSIS_TOOL_DAILY_LIMIT. Otherwise, once they are used up, searches are denied until the day (UTC) ends.",
   "ops.bad.breaker_open": "A provider is paused",
   "ops.do.breaker_open": "Its calls failed, so its breaker is open. It is retried automatically. If it stays open, check its key, quota and status page: ./run doctor --live.",
+  "ops.bad.captchas": "Sites ask for a human",
+  "ops.do.captchas": "Route pages through a proxy (SCRAPE_PROXIES), or replace the one that page_shut in the worker's log names. Cases continue with what else was found.",
   "ops.bad.audit_failed": "The last audit failed",
   "ops.do.audit_failed": "The result is below. Cases open during the audit count as lost, so run it again when the log is quiet (./run audit).",
   "ops.figure.news": "News backlog",

@@ -1020,6 +1020,8 @@ export default {
   "ops.do.tool_calls_low": "剩余不足 {share}%。请提高 DEEP_ANALYSIS_TOOL_DAILY_LIMIT；否则用尽后，搜索会被拒绝，直到当天（UTC）结束。",
   "ops.bad.breaker_open": "有服务商被熔断",
   "ops.do.breaker_open": "因调用失败，熔断器已断开，会自动重试。若一直断开，请检查密钥、额度和服务商状态页：./run doctor --live。",
+  "ops.bad.captchas": "网站要求人工验证",
+  "ops.do.captchas": "请通过代理打开网页（SCRAPE_PROXIES），或更换 worker 日志中 page_shut 所指的代理。案例会依据其余证据继续处理。",
   "ops.bad.audit_failed": "最近一次审计未通过",
   "ops.do.audit_failed": "结果见下。审计时仍在处理的案例会计为丢失，请在日志空闲时重新运行（./run audit）。",
   "ops.figure.news": "新闻积压",
