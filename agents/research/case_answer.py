@@ -118,10 +118,12 @@ def half_of_cases(turn: Turn, cited: Container[int] | None, *, analysed: bool) -
     if not turn.has_two_halves:
         return ""
     zh = turn.language == "zh"
-    away = next((why for why in turn.data.unavailable if why.startswith(f"{CASES}:")), "") if turn.data else CASES
-    about = [s for s in found_cases(turn) if cited is None or s.number in cited]
-    text = lookup_failed_text(away, zh=zh) if away else "" if about else no_case_text(turn, zh=zh)
-    text = text or "\n".join(case_item(s, zh=zh) for s in about)
+    unread = [why for why in turn.data.unavailable if why.startswith(f"{CASES}:")] if turn.data else [""]
+    if unread:
+        text = lookup_failed_text(unread[0], zh=zh)
+    else:
+        about = [s for s in found_cases(turn) if cited is None or s.number in cited]
+        text = "\n".join(case_item(s, zh=zh) for s in about) or no_case_text(turn, zh=zh)
     unanswered = () if analysed else (_NOT_ANALYSED[zh],)
     return "\n\n".join((_HALF[zh], text, *unanswered))
 

@@ -6,8 +6,8 @@ from its opening, and of what this worker did for it, the ``steps``, ``tokens`` 
 Each step's result is one log line at DEBUG: ``step``, ``case``, ``outcome``, ``latency_ms`` from the head that it follows,
 and the ``tokens`` and ``cost_usd`` of the answers that it rests on. An answer that a failed attempt left behind counts in
 that attempt's line and in the one that uses it. The line of a step of a search round also has its ``round``, ``keywords`` and
-``reason``, and after a search or opened pages the counts of the case's evidence: ``references``, how many of them are new
-(``delta``), ``independent`` and ``official``.
+``reason``, and after a search or opened pages the counts of the case's evidence: ``references``, how many of them are ``new``,
+``independent`` and ``official``. The line of a signal has its ``confidence``, and its change since triage (``delta``).
 
 Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
@@ -91,9 +91,14 @@ def _of_round(event: ev.Event, known: frozenset[str]) -> dict[str, object]:
             return {
                 "round": number,
                 "references": len(references),
-                "delta": sum(one.url not in known for one in references),
+                "new": sum(one.url not in known for one in references),
                 "independent": findings.independent_sources,
                 "official": sum(one.official for one in references),
+            }
+        case ev.SignalSynthesized(signal=signal):
+            return {
+                "confidence": signal.confidence,
+                "delta": round(signal.confidence - signal.preliminary_confidence, 4),
             }
         case _:
             return {}

@@ -13,7 +13,7 @@ from schemas import events as ev
 from schemas.evidence import Findings, Sentiment
 from streams.effects.meter import Meter
 from tests.agents.conftest import reference
-from tests.builders import draft
+from tests.builders import draft, signal
 
 TRIAGED = ev.CaseTriaged(draft=draft(), route="deep", gate_reason="", rollout_bucket=0.0)
 RECALLED = ev.ContextGathered(entries=(), memory="no_match")
@@ -42,6 +42,7 @@ def test_a_round_logs_its_keywords_its_reason_and_what_it_added_to_the_evidence(
         ev.KeywordsExpanded(round=1, keywords=("frozen funds", "610 million"), reason="named there", route="plan"),
         planned(2, "frozen funds"),
         searched(2, 1, 2, 3),
+        ev.SignalSynthesized(signal=signal(preliminary_confidence=0.75, confidence=0.6), path="deep"),
     )
     meter, before = Meter(verification()), [opened("Bridge hacked"), TRIAGED, RECALLED]
     with capture_logs() as logs:
@@ -54,11 +55,12 @@ def test_a_round_logs_its_keywords_its_reason_and_what_it_added_to_the_evidence(
     told = [{key: line[key] for key in line.keys() & FIELDS} for line in logs if line["log_level"] == "debug"]
     assert told == [
         {"round": 1, "keywords": "bridge hack", "reason": "the amount is open"},
-        {"round": 1, "references": 1, "delta": 1, "independent": 1, "official": 1},
+        {"round": 1, "references": 1, "new": 1, "independent": 1, "official": 1},
         {"round": 1, "keywords": "frozen funds, 610 million", "reason": "named there"},
         {"round": 2, "keywords": "frozen funds", "reason": "the amount is open"},
-        {"round": 2, "references": 3, "delta": 2, "independent": 3, "official": 1},
+        {"round": 2, "references": 3, "new": 2, "independent": 3, "official": 1},
+        {"confidence": 0.6, "delta": -0.15},
     ]
 
 
-FIELDS = {"round", "keywords", "reason", "references", "delta", "independent", "official"}
+FIELDS = {"round", "keywords", "reason", "references", "new", "independent", "official", "confidence", "delta"}
