@@ -1,7 +1,7 @@
 """Lookups in ClickHouse as of a time: signals for the research chat, and the brief that an investigation continues from.
 
-A chat never waits long for ClickHouse. Any failure of it becomes a ``Failure`` of kind ``unavailable``, within a second, or
-within four where names are looked for, which is the whole of an answer (0.2 to 0.7 s over 200,000 news and signals).
+A chat never waits long for ClickHouse. Any failure of it becomes a ``Failure`` of kind ``unavailable`` within five seconds;
+the market data beside it may take ten.
 """
 
 from __future__ import annotations
@@ -62,10 +62,12 @@ def _unavailable(message: str, *, retryable: bool) -> Failure:
     return Failure(kind="unavailable", message=message, retryable=retryable)
 
 
-TIMEOUT_S = 0.9
-"""Timeout in seconds of both queries together."""
-NAMING_TIMEOUT_S = 4.0
-"""The same where the texts of news are searched for names."""
+TIMEOUT_S = 5.0
+"""Timeout in seconds of both queries together.
+
+Measured over 200,000 signals on two cores at a load of 11: an asset's signals take 0.03 s (at most 0.5 s), names 0.6 s (at most
+1.0 s), and 2.3 s where four look for names at once. A busy first minute must not cost an answer its signals.
+"""
 AT_ONCE = 4
 """Limit of concurrent requests. More would only time out together, so a burst queues here instead."""
 MAX_SIGNALS = 50
@@ -162,7 +164,7 @@ class FoundSignals(Free):
         self._client = client
         self._run_id = run_id
         self._turns = Turns(AT_ONCE, timeout_s=timeout_s)
-        self._naming = Turns(AT_ONCE, timeout_s=max(timeout_s, NAMING_TIMEOUT_S))
+        self._naming = Turns(AT_ONCE, timeout_s=timeout_s)
 
     async def perform(self, effect: FindSignals) -> Answer:
         """Return the signals, or a ``Failure`` of kind ``unavailable``. Raises no ``NewsproofError``."""

@@ -74,6 +74,7 @@ async def test_a_front_end_of_the_documented_fields_shows_a_whole_turn(answering
     assert (again.seen, again.boxes) == (panel.seen, panel.boxes)
 
 
-async def test_an_unknown_format_is_refused_before_anything_is_asked(answering: httpx.AsyncClient) -> None:
-    refused = await answering.post(CHAT, params={"format": "other"}, json={"message": QUESTION})
-    assert refused.status_code == 422 and "x-chat-id" not in refused.headers
+async def test_an_unknown_format_is_refused_before_anything_is_asked(serving: Any) -> None:
+    async with serving() as http:
+        refused = await http.post(CHAT, params={"format": "other"}, json={"message": QUESTION})
+    assert refused.status_code == 400 and "x-chat-id" not in refused.headers
