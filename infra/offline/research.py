@@ -95,9 +95,13 @@ def plan_for(question: str) -> dict[str, Any]:
     }
 
 
-def choose_cases(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply on cases that were looked up: those that name most of what was asked for, told by code alone."""
-    least = math.ceil(SHARE_NAMED * facts.get("names_asked_for", 0))
+def choose_cases(question: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the reply on cases that were looked up: those that name most of what was asked for, told by code alone.
+
+    Of a question of several parts, a case need only name most of one.
+    """
+    parts = sum(_asks_cases(part) for part in words.HALVES.split(question)) or 1
+    least = math.ceil(SHARE_NAMED * facts.get("names_asked_for", 0) / parts)
     relevant = [case["number"] for case in facts.get("cases", []) if case["names_matched"] >= least]
     return {"relevant": relevant, "answer": "", "confidence": 0.6 if relevant else 0.2}
 
@@ -142,7 +146,7 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
     blocks += [phrase("invented", zh=zh)] if any(_INVENTED in f["source"] for f in _figures(facts).values()) else []
     blocks += [f"{phrase('signals', zh=zh)}: {signals}"] if signals else []
-    about = "".join(f"[{number}]" for number in choose_cases(facts)["relevant"])
+    about = "".join(f"[{number}]" for number in choose_cases(question, facts)["relevant"])
     blocks += [f"{phrase('cases', zh=zh)}: {about}"] if about else []
     others = [ticker for ticker in assets_in(_halves(question)[1] or question) if ticker != facts.get("asset", "")]
     blocks += [f"{phrase('other_assets', zh=zh)}: {', '.join(others)}"] if others else []
@@ -270,7 +274,7 @@ RESEARCH_RULES: dict[str, Callable[[CallModel], ModelReply]] = {
     "research_macro": _judge,
     "research_ta": _judge,
     "research_onchain": _judge,
-    "research_cases": lambda call: ModelReply(data=choose_cases(_facts(call))),
+    "research_cases": lambda call: ModelReply(data=choose_cases(_question(call), _facts(call))),
     "research_answer": lambda call: ModelReply(data=write_up(_question(call), _facts(call))),
 }
 """Task → its rule; :class:`infra.offline.model.OfflineModel` includes these."""

@@ -96,8 +96,11 @@ def test_a_half_that_the_rules_did_not_answer_is_named_and_a_term_is_explained()
 
 def test_a_case_that_names_too_little_of_the_question_is_not_about_it():
     cases = [{"number": n, "names_matched": matched} for n, matched in ((1, 3), (2, 2), (3, 1))]
-    assert choose_cases({"cases": cases, "names_asked_for": 3})["relevant"] == [1, 2]
-    assert choose_cases({"cases": cases, "names_asked_for": 0})["relevant"] == [1, 2, 3]
+    asked = "Is it true that Kroger accepts Bitcoin Cash?"
+    assert choose_cases(asked, {"cases": cases, "names_asked_for": 3})["relevant"] == [1, 2]
+    assert choose_cases(asked, {"cases": cases, "names_asked_for": 0})["relevant"] == [1, 2, 3]
+    both = f"{asked} Was Bybit hacked?"
+    assert choose_cases(both, {"cases": cases, "names_asked_for": 6})["relevant"] == [1, 2]
 
 
 def test_a_term_that_is_not_in_the_glossary_is_not_made_up():
