@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+import structlog
 from msgspec.structs import replace
-from structlog.testing import capture_logs
+from structlog.testing import CapturingLogger
 
 from agents.core.inquiry import Inquiry
 from agents.core.step_turn import successor_id
@@ -11,6 +15,7 @@ from agents.graphs import verification
 from agents.specification import START, TICK, case_after, opened
 from schemas import events as ev
 from schemas.evidence import Findings, Sentiment
+from streams.effects import meter as meter_module
 from streams.effects.meter import Meter
 from tests.agents.conftest import reference
 from tests.builders import draft, signal
@@ -36,23 +41,29 @@ def searched(number: int, *pages: int) -> ev.SearchCompleted:
     return ev.SearchCompleted(round=number, findings=found, outcomes=(), route="expand")
 
 
-def test_a_round_logs_its_keywords_its_reason_and_what_it_added_to_the_evidence() -> None:
-    events = (planned(1, "bridge hack"), searched(1, 1))
-    events += (
+def test_a_round_logs_its_keywords_its_reason_and_what_it_added_to_the_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A logger of its own: other tests of this process may have set another level.
+    lines, at_debug = CapturingLogger(), structlog.make_filtering_bound_logger(logging.DEBUG)
+    monkeypatch.setattr(meter_module, "log", structlog.wrap_logger(lines, processors=[], wrapper_class=at_debug))
+    events: tuple[ev.Event, ...] = (
+        planned(1, "bridge hack"),
+        searched(1, 1),
         ev.KeywordsExpanded(round=1, keywords=("frozen funds", "610 million"), reason="named there", route="plan"),
         planned(2, "frozen funds"),
         searched(2, 1, 2, 3),
         ev.SignalSynthesized(signal=signal(preliminary_confidence=0.75, confidence=0.6), path="deep"),
     )
     meter, before = Meter(verification()), [opened("Bridge hacked"), TRIAGED, RECALLED]
-    with capture_logs() as logs:
-        for event in events:
-            case = case_after(*before)
-            assert isinstance(case, Inquiry)
-            meter.appending(case, event, successor_id(case, event), START + 60 * TICK)
-            before.append(event)
-            meter.folded(case_after(*before))
-    told = [{key: line[key] for key in line.keys() & FIELDS} for line in logs if line["log_level"] == "debug"]
+    for event in events:
+        case = case_after(*before)
+        assert isinstance(case, Inquiry)
+        meter.appending(case, event, successor_id(case, event), START + 60 * TICK)
+        before.append(event)
+        meter.folded(case_after(*before))
+    told = [{key: line.kwargs[key] for key in line.kwargs.keys() & FIELDS} for line in lines.calls]
+    assert {line.method_name for line in lines.calls} == {"debug"}
     assert told == [
         {"round": 1, "keywords": "bridge hack", "reason": "the amount is open"},
         {"round": 1, "references": 1, "new": 1, "independent": 1, "official": 1},
