@@ -153,10 +153,7 @@ class Dispatcher:
 
     def start(self, step: Step, case: CaseCore) -> None:
         """Run the step and start the effects that it requests. Called by the step's agent."""
-        if case.is_backlog:
-            self._turns.add(partial(self._start, step, case))
-        else:
-            self._start(step, case)
+        self._turns.add(partial(self._start, step, case), is_backlog=case.is_backlog)
 
     def _start(self, step: Step, case: CaseCore) -> None:
         self._queued.discard((case.case_id, case.head_id, len(case.replies.calls)))
@@ -256,8 +253,7 @@ class Dispatcher:
             case=case.case_id
         )  # what adapters and libraries log carries the case; a task has a context of its own
         calls = await self._running.asking(self._perform(step, case, effect))
-        if case.is_backlog:
-            await self._turns.wait()
+        await self._turns.wait(is_backlog=case.is_backlog)
         event = self._guarded(step, case, partial(tell, step, case, asked, wanted, calls), calls)
         await self._results.append(case, event)
 
@@ -266,7 +262,7 @@ class Dispatcher:
         suspect = isinstance(case.head, ev.StepStarted)
         depth = self._registry.depth[step.name]
         if case.is_backlog:
-            await self._turns.wait()  # an offline adapter computes its reply in this turn
+            await self._turns.wait(is_backlog=True)  # an offline adapter computes its reply in this turn
         place = self._places.alone() if suspect else self._places.one(step.name, depth, is_backlog=case.is_backlog)
         async with place:
             hit(EFFECT_BEFORE)
