@@ -1,4 +1,4 @@
-"""The settings of a plain client of Kafka (``publish``, the SDK), read without pydantic: its import takes longer than they do.
+"""The settings of a plain Kafka client (``publish``, the SDK), read without pydantic, which takes long to import.
 
 The names, defaults and bounds are those of :mod:`infra.settings`; a test compares them.
 """
@@ -28,7 +28,7 @@ _SECRETS = ("kafka_sasl_password", "kafka_ssl_key_password")
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where Kafka is, the login there, and the layout of the topics."""
+    """Kafka's address and login, and the layout of the topics."""
 
     newsproof_data_dir: str = ".data"
     newsproof_topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]*$")] = "newsproof."
@@ -55,7 +55,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return what a client needs of all settings."""
+        """Return the client's subset of all settings."""
         given = {name: getattr(settings, name) for name in cls.__struct_fields__}
         given |= {name: given[name] and given[name].get_secret_value() for name in _SECRETS}
         return msgspec.convert({name: str(v) if isinstance(v, Path) else v for name, v in given.items()}, cls)
@@ -73,13 +73,13 @@ KNOWN_TO_CLIENTS = (
     "listener_webhook_port",
     "listener_webhook_secret",
 )
-"""These settings, and those others whose names :func:`infra.origin.misspelt_in` would take for misspelt ones of them."""
+"""The names of these settings, and of others that :func:`infra.origin.misspelt_in` would take for misspelt ones."""
 
 
 def load_client_settings(**overrides: object) -> ClientSettings:
-    """Read them from the environment and ``.env``; ``overrides`` that are not None take precedence.
+    """Read the settings from the environment and ``.env``; ``overrides`` that are not None take precedence.
 
-    ``_env_file`` names the file to read in the place of ``.env``.
+    ``_env_file`` names the file to read instead of ``.env``.
 
     Raises:
         ConfigError: as :func:`infra.settings.load_settings`, for these settings alone.
@@ -93,7 +93,7 @@ def load_client_settings(**overrides: object) -> ClientSettings:
     try:
         settings = msgspec.convert(given, ClientSettings, strict=False)
     except msgspec.ValidationError:
-        from infra.settings import load_settings  # It names every wrong setting, and what each accepts.
+        from infra.settings import load_settings  # Its error names every wrong setting and the values it accepts.
 
         return ClientSettings.of(load_settings(**overrides))
     know(*(value for name in _SECRETS if (value := getattr(settings, name))))
@@ -103,11 +103,11 @@ def load_client_settings(**overrides: object) -> ClientSettings:
 
 
 _NOT_FOR_A_READER = setting_names.CHECKED.difference(ClientSettings.__struct_fields__) | {"clickhouse_url"}
-"""Settings with which a reader of the log needs all settings: to check them, and for ClickHouse to choose the directory."""
+"""If one of these is set, a reader of the log loads all settings: to check it, or because of ``clickhouse_url``."""
 
 
 def load_reader_settings(**overrides: object) -> ClientSettings | None:
-    """Return what a reader of the log needs, or None where only all settings tell whether everything that is given is valid.
+    """Return the settings of a reader of the log, or None if those given can only be checked with all settings.
 
     Raises:
         ConfigError: as :func:`infra.settings.load_settings`.

@@ -1,4 +1,4 @@
-"""HTTP client shared by all adapters, and the translation of its errors into the project's.
+"""The HTTP client that all adapters share, and the translation of its errors into the project's.
 
 The client reads at most ``max_bytes`` of a body, both compressed and decompressed. It follows no redirect and never
 retries. A body that trickles in ends at the caller's own deadline (``asyncio.timeout``): httpx times single reads only.
@@ -33,17 +33,17 @@ MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 _MAX_CONNECTIONS = 256
 """The default of ``EFFECTS_IN_FLIGHT``, so that the pool is never the bottleneck."""
 _ERROR_BYTES = 64 * 1024
-"""Maximum read of an error response's body: enough for every error message that a service writes itself."""
+"""Maximum bytes read of an error response: enough for every error message that a service writes itself."""
 _PACKED = {"gzip", "x-gzip", "deflate"}
 _MAX_PIECES = 65_536
 """Maximum number of chunks in a body. Each takes 10 µs, so eight million one-byte chunks would block the event loop."""
 
 
 class UselessAnswerError(NewsproofError):
-    """The provider answered, but the answer cannot be used. Internal to adapters: ``perform`` returns ``answer``.
+    """The provider responded, but the response cannot be used. Internal to adapters: ``perform`` returns ``answer``.
 
-    Callers get an answer rather than an exception, because the call may have been paid for. ``spent`` (fields of
-    ``Answer`` beside the reply) goes into the call record; without it the cost is unknown.
+    Callers get an ``Answer`` rather than an exception, because the call may have cost money. ``spent`` (the fields of
+    ``Answer`` other than the reply) goes into the call record; without it the cost is unknown.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ _listening: ContextVar[list[Overheard] | None] = ContextVar("listening", default
 
 @contextlib.contextmanager
 def overhearing() -> Iterator[list[Overheard]]:
-    """Collect the responses to what guarded clients send within this block: headers that are no part of an ``Answer``."""
+    """Collect the headers of all responses that guarded clients receive within this block; an ``Answer`` has none."""
     heard: list[Overheard] = []
     token = _listening.set(heard)
     try:
@@ -87,7 +87,7 @@ async def _overhear(response: httpx.Response) -> None:
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
-    """Reads each response whole, but at most ``max_bytes`` of it, compressed or decompressed.
+    """Reads each response to its end, but at most ``max_bytes``, both compressed and decompressed.
 
     Raises (through httpx, which does not wrap foreign exceptions):
         UselessAnswerError: ``too_large``.

@@ -1,6 +1,6 @@
-"""Requests to external services that answer in JSON or text, with every failure translated into the project's errors.
+"""Requests to external services that respond in JSON or text, with every failure translated into the project's errors.
 
-An adapter adds only its wire format. What a status means, and what the user can do about it, is the same everywhere.
+An adapter adds only its wire format. A status has the same meaning, and the same advice to the user, for every service.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from schemas.errors import NewsproofError, PermanentError, TransientError
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """A service's name in error texts, and what the user corrects. Without a key it has no ``key_setting``."""
+    """The parts of error texts that depend on the service. ``key_setting`` is empty for a service without a key.
+
+    ``correct``: the advice after a refused request.
+    """
 
     name: str
     address_setting: str
@@ -155,7 +158,10 @@ def refused(
 
 
 def error_message(response: httpx.Response, *path: str) -> str:
-    """Return the service's error message: the value at ``path`` of a JSON body, skipping absent names, or its start."""
+    """Return the service's error message: the value at ``path`` in a JSON body, else the body; at most 200 characters.
+
+    Absent names in ``path`` are skipped.
+    """
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):

@@ -48,11 +48,12 @@ def abi_version() -> int:
 
 
 def confine(*, writable: Sequence[Path], readable: Sequence[Path]) -> int:
-    """Restrict this process to writing ``writable`` and reading both: files, or everything below a directory.
+    """Restrict this process: it may write only ``writable``, and read only ``writable`` and ``readable``.
 
-    Returns the ABI version that enforces it, 0 for none. Starting programs is blocked, and from version 4 on so are TCP
-    connections. Call it before starting threads: only threads that this one starts afterwards are restricted. Files
-    that are already open stay usable. Paths of ``readable`` that do not exist are skipped.
+    Paths are files, or directories with everything below them. Paths in ``readable`` that do not exist are skipped.
+    Returns the ABI version that enforces the rules, 0 for none. The process cannot start programs and, from version 4
+    on, cannot open TCP connections. Call this before starting threads: only threads that this one starts afterwards are
+    restricted. Files that are already open stay usable.
 
     Raises:
         ConfigError: the kernel has Landlock but refuses the rules.

@@ -1,5 +1,6 @@
-"""The logger of modules that short commands import. Loading structlog takes longer than such a command works, so it is
-loaded at the first message.
+"""A logger for modules that short commands import: structlog is loaded at the first message.
+
+Loading it takes longer than such a command's own work.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ _pending: list[Callable[[], None]] = []
 
 
 def configure_at_first_message(configure: Callable[[], None]) -> None:
-    """Have logging configured by this when the first message comes."""
+    """Register the function that configures logging; the first message calls it."""
     _pending[:] = [configure]
 
 
 def configure_now() -> None:
-    """Configure logging as :func:`configure_at_first_message` was told; later calls do nothing."""
+    """Call the function registered by :func:`configure_at_first_message`; later calls do nothing."""
     while _pending:
         _pending.pop()()
 
 
 def log_of(module: str) -> Any:
-    """Return the structlog logger of a module. Ask for it where the message is written, not at import."""
+    """Return a module's structlog logger. Call this where the message is written, not at import."""
     configure_now()
     import structlog
 

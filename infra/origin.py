@@ -2,8 +2,8 @@
 
 A ``.env`` file is read from the working directory, which may be a stranger's: a cloned repository, an unpacked archive.
 Its addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is
-not sent to an address that comes from that file**. Also, no address is taken from a file that anybody may write or that
-belongs to another user, and the addresses of providers only from a file that stands beside the data directory or that
+not sent to an address that comes from that file**. No address is taken from a file that anybody may write or that
+belongs to another user. Addresses of providers are taken only from a file in or beside the data directory, or one that
 ``--env-file`` names. Addresses from the environment, the command line and the defaults are trusted.
 """
 
@@ -19,7 +19,7 @@ from types import MappingProxyType
 from schemas.errors import ConfigError
 
 KEY_OF_GATEWAY = "openai_key_"
-"""What the setting of a gateway's key begins with: ``OPENAI_KEY_TUZI``."""
+"""The prefix of settings that hold a gateway's key, such as ``OPENAI_KEY_TUZI``."""
 SENT_TO: Mapping[str, tuple[str, ...]] = {
     "gemini_api_key": ("gemini_base_url", "embedding_base_url"),
     "openai_api_key": ("openai_base_url", "embedding_base_url"),
@@ -39,27 +39,28 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
 }
 """Secret → the settings that decide who receives it. Secrets that are not sent anywhere are not listed.
 
-``openai_key`` stands for the key of every gateway, ``openai_key_tuzi`` and so on.
+``openai_key`` represents the keys of all gateways: ``openai_key_tuzi`` and so on.
 """
 
 _OF_SERVERS = {"kafka_sasl_password", "clickhouse_analyst_password"}
 PROVIDERS = frozenset(address for secret, group in SENT_TO.items() if secret not in _OF_SERVERS for address in group)
-"""The addresses that keys of models, searches and data are sent to."""
+"""Settings with the addresses that the keys of model, search and data providers are sent to."""
 
 NOT_OURS = frozenset(
     {"clickhouse_password", "grafana_password", "kafka_outside_password", "kafka_outside_pem", "newsproof_python"}
 )
-"""Names that the compose files and ``run`` read, and that a ``.env`` may therefore hold."""
+"""Names that only the compose files and ``run`` read. A ``.env`` may hold them without a warning."""
 
 
 def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Collection[str]) -> None:
     """Check the addresses that a ``.env`` file sets. Setting names are in lower case.
 
-    ``in_file``: effective settings that the file set. ``elsewhere``: those of the environment and the command line.
+    ``in_file``: settings whose effective value comes from the file. ``elsewhere``: those from the environment and the
+    command line.
 
     Raises:
-        ConfigError: the file names an address that a secret from elsewhere would be sent to, or any such address while
-            another user owns the file or anybody may write it, or it sets ``KAFKA_EMBEDDED_PASSWORD_FILE``.
+        ConfigError: the file sets an address that a secret from elsewhere would be sent to; or it sets any such
+            address, and another user owns it or anybody may write it; or it sets ``KAFKA_EMBEDDED_PASSWORD_FILE``.
     """
     if "kafka_embedded_password_file" in in_file:
         raise ConfigError(
@@ -83,10 +84,10 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
 
 
 def refuse_addresses_from_elsewhere(file: Path, in_file: Collection[str], data_dir: Path) -> None:
-    """Check that a ``.env`` file which nobody named stands beside or in the data directory, if it sets ``PROVIDERS``.
+    """Check that a ``.env`` file which was not named explicitly may set ``PROVIDERS``.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: it sets one of them and is neither in nor beside the data directory.
     """
     at = data_dir.resolve()
     if (addresses := sorted(PROVIDERS & set(in_file))) and file.resolve().parent not in (at, at.parent):
@@ -102,7 +103,7 @@ def written_in(file: Path) -> dict[str, str]:
     ``${NAME}`` is not interpolated: it would take the environment's value, and could send any secret anywhere.
 
     Raises:
-        ConfigError: the file cannot be read, or a line of it is not of the form NAME=value.
+        ConfigError: the file cannot be read, or a line does not have the form NAME=value.
     """
     if not file.is_file():
         return {}
@@ -127,10 +128,11 @@ def written_in(file: Path) -> dict[str, str]:
 def misspelt_in(
     file: Path, settings: Collection[str], removed: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Return the names in a ``.env`` file that are no setting but look like one, with the nearest setting of each.
+    """Return the names in a ``.env`` file that look like misspelt settings, each with the closest setting.
 
-    ``removed``: former settings, each with the one to report. All names are in lower case. A name looks like one if it begins with the same word as a setting and is
-    not too far from one, or is very near one; what begins with ``newsproof_`` always does. A file may serve other programs.
+    ``removed``: former settings, each with the setting to report. All names are in lower case. A name looks like a
+    setting if it begins with ``newsproof_``, or if it is very similar to one. Less similarity is enough if its first
+    word is also the first word of a setting. Other names are ignored, because the file may serve other programs.
     """
     words = {name.partition("_")[0] for name in settings}
     found = {}
@@ -148,7 +150,7 @@ def misspelt_in(
 
 
 def given_by_environment() -> frozenset[str]:
-    """Return the lower-case names of all non-empty environment variables, ``OPENAI_KEY`` left out: it is no setting."""
+    """Return the lower-case names of all non-empty environment variables except ``OPENAI_KEY``, which is no setting."""
     return frozenset(name.lower() for name, value in os.environ.items() if value) - {"openai_key"}
 
 

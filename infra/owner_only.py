@@ -19,17 +19,17 @@ _COME = "come as the user who started it, or name another data directory"
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """Errors of a file system without hard links, such as exFAT and some SMB servers."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,}")
-"""The form of ``secrets.token_urlsafe``: nothing else is sent to a server as a password, whatever file is named."""
+"""The form of ``secrets.token_urlsafe``. No other content of a file is ever sent to a server as a password."""
 
 
 def make_owner_only(directory: Path) -> None:
     """Create the directory if it is missing, and set its mode to 0700 if it belongs to the current user.
 
-    Its contents stay unchanged. These directories keep their mode: another user's; one shared on purpose (sticky, as
-    /tmp, or setgid); the root and its direct children; the home and working directories and all their parents.
+    Its contents stay unchanged. These directories keep their mode: another user's; one shared on purpose (sticky, such
+    as /tmp, or setgid); the root and its direct children; the home and working directories and all their parents.
 
     Raises:
-        ConfigError: it cannot be created, or its mode cannot be changed.
+        ConfigError: the directory cannot be created, or its mode cannot be changed.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,8 +51,8 @@ def kept_secret(file: Path) -> str | None:
     Sets the file's mode to 0600.
 
     Raises:
-        ConfigError: it is a link, belongs to another user, or holds something else. A file that somebody else prepared
-            is neither trusted nor sent anywhere.
+        ConfigError: the file is a link, belongs to another user, or holds something else. The content of a file that
+            somebody else prepared is not sent anywhere.
     """
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -95,7 +95,7 @@ def _make(file: Path) -> None:
     written = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         _write_new(written, secret)
-        # A link, not a rename: of two processes that start at once, the second keeps the secret of the first.
+        # A link, not a rename: if two processes start at once, the second one uses the secret of the first.
         os.link(written, file)
     except FileExistsError:
         raise

@@ -50,37 +50,40 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Port(Protocol):
     """One provider of one kind of effect. ``provider`` and ``mode`` go into every call record.
 
-    Its constructor checks its settings and connects nowhere, since commands make adapters only to see that they can be; a
-    connection is opened for the first effect.
+    The constructor checks the settings and opens no connection, because some commands create adapters only to check
+    them. The first effect opens the connection.
     """
 
     provider: str
     mode: ProviderMode
 
     async def perform(self, effect: Any) -> Answer:
-        """Perform the effect once; may be called for several effects at the same time.
+        """Perform the effect once. The runtime may call this for several effects at the same time.
 
-        An adapter over HTTP gets most of the following from :mod:`infra.http_json`; one over another protocol, such as a
-        WebSocket, does all of it:
+        :mod:`infra.http_json` does most of the following for an adapter over HTTP. An adapter over another protocol,
+        such as a WebSocket, does all of it itself:
 
-        - Time: the whole exchange ends within the adapter's ``timeout_s``, connecting and the last piece of a streamed
-          reply included. The runtime sets no limit of its own but the case's deadline.
-        - Size: at most ``infra.http.MAX_RESPONSE_BYTES`` are held; what is longer is a ``Failure`` reply (``too_large``).
-        - Cancellation: ``CancelledError`` passes at once. The request is given up, or its late reply discarded by its id: a
-          shared connection never gives the reply of one effect to another. The call's reservation stays bound in full.
-        - Errors: classes, never text. A timeout, a lost connection, a rate limit (with ``retry_after_s``) and an outage
-          are ``TransientError``; a refused key, plan or request is ``PermanentError``; both ``from exc`` and with the
-          ``kind`` that says which. A reply that was received and cannot be used is an ``Answer`` with a ``Failure``, for it
-          may have been paid for. Nothing found is an empty reply.
-        - One attempt: a broken connection is opened anew for the next effect, never for this one.
-        - Cost: ``cost_usd`` of what this call took, None when that is not known. ``worst_case_usd``, reserved before the
-          call, is never below it.
-        - Redaction: the credentials that were sent are taken out of what comes back (``infra.redaction``) before it
-          becomes a reply or an error text, since both are written to the journal.
+        - Time: the whole exchange ends within the adapter's ``timeout_s``, from connecting to the last piece of a
+          streamed reply. The runtime enforces no limit except the case's deadline.
+        - Size: the adapter holds at most ``infra.http.MAX_RESPONSE_BYTES``. A longer response becomes a ``Failure``
+          (``too_large``).
+        - Cancellation: ``CancelledError`` propagates at once. The adapter abandons the request or discards its late
+          response by its id, so a shared connection never gives one effect's reply to another. The call's reservation
+          is not released.
+        - Errors: callers rely on classes, never on texts. ``TransientError``: a timeout, a lost connection, a rate
+          limit (with ``retry_after_s``) or an outage. ``PermanentError``: a refused key, plan or request. Both are
+          raised ``from exc``, with the ``kind`` of failure. A received response that cannot be used becomes an
+          ``Answer`` with a ``Failure``, because the call may have cost money. A search without results is an empty
+          reply.
+        - One attempt: a broken connection is replaced for the next effect, never for this one.
+        - Cost: ``cost_usd`` is the cost of this call, None if unknown. It never exceeds ``worst_case_usd``, which is
+          reserved before the call.
+        - Redaction: the request's credentials are removed from the response (``infra.redaction``) before it becomes a
+          reply or an error text, because both are written to the journal.
 
         Raises:
             TransientError: a retry may succeed.
-            PermanentError: a retry cannot succeed. No vendor exception passes untranslated.
+            PermanentError: a retry cannot succeed. Vendor exceptions are always translated.
         """
         ...
 
@@ -89,7 +92,7 @@ class Port(Protocol):
         ...
 
     def quota_units(self, effect: Any) -> int:
-        """Return the units of the daily tool quota that performing this effect once takes: the requests billed for it."""
+        """Return the units of the daily tool quota that performing this effect once uses: its billed requests."""
         ...
 
     async def close(self) -> None:
@@ -108,14 +111,15 @@ class Free:
 
 
 class Ports:
-    """The table from effect to adapter, of one process. A new kind of effect gets its place here.
+    """A process's table from effect to adapter. A new kind of effect gets its place here.
 
-    A new provider does not: it is a row of ``infra.search.PROVIDERS`` or of the table in :mod:`infra.models`, and the
-    composition (:mod:`newsproof.app.composition`) puts what the settings name in its place here.
+    A new provider gets a row in ``infra.search.PROVIDERS`` or in the table of :mod:`infra.models`. The composition
+    (:mod:`newsproof.app.composition`) puts the adapters that the settings name into this table.
 
     ``models`` is keyed by tier ("light", "heavy") or by task; a task's entry takes precedence. ``fallbacks`` has the
-    same keys and lists the models to ask, in order, when that model's provider does not answer. ``search`` is keyed by
-    provider name, and alone may change while a worker runs (:meth:`take_in`). The others have one adapter each.
+    same keys and lists the models to call, in order, when that model's provider does not respond. ``search`` is keyed
+    by provider name; it is the only entry that may change while a worker runs (:meth:`take_in`). Every other kind of
+    effect has one adapter.
     """
 
     def __init__(
@@ -153,18 +157,18 @@ class Ports:
         }
 
     def take_in(self, search: dict[str, Port]) -> None:
-        """Use these search adapters from now on. A replaced adapter finishes its searches and is closed with the rest.
+        """Use these search adapters from now on. A replaced adapter finishes its searches; :meth:`close` closes it.
 
-        No provider is dropped: a case opened under an earlier snapshot still asks the providers of that snapshot.
+        No provider is removed, because a case opened under an earlier snapshot still calls that snapshot's providers.
         """
         self._retired += [self.search[name] for name in search if name in self.search]
         self.search = {**self.search, **search}
 
     def chain(self, effect: Effect) -> tuple[Port, ...]:
-        """Return the adapters that perform this effect, in the order in which they are asked; never empty.
+        """Return the adapters for this effect, in the order in which they are called; never empty.
 
         Raises:
-            ConfigError: none is configured; the text names the setting to write.
+            ConfigError: none is configured; the text names the setting that configures one.
         """
         found: Port | None
         behind: list[Port] = []
@@ -187,12 +191,12 @@ class Ports:
         return (found, *behind)
 
     def asked_for(self, task: str, tier: str) -> tuple[Port, ...]:
-        """Return the models that are asked for a task, in order: its own if configured, else those of its tier."""
+        """Return the models for a task, in the order of the calls: its own if configured, else its tier's."""
         name = task if task in self.models else tier
         return (self.models[name], *self.fallbacks.get(name, ())) if name in self.models else ()
 
     def of(self, effect: Effect) -> Port:
-        """Return the adapter that is asked first.
+        """Return the adapter that is called first.
 
         Raises:
             ConfigError: as :meth:`chain`.

@@ -1,6 +1,6 @@
 """Redaction of secrets in logs, error outputs, failures in the journal and providers' responses.
 
-A provider may echo what it was sent, and a client library may put it into an exception. There are two lines of defence.
+A provider may echo a request, and a client library may put it into an exception. There are two lines of defence.
 The HTTP client removes a request's own credentials from the response (:func:`without_credentials`). Everything written
 to a log or an error output passes :func:`redacted`, which knows the secrets of the settings.
 """
@@ -24,7 +24,7 @@ _known: list[str] = []
 
 def remember(settings: Any) -> None:
     """Register the secrets of these settings for redaction: every ``SecretStr``, alone or in a mapping, and passwords in URLs."""
-    from pydantic import SecretStr  # whoever has such settings has it loaded; a client of Kafka alone need not
+    from pydantic import SecretStr  # already loaded by a caller with such settings; a plain Kafka client never loads it
 
     for name in type(settings).model_fields:
         value = getattr(settings, name)

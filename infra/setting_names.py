@@ -1,5 +1,6 @@
-"""The names of all settings, in lower case, for commands that need few settings: :mod:`infra.settings` takes longer to import than they
-work. A test compares them with it.
+"""The names of all settings, in lower case, for commands that need few settings.
+
+:mod:`infra.settings` takes longer to import than such a command works. A test compares the two modules.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SECRETS = frozenset(
         "treeofalpha_api_key",
     ]
 )
-"""Secrets of which any text is valid."""
+"""Secrets for which any text is valid."""
 TEXTS = frozenset(
     [
         "arxiv_base_url",
@@ -83,7 +84,7 @@ TEXTS = frozenset(
         "web_tls_key_file",
     ]
 )
-"""Other settings of which any text is valid."""
+"""Other settings for which any text is valid."""
 CHECKED = frozenset(
     [
         "allow_unpriced",
@@ -187,7 +188,7 @@ CHECKED = frozenset(
         "worker_slot",
     ]
 )
-"""Settings of which some text is not valid: numbers, choices, patterns."""
+"""Settings that accept only certain values: numbers, choices, patterns."""
 ALL = SECRETS | TEXTS | CHECKED
 REMOVED = {
     "blockchair_api_key": "coinmetrics_api_key",
@@ -195,4 +196,4 @@ REMOVED = {
     "glassnode_api_key": "coinmetrics_api_key",
     "glassnode_base_url": "coinmetrics_base_url",
 }
-"""Former settings, each with the one that comes closest. They are reported like misspelt ones."""
+"""Former settings, each with the closest current one. They are reported like misspelt settings."""

@@ -1,4 +1,4 @@
-"""Kafka by plain clients: address and login, topics, bulk reads, consumer groups."""
+"""Plain Kafka clients: address and login, topics, bulk reads, consumer groups."""
 
 from infra.kafka.aiokafka_fixes import raise_coordinator_errors, survive_lost_connections
 

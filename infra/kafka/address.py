@@ -44,7 +44,7 @@ LOOPBACK = "127.0.0.1"
 class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Bootstrap servers (``host:port,…``) and login. Only an embedded broker may use SASL without TLS.
 
-    ``ca_file``: PEM certificates that brokers' certificates are verified with; None: those of the operating system. The
+    ``ca_file``: PEM file with the authorities that may sign brokers' certificates; None = the operating system's. The
     host name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own
     certificate, for brokers that require one. ``password_file``: the file that an embedded broker's password was read
     from (:meth:`embedded`); None for any other broker.
@@ -77,7 +77,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings | ClientSettings, bootstrap: str) -> KafkaAddress:
-        """Return the address from settings; ``bootstrap`` is the effective one, which may be the embedded server's.
+        """Return the address from settings; ``bootstrap`` is the effective value, which may be the embedded server's.
 
         Raises:
             ConfigError: SASL is configured without TLS or incompletely, or a PEM file cannot be used; or as
@@ -86,7 +86,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(settings, ClientSettings):
             settings = ClientSettings.of(settings)
         if settings.kafka_embedded_password_file is not None:
-            # Takes precedence over what is configured for another broker.
+            # Takes precedence over settings for another broker.
             return cls.embedded(bootstrap, settings.kafka_embedded_password_file)
         _refuse_half_configured(settings)
         address = cls(
@@ -108,7 +108,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         """Return the address of an embedded broker at ``127.0.0.1:PORT``, whose password the file holds.
 
         Raises:
-            ConfigError: the file is missing or not one that Newsproof wrote, or the broker is on another machine.
+            ConfigError: the file is missing, Newsproof did not write it, or the broker is on another machine.
         """
         password = kept_secret(Path(password_file))
         if password is None:
@@ -309,7 +309,7 @@ def _ssl_context(
         context: ssl.SSLContext = create_ssl_context(cafile=ca_file)
         if cert_file is not None:
             named = f"KAFKA_SSL_CERT_FILE={cert_file} with KAFKA_SSL_KEY_FILE={key_file}"
-            # An empty password, not None, for which OpenSSL would prompt at the terminal if the key is encrypted.
+            # An empty password, not None: with None, OpenSSL would prompt at the terminal if the key is encrypted.
             context.load_cert_chain(cert_file, key_file, key_password or "")
     except (OSError, ValueError) as exc:
         raise ConfigError(f"{named} cannot be used ({exc}): name a readable PEM file, and its password") from exc
@@ -317,8 +317,8 @@ def _ssl_context(
 
 
 async def _closed(closing: Awaitable[None]) -> None:
-    # While closing, a client awaits tasks that it cancels itself, and mistakes its caller's cancellation for theirs. A
-    # caller that was cancelled meanwhile would continue, with partitions that are no longer its own.
+    # While closing, a client awaits tasks that it has cancelled, and mistakes its caller's cancellation for theirs. A
+    # caller cancelled in the meantime would continue, with partitions that it no longer owns.
     await closing
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -1,11 +1,13 @@
-"""Corrections of aiokafka 0.14 for every client of this process, Faust's too: lost connections, errors of coordinators, foreign batches.
+"""Fixes for aiokafka 0.14: lost connections, coordinator errors, foreign batches. They apply to Faust's clients, too.
 
-A write to a connection that the broker has just closed fails as a lost connection, on uvloop too: aiokafka catches
-``OSError`` there, and uvloop raises ``RuntimeError`` ("the handler is closed"; https://github.com/aio-libs/aiokafka/issues/1038).
+A write to a connection that the broker has just closed fails as a lost connection, also on uvloop. aiokafka catches
+only ``OSError`` there, but uvloop raises ``RuntimeError`` ("the handler is closed";
+https://github.com/aio-libs/aiokafka/issues/1038).
 
-The task that keeps a client's metadata survives any error. Measured in the chaos run: when a broker restarted, such a write
-ended that task. The client then waits for metadata for ever and says nothing; a worker's consumer left its group without
-noticing and went on for up to two minutes with cases that others had taken over: 2,934 calls were paid twice.
+The task that updates a client's metadata survives any error. Measured in the chaos run: when a broker restarted, such a
+write ended that task. The client then waits for metadata forever and reports nothing. A worker's consumer left its
+group without noticing, and continued for up to two minutes with cases that others had taken over: 2,934 calls were paid
+twice.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ async def _keep_metadata_whatever_happens(self: AIOKafkaClient) -> None:
         except Exception:
             log.exception("a client's metadata could not be updated: it is tried again")
             await asyncio.sleep(AGAIN_S)
-            # Whoever waits for the update is told that it failed, and asks for another.
+            # Tasks that wait for the update see that it failed, and request another.
             self._md_update_waiter = asyncio.get_running_loop().create_future()
             asked, self._md_update_fut = self._md_update_fut, None
             if asked is not None and not asked.done():
@@ -56,16 +58,17 @@ async def _keep_metadata_whatever_happens(self: AIOKafkaClient) -> None:
 
 
 def survive_lost_connections() -> None:
-    """Let such a write raise ``KafkaConnectionError``, which its callers retry, and keep the metadata of every client."""
+    """Patch aiokafka: such a write raises ``KafkaConnectionError``, which callers retry; metadata updates never stop."""
     AIOKafkaConnection.send = _send_or_lose
     AIOKafkaClient._md_synchronizer = _keep_metadata_whatever_happens
 
 
-# Errors of a group's coordinator, which aiokafka ignores: it reads the lists beside them, which are then empty.
+# Errors of a group's coordinator. aiokafka ignores them and reads the lists in the same response, which are then empty.
 #
-# A coordinator that has just moved to another broker, or still loads its groups, answers a request for committed offsets (from
-# version 2 on) and one for a group's description with an error and empty lists. Taken at its word, the group has committed
-# nothing and has no members: its consumers would begin at the start of the log, and a standby would join beside a holder.
+# A coordinator may have just moved to another broker, or may still be loading its groups. It then responds with an
+# error and empty lists to a request for committed offsets (from version 2 on) or for a group's description. Without
+# this fix, the group would seem to have no commits and no members: its consumers would restart at the beginning of the
+# log, and a standby would join although another member holds the lease.
 
 _send_request = AIOKafkaClient.send
 
@@ -85,16 +88,16 @@ async def _send_and_judge(self: AIOKafkaClient, node_id: int, request: Any, **mo
 
 
 def raise_coordinator_errors() -> None:
-    """Patch aiokafka: the clients of this process, Faust's too, raise such an error, after which they ask again."""
+    """Patch aiokafka: all clients of this process, including Faust's, raise such an error, and their callers retry."""
     AIOKafkaClient.send = _send_and_judge
 
 
-# Lenient reading of record batches from foreign clients: one that aiokafka cannot decode must not block a consumer.
+# Lenient reading of record batches from foreign clients: a batch that aiokafka cannot decode must not block a consumer.
 #
-# Kafka accepts any bytes as a header's name, but aiokafka decodes it as UTF-8. An invalid name makes every reader of its
-# partition fail at that record, again and again, and lose the records it had unpacked before (measured on aiokafka 0.14,
-# ``consumer/fetcher.py``, ``FetchResult.getall``). Here aiokafka's own Python code unpacks such a batch once more, with
-# the invalid bytes written as ``\xff``. The record is then judged like any other.
+# Kafka accepts any bytes as a header's name, but aiokafka decodes it as UTF-8. With an invalid name, every reader of
+# the partition fails at that record on each attempt, and loses the records that it had already unpacked (measured on
+# aiokafka 0.14, ``consumer/fetcher.py``, ``FetchResult.getall``). Here aiokafka's own Python code unpacks such a batch
+# once more, with the invalid bytes written as ``\xff``. The record is then treated like any other.
 
 _FIRST_MAGIC_WITH_HEADERS = 2
 
@@ -117,7 +120,7 @@ class _LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
 
 
 class _Batch:
-    """A batch of the fast reader that falls back to the lenient one."""
+    """A batch from the fast reader that falls back to the lenient reader."""
 
     __slots__ = ("_fast", "_raw")
 

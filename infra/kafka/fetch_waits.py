@@ -1,11 +1,12 @@
-"""How long a consumer's fetches wait at the broker: briefly while records come, longer when none have come for a while.
+"""The time that a consumer's fetches wait at the broker: short while records arrive, longer after a while without any.
 
-A fetch is answered as soon as there is a record for any of its partitions, so a long wait delays none of these. It delays
-what the same connection is asked meanwhile, and partitions that the fetch left out because they had unread records. The
-latter happens only while records come. The former can happen at the end of quiet too where there are several brokers, each
-with a fetch of its own: after a record at one, what the consumer asks another one waits for the fetch there, for up to
-``QUIET_WAIT_MS``. That delays the first duplicate check or retraction after quiet, for both ask for end offsets. At rest,
-many short waits are nothing but work for the broker and for us.
+At rest, many short waits only make work for the broker and for us. The broker responds as soon as there is a record in
+any of the fetch's partitions, so a long wait does not delay those records. It delays two other things:
+
+- Partitions that the fetch left out because they had unread records. This happens only while records arrive.
+- Other requests on the same connection. With several brokers, each has a fetch of its own: after the first record at
+  one broker, a request to another waits for the fetch there, for up to ``QUIET_WAIT_MS``. This delays the first
+  duplicate check or retraction after a quiet time, because both request end offsets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ QUIET_WAIT_MS = 500
 
 
 def lengthen_when_quiet(consumer: AIOKafkaConsumer) -> None:
-    """Let this started consumer's fetches wait ``QUIET_WAIT_MS`` while it is quiet, else as long as it was made to."""
+    """Let this started consumer's fetches wait ``QUIET_WAIT_MS`` while no records arrive, else its configured time."""
     fetcher = consumer._fetcher
     now, ask, busy_ms = asyncio.get_running_loop().time, fetcher._proc_fetch_request, fetcher._fetch_max_wait_ms
     heard = now()
@@ -31,7 +32,7 @@ def lengthen_when_quiet(consumer: AIOKafkaConsumer) -> None:
         got: bool = await ask(*request)
         if got:
             heard = now()
-        # aiokafka 0.14 reads this for every request, and makes the next one only after this one is done.
+        # aiokafka 0.14 reads this attribute for each request, and sends the next one only after this one is done.
         fetcher._fetch_max_wait_ms = busy_ms if now() - heard < QUIET_AFTER_S else max(busy_ms, QUIET_WAIT_MS)
         return got
 
@@ -39,13 +40,13 @@ def lengthen_when_quiet(consumer: AIOKafkaConsumer) -> None:
 
 
 class QuietConsumer(AIOKafkaConsumer):  # type: ignore[misc]
-    """A consumer whose fetches wait longer while it is quiet, and whose reader leaves the event loop to others in between."""
+    """A consumer whose fetches wait longer while no records arrive, and whose reader yields to other tasks."""
 
     async def start(self) -> None:
         await super().start()
         lengthen_when_quiet(self)
 
     async def getmany(self, *partitions: Any, **more: Any) -> Any:
-        # What is fetched already is returned without a turn of the event loop: a long topic would hold it to its end.
+        # aiokafka returns fetched records without yielding: reading a long topic would block the event loop to its end.
         await asyncio.sleep(0)
         return await super().getmany(*partitions, **more)

@@ -1,4 +1,4 @@
-"""News that an investigation opens: one record of the topic ``news``, as any listener writes it."""
+"""Publishing of the news that an investigation finds: a record on the topic ``news``, as any listener writes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.topics import Topics
 
 
 class NewsPublisher(Free, Port):
-    """Answers ``PublishNews``. Publishing the same item twice is harmless: intake opens one case for it."""
+    """Adapter for ``PublishNews``. Publishing the same item twice is harmless: intake opens one case for it."""
 
     provider = "news"
 
@@ -32,7 +32,7 @@ class NewsPublisher(Free, Port):
         """Return once the item is durable.
 
         Raises:
-            TransientError: Kafka does not take it now.
+            TransientError: Kafka does not accept it now.
         """
         news = effect.news
         try:

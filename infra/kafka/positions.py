@@ -1,4 +1,4 @@
-"""Moves of a consumer's position past records that its process knows already."""
+"""Moves a consumer's position past records that its process already knows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from aiokafka import AIOKafkaConsumer
 
 
 def skip_to(consumer: AIOKafkaConsumer, tp: Any, offset: int) -> None:
-    """Let a started consumer read on from this offset, if its position in this partition is before it.
+    """Let a started consumer continue at this offset, if its position in this partition is before it.
 
-    What is on its way from there is dropped before it is unpacked: aiokafka 0.14 compares the offset that was fetched with
-    the position, when an answer arrives and when it is read. Unlike ``seek``, this wakes nobody up.
+    Batches that are already on their way are dropped before they are unpacked: aiokafka 0.14 compares the fetched
+    offset with the position, both when a response arrives and when it is read. Unlike ``seek``, this wakes no waiting
+    task.
     """
     subscription = consumer._subscription.subscription
     assignment = None if subscription is None else subscription.assignment

@@ -1,4 +1,4 @@
-"""Topics, bulk reads and consumer group state, by plain clients. Address and login: ``infra.kafka.address``."""
+"""Topics, bulk reads and consumer group state, with plain clients. Address and login: ``infra.kafka.address``."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ ONE_PARTITION = 1
 NEWS_DAYS = 90
 """Retention of raw news."""
 ENOUGH_COPIES = 3
-"""From this many copies of a partition on, two brokers must have a record before it is acknowledged."""
+"""With at least this many replicas, two brokers must have a record before it is acknowledged."""
 KNOWN_WITHIN_S = 30.0
-"""How long a broker may take to learn of a topic that its controller has created."""
+"""Seconds that a broker may take to learn of a topic that its controller has created."""
 _NOT_YET = (UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno)
 read_any_batch()
 
 
 def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict[str, str]]]:
-    """Return topic name → (partitions, configuration). Journals are kept for ever and never compacted."""
+    """Return topic name → (partitions, configuration). Journals are kept forever and never compacted."""
     journal = {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
     days = 24 * 3600 * 1000
     # Small segments: the last one is never compacted, and is read at each start.
@@ -74,10 +74,10 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
 
 
 async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: int, replication: int) -> dict[str, int]:
-    """Create missing topics and check existing ones; return name → partitions of those created now.
+    """Create missing topics and check existing ones; return name → partitions of the topics created now.
 
     Raises:
-        ConfigError: a topic exists with another partition count, on which ids and order depend, or cannot be created.
+        ConfigError: a topic cannot be created, or exists with another partition count, on which ids and order depend.
         TransientError: the broker does not learn of a new topic in time.
     """
     specs = topic_specs(topics, partitions=partitions)
@@ -100,14 +100,14 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
 async def create_topic(
     admin: AIOKafkaAdminClient, name: str, partitions: int, replication: int, config: dict[str, str]
 ) -> bool:
-    """Return whether the topic was created: another process may do so at the same moment. ``known_topics`` waits for it.
+    """Create a topic; return False if another process has created it. ``known_topics`` waits until the broker knows it.
 
     Raises:
-        ConfigError: the broker refuses.
+        ConfigError: the broker refuses to create it.
     """
     config = {"max.message.bytes": str(MAX_MESSAGE_BYTES), **config}
     if replication >= ENOUGH_COPIES:
-        # Kafka's default is 1: a record would be acknowledged that only one broker has, and lost with it.
+        # With Kafka's default, 1, an acknowledged record may exist on one broker only, and be lost with it.
         config["min.insync.replicas"] = "2"
     response = await admin.create_topics([NewTopic(name, partitions, replication, topic_configs=config)])
     ((_, code, *rest),) = response.topic_errors
@@ -117,13 +117,13 @@ async def create_topic(
 
 
 async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
-    """Return the descriptions of topics that were created, as soon as the broker knows all of them.
+    """Return the descriptions of created topics, as soon as the broker knows all of them.
 
-    A broker learns of a topic some time after the controller has created it. A group that is joined earlier gets no
-    partition of the topic until its client refreshes its metadata, after a minute.
+    A broker learns of a topic some time after the controller has created it. A consumer that joins its group earlier
+    gets no partition of the topic until its metadata is refreshed, after a minute.
 
     Raises:
-        TransientError: the broker does not learn of them in time.
+        TransientError: the broker does not learn of the topics in time.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + KNOWN_WITHIN_S
@@ -146,8 +146,8 @@ async def read_range(
 ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
     """Yield (partition, records) of each half-open offset range [first, end), in offset order per partition.
 
-    Reads in bulk without a consumer group. Ends when every range is read up to its end, even if compaction or
-    transactions left gaps in the offsets.
+    Reads in bulk without a consumer group. Ends when every range is read to its end, even if compaction or transactions
+    left gaps in the offsets.
     """
     left = {tp: end for tp, (first, end) in ranges.items() if first < end}
     if not left:
@@ -169,10 +169,10 @@ async def read_range(
 
 
 async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[TopicPartition, tuple[int, int]]:
-    """Return partition → (first offset, end offset) of a topic; empty when the topic does not exist.
+    """Return partition → (first offset, end offset) of a topic; empty if the topic does not exist.
 
     Raises:
-        KafkaConnectionError: no broker answered.
+        KafkaConnectionError: no broker responded.
     """
     async with address.reading(**more) as consumer:
         tps = [TopicPartition(topic, p) for p in await partitions_of(consumer, topic)]
@@ -183,15 +183,15 @@ async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[Top
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """Return a topic's partition numbers, ascending; empty when it does not exist. ``consumer`` must be started.
+    """Return a topic's partition numbers, ascending; empty if it does not exist. ``consumer`` must be started.
 
     Raises:
-        KafkaConnectionError: no broker answered, so that nothing is known of the topic.
+        KafkaConnectionError: no broker responded, so it is unknown whether the topic exists.
     """
     client = consumer._client
     answered = await client.add_topic(topic)
     if (known := client.cluster.partitions_for_topic(topic)) is None:
-        # Unknown to the broker, or the client never heard: only an answered request tells.
+        # The topic is unknown to the broker, or the client has no metadata yet: only a successful request tells.
         answered = await client.force_metadata_update()
         known = client.cluster.partitions_for_topic(topic)
     if not answered:
@@ -210,7 +210,7 @@ async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition
     """Return a group's commits by partition; empty for a group that never committed.
 
     Raises:
-        TransientError: no coordinator answers.
+        TransientError: no coordinator responds.
     """
     found = await _of_coordinator(address, group, lambda admin: admin.list_consumer_group_offsets(group))
     return {
@@ -224,7 +224,7 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
     """Return the member ids of a group, as assigned by the broker; empty for a group without members.
 
     Raises:
-        TransientError: no coordinator answers.
+        TransientError: no coordinator responds.
     """
     described = await _of_coordinator(address, group, lambda admin: admin.describe_consumer_groups([group]))
     return [str(member[0]) for response in described for found in response.groups for member in found[5]]
@@ -233,7 +233,7 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
 async def _of_coordinator(
     address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]], *, patience_s: float = 30.0
 ) -> Any:
-    # A broker that just started has no coordinator for a moment: its offsets topic is being created.
+    # A broker that has just started has no coordinator for a moment, while its offsets topic is created.
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
     async with address.admin() as admin:
