@@ -1,4 +1,4 @@
-"""Rows of calls: one per model or tool call, whether or not the call's record was accepted."""
+"""Rows for calls: one for each model or tool call, whether or not the call's record was accepted."""
 
 from __future__ import annotations
 
@@ -75,12 +75,13 @@ def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Ro
 
 def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
     return (
-        "executed",  # Every call in the live journal was; a backtest's reused replies are not calls of this record.
+        "executed",  # Every call in a journal was executed; a backtest's reused replies are not calls of this record.
         call.request_hash,
         epoch_ms(r.time),
         epoch_ms(call.replied_at) - round(call.latency_ms),
         _encode(call.reply),
-        # The key contains the offset, so rows of different records never compete: of one record's, the accepted wins.
+        # The key contains the offset, so rows of different records never compete. Of one record's rows, the accepted
+        # one wins.
         FIRST_WINS_TOP - r.offset - (not accepted),
     )
 

@@ -1,7 +1,7 @@
 """Async client of one ClickHouse database over HTTP: wraps clickhouse_connect and raises the project's errors.
 
-The same code works with the embedded engine, a server and a cloud service: only the address differs. It connects at the
-first statement, so a process can start while ClickHouse is down, and continues when it is back.
+The same code works with the embedded engine, a server and a cloud service: only the address differs. The client
+connects at the first statement, so a process can start while ClickHouse is down, and continues when it is back.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """The columns of a table that rows are mapped to, in their order.
+    """The columns of a table that rows are mapped to, in their order, as the writer of an insert's body.
 
-    The library writes only the values of a column. Its own insert imports pandas to check whether the rows are a data
-    frame, which takes two seconds of a process's first insert.
+    Only the values of a column are written by clickhouse_connect. Its own insert imports pandas to check whether the
+    rows are a data frame, which adds two seconds to a process's first insert.
     """
 
     def __init__(self, table: str, columns: Sequence[str], types: Sequence[ClickHouseType]) -> None:
@@ -86,16 +86,16 @@ _TRANSIENT = frozenset(
         *(285, 319, 394, 425, 439, 473, 499, 735, 745, 999),
     }
 )
-"""Codes of ClickHouse's ErrorCodes.cpp after which a retry may succeed: timeouts, limits of memory, parts and queries,
+"""Codes of ClickHouse's ErrorCodes.cpp after which a retry may succeed: timeouts, limits on memory, parts and queries,
 network and Keeper errors, a killed query."""
 _AUTH = frozenset({192, 193, 194, 497, 516})
 _MISSING = frozenset({60, 81})
 _GATEWAY = re.compile(r"HTTP status (429|5\d\d)\b")
 """A response without a ClickHouse code comes from a load balancer or a gateway in front of it."""
 _OF_AN_INSERT = {
-    # Tables are partitioned by month: a block that spans many months is unusual, but must not be refused for ever.
+    # Tables are partitioned by month: a block that spans many months is unusual, but must not be refused forever.
     "max_partitions_per_insert_block": 0,
-    # Merges and FINAL decide which row of a key stays; deduplicating each block costs a fifth of the engine's time.
+    # Merges and FINAL decide which row of a key is kept; deduplicating each block costs a fifth of the engine's time.
     "optimize_on_insert": 0,
 }
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -131,7 +131,7 @@ def parse_url(url: str) -> Address:
     Raises:
         ConfigError: the URL does not have this form.
     """
-    hint = "CLICKHOUSE_URL has to look like http://user:password@host:8123 (or https://…:8443)"
+    hint = "CLICKHOUSE_URL must look like http://user:password@host:8123 (or https://…:8443)"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -181,13 +181,13 @@ class ClickHouse:
     async def query(
         self, sql: str, parameters: Mapping[str, Any] | None = None, *, settings: Mapping[str, Any] | None = None
     ) -> Result:
-        """Run a query. The engine binds ``parameters`` to ``{name:Type}``; they are never pasted into the text."""
+        """Run a query. The engine binds ``parameters`` to ``{name:Type}``; they are never inserted into the text."""
         async with self._errors(sql) as client:
             found = await client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
             return Result(tuple(found.column_names), [tuple(row) for row in found.result_rows])
 
     async def raw(self, sql: str, parameters: Mapping[str, Any] | None = None, *, shape: str) -> bytes:
-        """Run a query and return its answer in one of ClickHouse's formats (``shape``), such as ``RowBinary``."""
+        """Run a query and return its result in one of ClickHouse's formats (``shape``), such as ``RowBinary``."""
         async with self._errors(sql) as client:
             return bytes(await client.raw_query(sql, parameters=dict(parameters or {}), fmt=shape))
 
@@ -208,7 +208,7 @@ class ClickHouse:
             await self.insert_block(await self.block(table, columns, rows), token=token)
 
     async def block(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> Block:
-        """Return rows in the form that :meth:`insert_block` sends. Yields to other tasks after each column."""
+        """Return rows in the form that :meth:`insert_block` sends. Other tasks can run after each column."""
         async with self._errors(f"INSERT INTO {table}"):
             shape = self._shapes.get((table, tuple(columns))) or await self._shape(table, tuple(columns))
             pieces = []
@@ -318,7 +318,7 @@ class ClickHouse:
 
 
 def engine_words(exc: PermanentError) -> str:
-    """Return what the engine itself said of a statement that it refuses, its guesses included ("Maybe you meant …")."""
+    """Return the engine's own message about a statement that it refused, with its suggestions ("Maybe you meant …")."""
     said = str(exc)
     return said.partition("DB::Exception: ")[2].partition(" (for url ")[0].strip() or said
 
@@ -332,10 +332,11 @@ def _reach_without_proxy(host: str) -> None:
         os.environ["no_proxy"] = ",".join([*names, host])
 
 
-# Definitions for a replicated cluster: ``ON CLUSTER`` and replicated engines, rendered from those for one server.
+# Definitions for a replicated cluster: ``ON CLUSTER`` and replicated engines, derived from the definitions for one
+# server.
 #
-# The migrations stay as they are, so their checksums are the same everywhere. The cluster has one shard and any number of
-# replicas. A row of a second shard would be in no view: the views read local tables.
+# The migrations are not changed, so their checksums are the same everywhere. The cluster has one shard and any number
+# of replicas. No view would show the rows of a second shard, because the views read local tables.
 
 _DEDUPLICATION_S = 30 * 24 * 3600
 """Keeper forgets insert tokens by age too, by default after an hour. The sink may resend a batch after a longer outage."""

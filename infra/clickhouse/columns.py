@@ -1,4 +1,4 @@
-"""Columns of every table that the sink writes, in the order of the mapped tuples. A test compares them with the tables.
+"""Columns of every table that the sink writes, in the order of the mapped tuples; a test compares them with the tables.
 
 Names follow the OpenTelemetry GenAI conventions where they define one (``gen_ai.request.model`` → ``request_model``,
 ``gen_ai.usage.input_tokens`` → ``usage_input_tokens``). Times are whole milliseconds since 1970 UTC: the client writes

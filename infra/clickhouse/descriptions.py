@@ -1,7 +1,7 @@
-"""What tables, views and columns hold: one file of descriptions, which every start writes into the database as comments.
+"""Descriptions of tables, views and columns, from one file. Every start writes them into the database as comments.
 
-``CREATE OR REPLACE VIEW`` drops the comments of a view, so they are no statements of migrations: after the migrations,
-what differs from the file is altered, and nothing when nothing does.
+They are not part of the migrations, because ``CREATE OR REPLACE VIEW`` drops a view's comments. After the migrations,
+only comments that differ from the file are altered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemas.errors import PermanentError
 
 FILE = Path(__file__).with_name("descriptions.toml")
 _ATTEMPTS = 3
-"""Another process that starts may replace a view between the look at it and the change."""
+"""More than one, because another process that starts may replace a view between reading and altering its comments."""
 _COMMENTS_OF_TABLES = """
 SELECT name, comment FROM system.tables WHERE database = {database:String} AND name IN {tables:Array(String)}
 """
@@ -34,7 +34,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"of": "from"}):
-    """Rows of table ``of`` belong to rows of table ``to``; ``on`` are columns, ``a=b`` where their names differ."""
+    """Rows of table ``of`` belong to rows of table ``to``. ``on``: the equal columns, ``a=b`` if their names differ."""
 
     of: str
     to: str
@@ -43,24 +43,24 @@ class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
     kind: Literal["many-to-one", "many-to-many"] = "many-to-one"
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the columns that are equal, of ``of`` and of ``to``."""
+        """Return the pairs of equal columns: the column of ``of``, the column of ``to``."""
         return [(left, right or left) for left, _, right in (one.partition("=") for one in self.on)]
 
 
 class Descriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``columns``: what a name means wherever no table says otherwise. ``tables`` are tables and views by name; one that
-    ``inherits`` takes what it does not say itself from another one's columns."""
+    """All descriptions. ``columns``: the meaning of column names that a table does not describe. ``tables``: tables and
+    views by name; an entry with ``inherits`` takes the columns that it does not describe from another entry."""
 
     columns: dict[str, str]
     tables: dict[str, _Table]
     relations: tuple[Relation, ...] = ()
 
     def of_table(self, table: str) -> str:
-        """Return what a table or view holds, "" where nobody says."""
+        """Return the description of a table or view, "" if there is none."""
         return self.tables[table].comment if table in self.tables else ""
 
     def of_column(self, table: str, column: str) -> str:
-        """Return what a column holds, "" where nobody says."""
+        """Return the description of a column, "" if there is none."""
         found = self.tables.get(table)
         while found is not None:
             if column in found.columns:
@@ -73,13 +73,13 @@ def load_descriptions(file: Path = FILE) -> Descriptions:
     """Read the file.
 
     Raises:
-        msgspec.ValidationError: a field of it is unknown or of another type.
+        msgspec.ValidationError: the file has an unknown field, or one of the wrong type.
     """
     return msgspec.convert(tomllib.loads(file.read_text("utf-8")), Descriptions)
 
 
 async def describe(client: ClickHouse, descriptions: Descriptions | None = None) -> int:
-    """Write the descriptions of the tables and views that the database has; return the number of those changed.
+    """Write the descriptions of the tables and views in the database; return the number of tables and views changed.
 
     Safe to run at every start and from several processes at once.
     """
@@ -98,7 +98,7 @@ async def describe(client: ClickHouse, descriptions: Descriptions | None = None)
 
 
 async def _missing(client: ClickHouse, wanted: Descriptions) -> dict[str, list[str]]:
-    """Return by table the alterations that are due."""
+    """Return the necessary alterations by table."""
     asked = {"database": client.database, "tables": list(wanted.tables)}
     tables = (await client.query(_COMMENTS_OF_TABLES, asked)).rows
     columns = (await client.query(_COMMENTS_OF_COLUMNS, asked)).rows
@@ -113,14 +113,14 @@ async def _missing(client: ClickHouse, wanted: Descriptions) -> dict[str, list[s
 
 
 def undescribed(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
-    """Return ``table`` and ``table.column`` of what nobody describes."""
+    """Return the tables and columns without a description, as ``table`` and ``table.column``."""
     found = [table for table in columns if not descriptions.of_table(table)]
     found += [f"{table}.{c}" for table, names in columns.items() for c in names if not descriptions.of_column(table, c)]
     return sorted(found)
 
 
 def outdated(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
-    """Return ``table`` and ``table.column`` of what is described or related and not there, and ``column`` of what no
+    """Return the names in descriptions and relations that do not exist: tables, ``table.column``, and columns that no
     table has."""
     names = {table: set(held) for table, held in columns.items()}
     found = [table for table in descriptions.tables if table not in names]

@@ -1,8 +1,8 @@
 """The first rows of a query result, for display, however long the result is.
 
-The response is read as lines of JSON and closed as soon as there is enough of it, so a single row of a hundred
-megabytes is never held. Values are as in JSON, except that numbers which a browser cannot represent are text, and times
-are UTC.
+The response is read as lines of JSON and closed as soon as enough rows or bytes have arrived, so a row of a hundred
+megabytes is never held in memory. Values are as in JSON, except that numbers which a browser cannot represent become
+text, and times are UTC.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _FORMAT = "JSONCompactEachRowWithNamesAndTypes"
 _HEAD = 2
 """Header lines before the rows: names, and types."""
 _WHOLE = 2**53
-"""Larger integers are not exact in a browser. In decimal digits, 15 are always safe."""
+"""Larger integers are not exact in a browser."""
 _SAFE_DIGITS = 15
+"""Decimal numbers with at most this many digits are exact in a browser."""
 _WRAPPED = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)$")
 _ZONE = re.compile(r"DateTime[^']*'([^']+)'")
 
@@ -64,10 +65,10 @@ async def first_rows(client: ClickHouse, sql: str, *, most: int, most_bytes: int
 
 def _read(lines: Sequence[bytes], cut: bool, zone: tzinfo) -> FirstRows:
     if len(lines) < _HEAD:
-        return FirstRows((), (), [], cut)  # a statement without a result
+        return FirstRows((), (), [], cut)  # the statement has no result
     try:
         names, types, *rows = [_line(one) for one in lines]
-    except ValueError as exc:  # ClickHouse reports a failure midway within the body
+    except ValueError as exc:  # ClickHouse reports a failure in the middle of a result within the body
         said = lines[-1].decode("utf-8", "replace")[:1000]
         raise PermanentError(f"the query broke off: {said}; ask for less, or correct it") from exc
     return FirstRows(tuple(names), tuple(types), [_row(types, row, zone) for row in rows], cut)
@@ -94,7 +95,7 @@ def _cell(kind: str, value: Any, zone: tzinfo) -> Any:
     if isinstance(value, str) and not isinstance(value, _Digits):
         if kind.startswith("DateTime"):
             return _utc(kind, value, zone)
-        if kind.startswith(("Int", "UInt")):  # some engines quote wide integers
+        if kind.startswith(("Int", "UInt")):  # wide integers arrive as text from some engines
             return _plain(kind, int(value))
     return _plain(kind, value)
 

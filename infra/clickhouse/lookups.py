@@ -32,7 +32,7 @@ class Turns:
     """Runs at most ``at_once`` queries at a time. Safe for concurrent use within one event loop."""
 
     def __init__(self, at_once: int, *, timeout_s: float) -> None:
-        """``timeout_s`` bounds each query, without its time in the queue."""
+        """``timeout_s`` bounds each query, not counting its time in the queue."""
         self.timeout_s = timeout_s
         self._places = asyncio.Semaphore(at_once)
         self._failed_at = float("-inf")
@@ -69,21 +69,21 @@ Measured over 200,000 signals on two cores at a load of 11: an asset's signals t
 1.0 s), and 2.3 s where four look for names at once. A busy first minute must not cost an answer its signals.
 """
 AT_ONCE = 4
-"""Limit of concurrent requests. More would only time out together, so a burst queues here instead."""
+"""Maximum number of concurrent requests. More would only time out together, so a burst queues here instead."""
 MAX_SIGNALS = 50
-"""Upper limit of signals, whatever the effect asks for."""
+"""Maximum number of signals, whatever the effect's own limit."""
 MAX_SOURCES = 5
 MAX_PAGES = 5
 MAX_QUOTE_CHARACTERS = 400
 MAX_NAMES = 8
 SHORT_NAME = 3
-"""A Latin name of at most so many characters is a word by itself; a longer one may go on ("hack", "hacked")."""
+"""A Latin name of at most this many characters must be a whole word; a longer one may start it ("hack", "hacked")."""
 _TOLD = ("supports", "denies", "hedges", "earlier")
-"""The stances of pages that are told, in this order."""
+"""The stances of the pages that a signal lists, in this order."""
 
 REVISIONS = 4
-"""Rows read per requested signal: a signal may have several revisions, or redelivered rows. When they yield too few
-signals, the query is repeated with ten times as many.
+"""Rows read per requested signal, because a signal may have several revisions or redelivered rows. If they contain too
+few signals, the query is repeated with ten times as many.
 """
 
 _KNOWN = """
@@ -94,7 +94,7 @@ WHERE run_id = {run_id:String}
   AND emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
   AND (empty({verdicts:Array(String)}) OR has({verdicts:Array(String)}, verdict))
 """
-# Months before `since` are not read at all: the table is partitioned by decided_at.
+# ClickHouse does not read months before `since`: the table is partitioned by decided_at.
 
 _NEWEST = f"""
 SELECT signal_id, [] AS matched
@@ -103,8 +103,8 @@ SELECT signal_id, [] AS matched
 ORDER BY decided_at DESC, signal_id
 LIMIT {{rows:UInt32}}
 """
-# The newest rows, not the newest signals: ClickHouse finds those with a heap, while grouping would hold all of them in
-# memory.
+# The newest rows, not the newest signals: ClickHouse finds the newest rows with a heap, while grouping by signal would
+# hold all of them in memory.
 
 _NEAR = "multiSearchAnyCaseInsensitive(words, {spellings:Array(String)})"
 
@@ -129,8 +129,8 @@ WHERE notEmpty(matched)
 ORDER BY length(matched) DESC, decided_at DESC, signal_id
 LIMIT {{rows:UInt32}}
 """
-# A case is opened before it is decided: by more than a day only where its news waited as long. NEAR is a search for all
-# spellings at once: it is much faster than the patterns, which then see few texts.
+# A case is opened before it is decided, by more than a day only if its news waited that long. NEAR searches for all
+# spellings at once: it is much faster than the patterns, which are then applied to few texts.
 
 _SAID = f"""
 SELECT signal_id, case_id, asset, event_type, action, direction, confidence, stage, verdict, summary, summary_zh, summary_en,
@@ -145,9 +145,9 @@ LIMIT 1 BY signal_id
 class FoundSignals(Free):
     """Port for ``FindSignals``. Free of charge. ``mode`` is the provider mode of the installation it reads from.
 
-    For each signal it returns the newest revision emitted strictly before ``as_of``. Signals were decided within the
-    requested time, come newest first, or by how many of the names they hold, at most ``limit``, numbered from 1. Withdrawn
-    ones are included, marked by ``stage``.
+    For each signal it returns the newest revision emitted strictly before ``as_of``. The signals were decided within
+    the requested time. They are sorted newest first; with names, by the number of names that they contain. There are at
+    most ``limit``, numbered from 1. Retracted signals are included, marked by ``stage``.
     """
 
     provider = "clickhouse"
@@ -218,7 +218,8 @@ def _pattern(spellings: tuple[str, ...]) -> str:
 
 
 def _spelled(name: str) -> str:
-    # A parameter's backslashes are read as escapes on the way, so none is used: any sign stands for each sign of a name.
+    # The pattern has no backslash, because ClickHouse unescapes parameters: "." replaces each sign of a name that is
+    # neither a letter nor a digit.
     plain = re.sub(r"\W", ".", name)
     if not name.isascii():
         return plain
@@ -266,11 +267,11 @@ def _pages(evidence: list[dict[str, Any]]) -> tuple[FoundPage, ...]:
     )
 
 
-# The newest brief of a subject. An outage of ClickHouse becomes a ``Failure`` of kind ``unavailable``, and the
-# investigation says so and continues. The tables keep what a brief says for 90 days.
+# The newest brief of a subject. An outage of ClickHouse becomes a ``Failure`` of kind ``unavailable``; the
+# investigation reports it and continues. The tables keep briefs for 90 days.
 
 WITHIN_S = 10.0
-"""Timeout in seconds. An investigation takes minutes; what is new in it depends on this one answer."""
+"""Timeout in seconds. An investigation takes minutes, and this one response decides what counts as new in it."""
 _NEWEST_BRIEF = """
 SELECT case_id, payload
 FROM events

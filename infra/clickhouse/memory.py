@@ -1,15 +1,16 @@
 """Recall: past cases with similar text, or past cases of one subject, as of the case's own time.
 
-Similarity is an exact cosine search; a subject's cases come in order of time.
+Similar cases are found by an exact cosine search. A subject's cases are sorted by time.
 
 Memory is a projection of the journal (``infra.clickhouse.rows.memory_rows``). Recall searches a copy of it in its own
-process (``infra.clickhouse.memory_copy``), which is brought up to what the tables hold at most once a second: a burst of
-recalls asks ClickHouse once, not once each. A case never waits long for memory. While ClickHouse does not answer, what was
-read counts for 30 s; after that the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step reports
-it. Only while a large memory is read for the first time may a recall wait longer, up to 20 s after that began.
+process (``infra.clickhouse.memory_copy``). The copy is updated from the tables at most once a second, so a burst of
+recalls queries ClickHouse once, not once each. A case never waits long for memory. While ClickHouse does not respond,
+the copy remains valid for 30 s. After that, recall returns a ``Failure`` of kind ``unavailable`` within a second, and
+the step reports it. A recall may wait longer only during the first read of a large memory: up to 20 s after that read
+began.
 
 Texts are compared by the vectors of one model (``infra.models.embeddings``). A provider's vector costs money, and the
-answer states the cost. The answer also carries the vector, because the sink stores the case's memory under it.
+``Answer`` states the cost. The reply also contains the vector, because the sink stores the case's memory under it.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from schemas.evidence import MemoryEntry
 from schemas.ids import LIVE_RUN, normalise_text
 
 SIMILARITY_FLOOR = 0.4
-"""Minimum cosine that counts as similar. Of the 861 pairs of the sample's 42 news items, 99 % lie below 0.35; the same
-news in other words (zh or en) lies above 0.6."""
+"""Minimum cosine that counts as similar. In the sample, 99 % of the 861 pairs of its 42 news items are below 0.35; the
+same news in other words (zh or en) is above 0.6."""
 SAME_ASSET_FLOOR = 0.3
-"""The same for a case about the same asset, or whose news hit the same keyword: a similarity in itself."""
+"""Minimum cosine for a case about the same asset, or whose news matched the same keyword: a similarity in itself."""
 TIMEOUT_S = 0.9
-"""Seconds in which ClickHouse has to answer; the time budget of a recall is one second."""
+"""Seconds within which ClickHouse must respond; the time budget of a recall is one second."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITHDRAWN: dict[str, Literal["retracted", "superseded"]] = {"retracted": "retracted", "superseded": "superseded"}
@@ -51,11 +52,13 @@ class ClickHouseMemory:
     Guarantees:
 
     - Entries were decided, and their signals emitted, strictly before ``as_of``.
-    - Outcomes ended before ``as_of``; a withdrawal counts only if it was emitted before it.
+    - Outcomes ended before ``as_of``. A signal is marked as retracted or superseded only if that revision was emitted
+      before ``as_of``.
     - The case itself is never among the entries.
     - There are at most ``limit`` entries, most similar first. With ``since``: a subject's latest, in order of time.
-    - Only vectors of ``embedder``'s own model are compared; if there are none, the answer is empty.
-    - The search is over all that the tables hold, or held at most ``MAX_AGE_S`` ago while ClickHouse does not answer.
+    - Only vectors of ``embedder``'s own model are compared; if there are none, the reply is empty.
+    - The search covers everything that was in the tables a second ago; while ClickHouse is slow or does not respond, at
+      most ``MAX_AGE_S`` ago.
     """
 
     def __init__(
@@ -69,7 +72,7 @@ class ClickHouseMemory:
         same_asset_floor: float = SAME_ASSET_FLOOR,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """``embedder`` None = the free hashing vector. ``timeout_s``: the most that a recall waits for ClickHouse's answer."""
+        """``embedder`` None = the free hashing vector. ``timeout_s``: maximum wait of a recall for ClickHouse."""
         self.mode: ProviderMode = mode
         self.timeout_s = timeout_s
         self._hashing = Hashing()
@@ -81,13 +84,13 @@ class ClickHouseMemory:
         self._same_asset_floor = same_asset_floor
 
     async def perform(self, effect: Recall) -> Answer:
-        """Return the similar past cases, or a Failure of kind unavailable, with the cost of the query's vector.
+        """Return the past cases, or a Failure of kind unavailable, with the cost of the query's vector.
 
         Raises:
             TransientError, PermanentError: the provider did not return a vector.
         """
         embedder = self._embedder_of(effect)
-        try:  # before anything is paid
+        try:  # before the call that costs money
             entries = await self._copy.fresh(embedder.rows, timeout_s=self.timeout_s)
         except NewsproofError as exc:
             away = Failure(kind="unavailable", message=str(exc), retryable=isinstance(exc, TransientError))
@@ -121,7 +124,7 @@ class ClickHouseMemory:
         await self._client.close()
 
     def _embedder_of(self, effect: Recall) -> Embedder:
-        # A subject's past is selected by words and assets; similarity only accompanies it and is not worth paying for.
+        # A subject's past is selected by words and assets; its similarity is extra information, not worth paying for.
         return self._hashing if effect.since or not normalise_text(effect.text) else self._embedder
 
     def _recalled(self, effect: Recall, entries: Entries, vector: Sequence[int]) -> tuple[MemoryEntry, ...]:
@@ -145,11 +148,11 @@ class ClickHouseMemory:
         )
 
     def _as_known(self, row: MemoryRow, similarity: float, as_of_ms: int) -> MemoryEntry | None:
-        """Return the entry as it was known then, whatever its current state; None if its signal was emitted later.
+        """Return the entry as known at that time, whatever its current state; None if its signal was emitted later.
 
-        The judgement is that of the signal's newest revision emitted before that time, including a withdrawal. If the
-        signal is not in the table (yet), the entry keeps its own judgement. The outcome is that of the longest horizon
-        that had ended.
+        The judgement is that of the signal's newest revision emitted before that time, which may be a retraction. If
+        the signal is not in the table (yet), the entry keeps its own judgement. The outcome is that of the longest
+        horizon that had ended.
         """
         said, outcome = self._copy.revision_of(row.signal_id, as_of_ms), self._copy.outcome_of(row.case_id, as_of_ms)
         if said is not None and not said.stage:

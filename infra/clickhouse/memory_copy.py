@@ -1,8 +1,8 @@
-"""A copy of what recall reads of ClickHouse: memories, revisions of signals, outcomes. Read when a recall asks for it.
+"""An in-memory copy of the tables that recall needs: memories, revisions of signals, outcomes. A recall updates it.
 
-Reading on looks at the tables' parts. A part never changes: what was inserted, merged or exchanged since is in parts with
-names not read yet, so nothing is missed, whoever wrote it and whenever; rows that a merge moved are known already. What
-replaces something is built beside it, and takes its place at once.
+An update reads only the parts of the tables that were not read before. A part never changes: rows inserted, merged or
+exchanged since the last update are in parts with new names. So no row is missed, whoever wrote it and whenever; rows
+that a merge moved are already known. A replacement is built beside the old content and takes its place at once.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from infra.clickhouse.memory_entries import Entries, MemoryRow
 from schemas.errors import NewsproofError, TransientError
 
 READ_ON_AFTER_S = 1.0
-"""A recall later than this after the last look at the tables looks again; those in between share it."""
+"""A recall updates the copy if the last update is at least this long ago."""
 MAX_AGE_S = 30.0
-"""While ClickHouse does not answer, what was read counts for this long; after that a recall says that memory is unavailable."""
+"""While ClickHouse does not respond, the copy remains valid for this long; after that, memory is unavailable."""
 PATIENCE_S = 0.2
-"""How long a recall waits for what is new while what was read still counts; on a quiet machine that takes 20 ms."""
+"""Maximum time that a recall waits for an update while the copy is valid; on a quiet machine an update takes 20 ms."""
 LOAD_WITHIN_S = 20.0
-"""How long recalls wait, from the start of it, while memory is read for the first time and ClickHouse does answer."""
+"""Seconds after the start of the first read for which recalls wait, if ClickHouse responds."""
 ROWS_AT_ONCE = 2_000
-"""Rows taken in between two turns of the event loop."""
+"""Rows added to the copy in one turn of the event loop."""
 
 _PARTS = """
 SELECT name, toString(uuid), arrayMap(p -> p.2, arrayFilter(p -> p.1 = name,
@@ -34,7 +34,7 @@ WHERE database = currentDatabase() AND name IN ('memories', 'signals', 'outcomes
 """
 
 _OF_RUN = "(run_id = {run_id:String} OR ({run_id:String} = 'live' AND run_id = 'research'))"
-# What investigations found is remembered beside the cases of the news.
+# Memory contains the results of investigations, too.
 
 _DIMENSIONS = f"""
 SELECT max(length(embedding)) FROM memories WHERE {_OF_RUN} AND embedding_model = {{model:String}}
@@ -63,7 +63,7 @@ SELECT _part, case_id, horizon_s, version,
 FROM outcomes
 WHERE _part NOT IN {seen:Array(String)}
 """
-# Known when the horizon is over, also where the market had ended before.
+# An outcome is known when its horizon is over, even if the market ended earlier.
 
 
 class Revision(NamedTuple):
@@ -82,10 +82,10 @@ class Outcome(NamedTuple):
 
 
 class _Table:
-    """One table and what was read of it: ``uuid`` tells it from the one that a rebuild puts into its place.
+    """A table and the rows read from it. ``uuid`` distinguishes it from the table that a rebuild puts in its place.
 
-    ``new`` makes what its rows are held in, ``take`` takes rows into that. ``whole``: rows may be deleted from it, so it is
-    read whole whenever it changed.
+    ``new`` creates the container of its rows, ``take`` adds rows to it. ``whole``: rows may be deleted from the table,
+    so it is read completely whenever it changed.
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class _Table:
         self.seen: set[str] = set()
 
     def is_behind(self, there: tuple[str, set[str]] | None) -> bool:
-        # A table that is missing is read nevertheless: the engine's error says what to do.
+        # A missing table is read, too: the engine's error says what to do.
         if there is None or there[0] != self.uuid:
             return True
         return there[1] != self.seen if self.whole else not there[1] <= self.seen
 
 
 class _News(NamedTuple):
-    """Rows of a table that were not held, and what they are taken into: what is held, or what will replace it."""
+    """New rows of a table, and the container to add them to: the present one, or its replacement."""
 
     table: _Table
     into: Any
@@ -128,7 +128,7 @@ class _News(NamedTuple):
 
 
 class MemoryCopy:
-    """What the tables hold of one run. Safe for concurrent use within one event loop."""
+    """The copy for one run. Safe for concurrent use within one event loop."""
 
     def __init__(self, client: ClickHouse, run_id: str) -> None:
         self._client = client
@@ -142,10 +142,10 @@ class MemoryCopy:
         self._reading: asyncio.Task[None] | None = None
 
     async def fresh(self, model: str, *, timeout_s: float) -> Entries:
-        """Return this model's entries as the tables hold them now, or held them at most ``MAX_AGE_S`` ago.
+        """Return this model's entries, at most ``READ_ON_AFTER_S`` old; if ClickHouse is slow, at most ``MAX_AGE_S``.
 
         Raises:
-            TransientError, PermanentError: ClickHouse refuses, or does not answer within ``timeout_s``.
+            TransientError, PermanentError: ClickHouse refuses, or does not respond within ``timeout_s``.
         """
         now = asyncio.get_running_loop().time
         age = now() - self._read_at.get(model, float("-inf"))
@@ -159,7 +159,7 @@ class MemoryCopy:
         return entries
 
     def revision_of(self, signal_id: str | None, as_of_ms: int) -> Revision | None:
-        """Return the newest revision emitted before this time, an empty one if all came later; None for an unknown signal."""
+        """Return the newest revision emitted before this time, an empty one if all are later; None if there is none."""
         revisions: tuple[Revision, ...] | None = self._revisions.held.get(signal_id or "")
         if revisions is None:
             return None
@@ -167,7 +167,7 @@ class MemoryCopy:
         return max(out, default=Revision(0, 0, "", "", 0.0))
 
     def outcome_of(self, case_id: str, as_of_ms: int) -> Outcome | None:
-        """Return the outcome of the longest horizon that was over before this time; of several imports the last counts."""
+        """Return the outcome of the longest horizon that ended before this time, according to the latest import."""
         held: tuple[Outcome, ...] = self._outcomes.held.get(case_id, ())
         newest = {o.horizon_s: o for o in sorted(held)}
         return max((o for o in newest.values() if o.known_ms < as_of_ms), default=None)
@@ -200,15 +200,15 @@ class MemoryCopy:
                     kind="timeout",
                 )
             reading.result()
-            if model in self._read_at:  # else another model's reading was under way
+            if model in self._read_at:  # otherwise that task read for other models only
                 return
 
     async def _read(self) -> None:
         began, models = self._began, tuple(self._memories)
         parts = {name: (uuid, set(names)) for name, uuid, names in (await self._client.query(_PARTS)).rows}
         self._answering = True
-        # Cases are asked for before their judgements, so each that was read has those that were there then; and they are
-        # taken in after them, so no recall sees one without.
+        # Cases are queried before their judgements, so the judgements of every case read are included. Cases are added
+        # after them, so no recall sees a case without its judgements.
         tables = (*(self._memories[model] for model in models), self._revisions, self._outcomes)
         news = [await self._news_of(t, parts.get(t.name)) for t in tables if t.is_behind(parts.get(t.name))]
         for one in reversed(news):

@@ -1,9 +1,9 @@
-"""Past cases as recall compares them: one model's vectors and what each case says, held in this process. Pure.
+"""Past cases for recall: each case's row and its vector of one model, held in this process. Pure.
 
-One lookup multiplies every vector in turn, so it is exact. The vectors stay whole numbers of one byte and are widened a
-block at a time inside the processor's cache: 100,000 of 256 components take 26 MB and 4 ms, a matrix of floats four times
-the memory and no less time. ``numpy.vecdot`` runs on one thread; a matrix product of BLAS would start more, which spin for
-a place while other work has the cores (88 ms instead of 4 at load 8).
+A lookup multiplies every vector, so it is exact. The vectors stay one-byte integers and are widened a block at a time
+inside the processor's cache. 100,000 vectors of 256 components take 26 MB and 4 ms; a matrix of floats would take four
+times the memory and as much time. ``numpy.vecdot`` runs on one thread. A matrix product of BLAS would start more
+threads, which busy-wait while other work has the cores (88 ms instead of 4 at load 8).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy.typing as npt
 from infra.models.embeddings.hashing import length
 
 BLOCK = 1 << 20
-"""Components multiplied at a time: 4 MiB as floats. Of 65,536 to 1,048,576 the fastest, measured."""
+"""Components multiplied at a time: 4 MiB as floats. Measured to be the fastest between 65,536 and 1,048,576."""
 
 
 class MemoryRow(NamedTuple):
-    """What a case is remembered by. ``decided_ms``: milliseconds since 1970. ``offset``: of its end in the journal."""
+    """A remembered case. ``decided_ms``: milliseconds since 1970. ``offset``: the journal offset of the case's end."""
 
     case_id: str
     summary: str
@@ -46,7 +46,7 @@ class Entries:
         self._held = np.zeros(0, self._columns)
 
     def add(self, rows: Sequence[MemoryRow], vectors: Sequence[bytes], norms: Sequence[float]) -> None:
-        """Take in rows with their vectors (int8, zeros for none) and lengths; of one case's rows the first in the log stays."""
+        """Add rows with their vectors (int8, zeros for none) and norms. Of a case's rows, the log's first one stays."""
         places = [self._placed(row) for row in rows]
         kept = [n for n, place in enumerate(places) if place >= 0]
         if not kept:
@@ -66,7 +66,7 @@ class Entries:
     def nearest(
         self, vector: Sequence[int], before_ms: int, *, floor: float, near: float, asset: str, keywords: Collection[str]
     ) -> Iterator[tuple[MemoryRow, float]]:
-        """Yield the entries decided before a time and their cosine, the most similar first; equal ones newest first.
+        """Yield the entries decided before a time with their cosine, most similar first, then newest first.
 
         The cosine is at least ``floor``, or ``near`` for an entry about ``asset`` or with one of ``keywords``.
         """
@@ -85,7 +85,7 @@ class Entries:
     def timeline(
         self, vector: Sequence[int], since_ms: int, before_ms: int, *, asset: str, named: re.Pattern[str]
     ) -> Iterator[tuple[MemoryRow, float]]:
-        """Yield the entries decided in this time about ``asset``, or whose summary matches, and their cosine; newest first."""
+        """Yield the entries of this time about ``asset``, or whose summary matches, with their cosine; newest first."""
         held = self._held[: len(self.rows)]
         found = np.flatnonzero((held["decided"] >= since_ms) & (held["decided"] < before_ms))
         for n in found[np.lexsort((held["id"][found], -held["decided"][found]))]:
@@ -111,7 +111,7 @@ class Entries:
         return place
 
     def _cosines(self, held: npt.NDArray[np.void], vector: Sequence[int]) -> npt.NDArray[np.float64]:
-        # Sums of whole numbers: float32 holds them exactly up to 2^24, more than any two vectors of 1,040 components give.
+        # Sums of integers are exact in float32 up to 2^24, which two vectors of up to 1,040 components cannot exceed.
         asked, whole = np.array(vector, np.float32), held["vector"]
         block = max(1, BLOCK // self.dimensions)
         wide = np.empty((min(block, len(held)), self.dimensions), np.float32)

@@ -29,7 +29,7 @@ _REPEATABLE = re.compile(
 )
 _COPY = re.compile(r"INSERT INTO (\w+) \([^)]*\) SELECT ", re.IGNORECASE)
 _REPLACING = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) .*ENGINE = ReplacingMergeTree", re.IGNORECASE)
-"""A copy may run twice, also after one that was cut off, where equal keys are one row to whoever reads."""
+"""A copy into such a table may run twice, also after an interruption, because readers see one row per key."""
 _LEDGER = """CREATE TABLE IF NOT EXISTS migrations
 (
     number     UInt16,
@@ -60,13 +60,13 @@ def load_migrations(directory: Path = DIRECTORY) -> tuple[Migration, ...]:
     for expected, migration in enumerate(found, start=1):
         if migration.number != expected:
             raise ConfigError(
-                f"migration {migration.name}: its number has to be m{expected:03d}, without gaps; rename it"
+                f"migration {migration.name}: its number must be m{expected:03d}, without gaps; rename it"
             )
     return found
 
 
 def _read(path: Path, replacing: set[str]) -> Migration:
-    """``replacing`` collects the tables made so far in which a key is one row."""
+    """Read one file. ``replacing`` collects the ReplacingMergeTree tables created so far."""
     match = _NAME.match(path.name)
     if match is None:
         raise ConfigError(f"migration {path.name}: name it m001_what_it_does.sql")
@@ -88,13 +88,14 @@ def _read(path: Path, replacing: set[str]) -> Migration:
 
 
 async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[str, ...]:
-    """Create the client's database if it is missing, apply the new migrations and return their names; then describe what
-    is there (``descriptions.toml``).
+    """Create the client's database if it is missing, apply the new migrations and return their names.
+
+    The project's own migrations are followed by the descriptions of tables and columns (``descriptions.toml``).
 
     Safe to run at every start and from several processes at once.
 
     Raises:
-        ConfigError: an applied file was changed since, or the database is newer than this code.
+        ConfigError: a file was changed after it had been applied, or the database is newer than this code.
     """
     migrations = load_migrations(directory)
     await _create_database(client)
@@ -116,7 +117,7 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
 
 
 async def _create_database(client: ClickHouse) -> None:
-    # The client's own connection names the database, which need not exist yet.
+    # Not over the client's own connection, because that names the database, which may not exist yet.
     async with connect(client.address, database="default", cluster=client.cluster) as outside:
         await outside.define(f"CREATE DATABASE IF NOT EXISTS `{client.database}`")
 

@@ -1,4 +1,4 @@
-"""Query results as Parquet files, which ClickHouse writes itself, with its types."""
+"""Query results as Parquet, which ClickHouse itself writes, with its types."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from infra.clickhouse.client import ClickHouse
 from schemas.errors import ConfigError, PermanentError
 
 _TAIL = 1000
-"""Bytes of a body that broke off in which the server's reason stands."""
+"""Bytes at the end of an interrupted body that contain the server's reason."""
 
 
 async def write_parquet(client: ClickHouse, sql: str, path: Path) -> int:
-    """Write the result of a query into a new file; return its number of rows, as the file itself says.
+    """Write the result of a query into a new file; return the number of rows that the file states.
 
     The result is streamed: a server sends it in pieces; the embedded engine holds the whole file in memory first.
 
     Raises:
-        ConfigError: the file cannot be written, or not to its end.
-        PermanentError: the statement is refused, or broke off midway; the file is not complete then.
+        ConfigError: the file cannot be written, or not completely.
+        PermanentError: the statement is refused, or fails midway; the file is then incomplete.
         TransientError: as every method of the client.
     """
     file = await _on_disk(path, path.open, "xb")
@@ -41,12 +41,12 @@ async def write_parquet(client: ClickHouse, sql: str, path: Path) -> int:
 async def _on_disk(path: Path, work: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return await asyncio.to_thread(work, *arguments)
-    except OSError as exc:  # to the client, an OSError is one of its connection
+    except OSError as exc:  # the client would take an OSError for a connection error
         raise ConfigError(f"{path} cannot be written ({exc.strerror}): make room, or name another place") from exc
 
 
 def _rows_in(path: Path) -> int:
-    # Imported here: loading it takes longer than most commands do.
+    # Imported here, because loading it takes longer than most commands run.
     from pyarrow import ArrowInvalid
     from pyarrow.parquet import read_metadata
 
@@ -60,10 +60,10 @@ def _rows_in(path: Path) -> int:
 
 
 async def read_table(client: ClickHouse, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
-    """Return the result of a query as a ``pyarrow.Table``. By way of Parquet: in ClickHouse's Arrow, DateTime is a number.
+    """Return the result of a query as a ``pyarrow.Table``. Uses Parquet: in ClickHouse's Arrow, DateTime is a number.
 
     Raises:
-        PermanentError: the statement is refused, or broke off midway.
+        PermanentError: the statement is refused, or fails midway.
         TransientError: as every method of the client.
     """
     async with client._errors(sql) as connected:

@@ -20,8 +20,9 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``value`` is the record's raw value (its bytes become ``events.payload``). ``time`` and ``cause_time`` are the event
     times (``ce_time``) of the event and of its cause. ``appended_ms`` is the log append time, milliseconds since 1970.
     ``step`` is the step that produced the event, None for intake and commands. ``news_text`` is the text that memory is
-    searched by; None = the signal's summary. ``keywords``: those that the news matched, in lower case. ``embedding`` is the vector of that text from the reply to the case's own
-    recall, if a provider made it. ``is_look``: it is of a second look at ``case_id``, which is not the case of its envelope.
+    searched by; None = the signal's summary. ``keywords`` are those that the news matched, in lower case. ``embedding``
+    is the vector of ``news_text`` from the case's own recall, if a provider made it. ``is_look``: the record belongs to
+    a second look at ``case_id``, which is not the case of its envelope.
     """
 
     event_id: str

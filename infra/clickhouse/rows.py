@@ -1,7 +1,7 @@
 """The mapping from journal records to rows. Pure; measured at about 2 µs for an event without calls.
 
-A record that the acceptance rule ignores gives no event row, but its calls were paid for. They become rows with
-``accepted = 0``, so that a call which was paid twice is visible as two rows.
+A record that the acceptance rule ignores has no event row, but its calls may have cost money. They become rows with
+``accepted = 0``, so that a call that was paid twice is visible as two rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_o
 
 
 MAX_SUMMARY = 600
-"""Characters that an investigation is remembered by."""
+"""Maximum number of characters of an investigation's summary in memory."""
 Embedded = Callable[[str], Sequence[int]]
 """Returns the hashing vector of a text, or an array that is filled before the row is written."""
 
@@ -77,7 +77,7 @@ _OUTCOMES: dict[type[ev.Event], str] = {
     ev.BriefWritten: "path",
     QuestionRouted: "decision",
 }
-"""The field that states an event's decision in one word. All are ``Literal``, so the column stays enumerable."""
+"""The field of each event that states its decision in one word. All are ``Literal``, so the values are enumerable."""
 
 
 def _event_row(r: AcceptedRecord) -> Row:
@@ -136,7 +136,7 @@ def _news_row(r: AcceptedRecord, event: ev.EventReceived) -> Row:
 
 
 def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]:
-    """Return the memory rows of a case that ended in a signal: by the hashing vector, and by the paid one (ADR 17).
+    """Return the memory rows of a case that ended in a signal: by the hashing vector and by a paid one, if any (ADR 17).
 
     Raises:
         TypeError: the record's event is not ``SignalSynthesized``.
@@ -183,9 +183,9 @@ def memory_row(
 
 
 def brief_row(record: AcceptedRecord, brief: ev.BriefWritten, embedded: Embedded = embed) -> Row:
-    """Return the memory row of an investigation: what it found, as of its own time.
+    """Return the memory row of an investigation: its findings, as of its own time.
 
-    It has no signal and no verdict, so recall shows it and no confidence moves by it.
+    It has no signal and no verdict, so recall returns it, but it changes no confidence.
     """
     told = " ".join(s.text for part in (brief.established, brief.disputed, brief.unsettled) for s in part)
     summary = f"{brief.subject}: {told}"[:MAX_SUMMARY]
@@ -222,8 +222,8 @@ def signal_row(
     """Return the row of one revision of a signal.
 
     ``cause_id`` and ``journal_*`` identify the journal event that the revision was published for (headers of
-    ``signals``). ``emitted_ms`` is the append time on ``signals``, milliseconds since 1970. ``knowable_at`` is when one
-    could first have acted on the news; None = when the news was published.
+    ``signals``). ``emitted_ms`` is the append time on ``signals``, milliseconds since 1970. ``knowable_at`` is the
+    first time at which anybody could have acted on the news; None = the time of publication.
     """
     published = epoch_ms(signal.published_at)
     return (
@@ -251,7 +251,7 @@ def signal_row(
 
 
 def _judgement(signal: Signal) -> Row:
-    """Columns ``event_type`` to ``confidence_delta``."""
+    """Return the columns ``event_type`` to ``confidence_delta``."""
     return (
         signal.event_type,
         signal.asset,
@@ -271,7 +271,7 @@ def _judgement(signal: Signal) -> Row:
 
 
 def _grounds(signal: Signal) -> Row:
-    """Columns ``adjustments`` to ``language``."""
+    """Return the columns ``adjustments`` to ``language``."""
     return (
         [(a.rule, a.amount, a.reason) for a in signal.adjustments],
         list(signal.risk_flags),
@@ -298,7 +298,7 @@ def _evidence(e: SignalEvidence) -> Row:
 
 
 class Vectors:
-    """Hands out empty vectors, and computes them all at once in :meth:`fill`."""
+    """Hands out empty vectors and computes all of them at once in :meth:`fill`."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []

@@ -1,7 +1,7 @@
 """Splits request bodies of ClickHouse's HTTP protocol into the statement and an insert's rows.
 
-The body of an insert is the statement's line and then the rows: ``INSERT INTO t (a) FORMAT Native``, a line break, and
-a binary block. The tokenizer knows only as much SQL as that needs: words, quotes, comments and brackets. The engine
+The body of an insert is a line with the statement, then the rows: ``INSERT INTO t (a) FORMAT Native``, a line break,
+and a binary block. The tokenizer knows only as much SQL as that needs: words, quotes, comments and brackets. The engine
 checks everything else.
 """
 
@@ -33,7 +33,7 @@ _READS = {"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN", "FR
 
 
 class StatementError(ValueError):
-    """ClickHouse's HTTP interface refuses such a statement; ``code`` is ClickHouse's error number."""
+    """The statement is one that ClickHouse's HTTP interface refuses; ``code`` is ClickHouse's error number."""
 
     def __init__(self, code: int, name: str, message: str) -> None:
         super().__init__(f"Code: {code}. DB::Exception: {message} ({name})")
@@ -53,7 +53,7 @@ class Statement:
     data_at: int | None = None
     """Offset in the body at which an insert's rows begin; None if the statement has none."""
     settings: str = ""
-    """Of an insert with rows: ``SETTINGS`` and what follows it, up to its FORMAT or VALUES; empty if it has none."""
+    """An insert's ``SETTINGS`` clause, up to its FORMAT or VALUES; empty if it has none, or for other statements."""
 
     @property
     def reads_only(self) -> bool:
@@ -66,12 +66,13 @@ def read_statement(body: IO[bytes]) -> Statement:
 
     Raises:
         StatementError: the statement is too long, or there are two; or it uses the server's own files (INTO OUTFILE,
-            FROM INFILE) or variables (chdb's ``Python``). A ClickHouse server refuses those over HTTP too, or has none.
+            FROM INFILE) or variables (chdb's ``Python``). A ClickHouse server has no ``Python``, and refuses the others
+            over HTTP, too.
     """
     body.seek(0)
     head = body.read(_HEAD_BYTES)
     if len(head) == _HEAD_BYTES:
-        # Mostly an insert, whose rows need not be read to find where they begin.
+        # Usually an insert: finding the start of its rows does not require reading them.
         statement = _split(head) if _verb(head) == "INSERT" else None
         if statement is None or statement.data_at is None:
             head += body.read(MAX_STATEMENT_BYTES - len(head))
@@ -99,7 +100,7 @@ def split_statements(text: str) -> list[str]:
             continue
         start, end = at if start is None else start, stop
     if start is not None:
-        # To the end: tokens within brackets are not yielded.
+        # Up to the end of the script, because tokens within brackets are not yielded.
         found.append((start, max(end, len(script.rstrip()))))
     return [script[start:end].decode("utf-8", "surrogateescape").strip() for start, end in found]
 
@@ -134,7 +135,7 @@ def _split(head: bytes) -> Statement:
                 return Statement(_text(head[:cut]), verb, name, data_at, _text(head[cut:start]))
         elif word == b"OUTFILE" and previous == b"INTO":
             raise StatementError(
-                358, "INTO_OUTFILE_NOT_ALLOWED", "INTO OUTFILE is not allowed: save the answer's body yourself."
+                358, "INTO_OUTFILE_NOT_ALLOWED", "INTO OUTFILE is not allowed: save the response's body yourself."
             )
         elif previous == b"FORMAT" and kind == "word":
             shape = text.decode()
@@ -157,7 +158,7 @@ def _top_level_tokens(head: bytes) -> Iterator[tuple[str, bytes, int, int]]:
 
 
 def _refuse_python(head: bytes) -> None:
-    """Refuse chdb's own table function: it reads variables of this process, and no server has it."""
+    """Refuse chdb's own table function ``Python``: it reads variables of this process, and no server has it."""
     previous = b""
     for match in _TOKEN.finditer(head):
         if match.lastgroup == "space":
@@ -179,7 +180,7 @@ def _insert_format(head: bytes, at: int) -> tuple[str, int]:
 def _refuse_second_statement(head: bytes, at: int) -> None:
     if any(text != b";" for _, text, _, _ in _top_level_tokens(head[at:])):
         raise StatementError(
-            62, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed): send one statement a request."
+            62, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed): send one statement per request."
         )
 
 
