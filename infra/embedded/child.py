@@ -4,8 +4,8 @@ Guarantees, on Linux and macOS:
 
 - The child ends when its parent ends, however that happens (``guard.py``): within milliseconds of a SIGKILL. Only a
   SIGKILL of the watcher itself before the parent's end could leave the child behind.
-- The child has a session of its own, so Ctrl-C reaches only the parent, which then stops the child in order.
-- The child holds the lock of its data directory too, so the lock is free exactly when nothing uses the directory.
+- The child has a session of its own, so Ctrl-C reaches only the parent, which then stops the child in an orderly way.
+- The child also holds the lock of its data directory, so the lock is free exactly when nothing uses the directory.
 - Only the owner can access the directory and what the child writes, including its log (``infra/owner_only.py``).
 """
 
@@ -32,7 +32,7 @@ _POLL_S = 0.02
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 """A longer log is rotated at the next start (one generation, suffix ``.1``)."""
 FULL_BYTES = 4 * 1024 * 1024
-"""A disk with less room than this is full: Kafka's index files alone take 1 MiB each."""
+"""A disk with less free space than this counts as full: Kafka's index files alone take 1 MiB each."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -45,9 +45,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def why_not_bound(port: int, host: str = "127.0.0.1") -> OSError | None:
-    """Return why no server could listen on ``port`` of ``host``, an IPv4 address or name, now; None if one could."""
+    """Return the error that a server would get now on ``port`` of ``host`` (an IPv4 address or name); None if none."""
     with socket.socket() as probe:
-        # As servers do: connections of a former server that are still closing do not count.
+        # As servers do, so that closing connections of a former server do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -57,9 +57,9 @@ def why_not_bound(port: int, host: str = "127.0.0.1") -> OSError | None:
 
 
 def port_owner(port: int) -> str:
-    """Return who listens on a TCP port of this machine, for an error text: "process 123 (nginx)", as far as it is told.
+    """Return the process that listens on a TCP port of this machine, for an error text: "PID 123 (nginx)".
 
-    The system names processes of other users to root alone, and on macOS none to others than root.
+    Returns "another process" if the system does not reveal it: only root sees other users' processes, and on macOS any.
     """
     import psutil
 
@@ -71,18 +71,18 @@ def port_owner(port: int) -> str:
 
 
 def disk_is_full(directory: Path) -> bool:
-    """Return whether the disk of a directory has no room for what a server writes at once; False where it cannot be told."""
+    """Return whether the disk of a directory has less than ``FULL_BYTES`` free; False if that is unknown."""
     try:
         return shutil.disk_usage(directory).free < FULL_BYTES
     except OSError:
-        return False  # The directory is gone, or its disk does not answer: callers have a failure of their own to tell.
+        return False  # The directory is gone, or its disk does not respond: callers report their own failure.
 
 
 class DirectoryLock:
     """Exclusive use of a data directory, across processes.
 
     The lock belongs to an open file (``flock``). Pass ``fd`` to the child that uses the directory: the lock is then
-    held until that child has ended too, even if its parent was killed.
+    held until that child, too, has ended, even if its parent was killed.
     """
 
     def __init__(self, directory: Path, *, what: str) -> None:
@@ -93,7 +93,7 @@ class DirectoryLock:
 
     @property
     def fd(self) -> int:
-        """File descriptor that holds the lock. Raises RuntimeError when it is not held."""
+        """The file descriptor that holds the lock. Raises RuntimeError if the lock is not held."""
         if self._fd is None:
             raise RuntimeError(f"The lock of {self.directory} is not held: call acquire() first.")
         return self._fd
@@ -105,7 +105,7 @@ class DirectoryLock:
         for some milliseconds more.
 
         Raises:
-            ConfigError: another process (or another object of this one) uses the directory.
+            ConfigError: another process, or another lock object in this process, uses the directory.
         """
         if self._fd is not None:
             return
@@ -131,14 +131,14 @@ class DirectoryLock:
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Release our hold. A running child that was given ``fd`` keeps the directory locked."""
+        """Release this process's hold. A running child that inherited ``fd`` keeps the directory locked."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
 class _Guard:
-    """Watcher process of one child, and our ends of its two pipes (see ``guard.py``)."""
+    """The watcher process of one child, and this process's ends of its two pipes (see ``guard.py``)."""
 
     def __init__(self) -> None:
         parent_end, self._held = os.pipe()
@@ -167,7 +167,7 @@ class _Guard:
         self.program_end = -1
 
     def dismiss(self) -> None:
-        """End the watcher, after the child was reaped or if it never started."""
+        """End the watcher, after the child was reaped or if the child never started."""
         if self.program_end >= 0:
             os.close(self.program_end)
         else:
@@ -178,7 +178,7 @@ class _Guard:
 
 
 class ChildProcess:
-    """One program run as a child process, with its output in a log file. Safe to use from any event loop."""
+    """A program that runs as a child process, with its output in a log file. Safe to use from any event loop."""
 
     def __init__(
         self,
@@ -195,8 +195,8 @@ class ChildProcess:
         """Configure the child; nothing runs yet.
 
         ``env`` is added to the environment variables that the child inherits: those named in ``inherits``, by default
-        all. ``stdin`` is what it reads from its standard input (at most 64 KiB). ``keep_fds`` stay open in the child
-        (the ``fd`` of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
+        all. ``stdin`` is the child's standard input (at most 64 KiB). ``keep_fds`` stay open in the child (the ``fd``
+        of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
         """
         self.name = name
         self.command = list(command)
@@ -212,7 +212,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Process id of the program itself (not of a wrapper). Raises RuntimeError before start."""
+        """The process id of the program itself, not of a wrapper. Raises RuntimeError before the start."""
         if self._process is None:
             raise RuntimeError(f"{self.name} has not been started.")
         return self._process.pid
@@ -223,14 +223,14 @@ class ChildProcess:
 
     @property
     def returncode(self) -> int | None:
-        """Exit status as ``subprocess`` gives it (negative: the signal); None while it runs."""
+        """The exit status as ``subprocess`` reports it (negative: the signal); None while the child runs."""
         return self._process.poll() if self._process is not None else None
 
     def start(self) -> None:
-        """Start the program. Raises RuntimeError when it is already running, OSError when it cannot start."""
+        """Start the program. Raises RuntimeError if it is already running, OSError if it cannot start."""
         if self.running:
             raise RuntimeError(f"{self.name} is already running (PID {self.pid}).")
-        self.kill()  # Cleans up after an earlier run that ended by itself.
+        self.kill()  # cleans up after an earlier run that ended by itself
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         if self.log_file.exists() and self.log_file.stat().st_size > _LOG_LIMIT_BYTES:
             self.log_file.replace(self.log_file.with_name(self.log_file.name + ".1"))
@@ -253,7 +253,7 @@ class ChildProcess:
                 )
                 self._guard.watch(self._process.pid)
                 if self._process.stdin is not None:
-                    # At most what a pipe holds, so this does not block; wait_until detects a child that has ended.
+                    # It fits into the pipe, so this does not block; wait_until detects a child that has ended.
                     with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
                         stdin.write(self._stdin)
             except BaseException:
@@ -263,7 +263,7 @@ class ChildProcess:
     async def wait_until(self, ready: Callable[[], Awaitable[bool]], *, timeout_s: float, poll_s: float = 0.05) -> None:
         """Return when ``ready()`` returns True. ``ready`` must not raise and must bound its own time.
 
-        On failure or cancellation the child is killed, so that nothing half-started stays behind.
+        On failure or cancellation the child is killed, so that no half-started program is left behind.
 
         Raises:
             ConfigError: the child ended, or was not ready within ``timeout_s`` seconds; the text contains the last
@@ -304,7 +304,7 @@ class ChildProcess:
     async def wait(self, *, timeout_s: float | None = None) -> int | None:
         """Wait for the child to end; return its exit status. Raises TimeoutError after ``timeout_s`` seconds."""
         async with asyncio.timeout(timeout_s):
-            # Polled: a child watcher would tie the child to the event loop that started it.
+            # Polled, because a child watcher would tie the child to the event loop that started it.
             while self.running:  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_S)
         return self.returncode
@@ -313,7 +313,7 @@ class ChildProcess:
         """SIGKILL the child's process group and reap the child. Does nothing if it has ended."""
         process = self._process
         if process is not None and process.poll() is None:
-            # Not reaped yet, so the group id is still its own. (macOS: EPERM when all are zombies.)
+            # Not reaped yet, so the group id is still the child's. (macOS: EPERM if all are zombies.)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -334,7 +334,7 @@ class ChildProcess:
     def _failure(self, what: str) -> str:
         tail = self.log_tail() or "(the log is empty)"
         if disk_is_full(self.log_file.parent) or "No space left on device" in self.log_tail(1000):
-            # Its log may hold nothing of it: there was no room for that either.
+            # The log may not mention it, because there was no space for that either.
             return (
                 f"{self.name} cannot write because the disk of {self.log_file.parent} is full: free some space, then start again "
                 f"({self.name} {what}; its log: {self.log_file})"

@@ -1,16 +1,16 @@
-"""Watchdog of one program: kills the program when the process that started it dies.
+"""Watchdog for one program: kills the program when the process that started it dies.
 
     python -I -S guard.py PARENT_PIPE PROGRAM_PIPE
 
 Both arguments are read ends of pipes. Only the parent holds the write end of ``PARENT_PIPE``. It writes the program's
 pid to it once, and writes again when it has seen the program end. The program inherits the write end of
-``PROGRAM_PIPE``. So the kernel signals the end of either process at once, however it ends (SIGKILL included), on Linux
-and macOS alike.
+``PROGRAM_PIPE``. So the kernel signals the end of either process at once, however it ends (SIGKILL included), both on
+Linux and on macOS.
 
-Not ``PR_SET_PDEATHSIG``: that is Linux only, and fires when the *thread* that forked ends, which with a thread pool is
-long before its process does.
+It does not use ``PR_SET_PDEATHSIG``, which exists only on Linux and fires when the *thread* that forked ends. With a
+thread pool, that is long before its process ends.
 
-Standard library only, no imports of ours: it starts in about 15 ms and uses 6 MB.
+It imports only the standard library, so it starts in about 15 ms and uses 6 MB.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import signal
 import sys
 
 RECHECK_S = 1.0
-"""Interval for checking the parent's pid besides the pipes, in case a forked copy of the parent keeps one open."""
+"""Interval for checking the parent's pid as well as the pipes, in case a forked copy of the parent keeps one open."""
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
 """Access control of the embedded engine for users who may only read some databases: analysts, BI tools.
 
-Three fences, in the order in which a statement meets them:
+There are three barriers, in the order in which a statement passes them:
 
-1. A check of the statement as the engine's own parser reads it (``parseQueryToJSON``): its kind, and the functions,
-   table functions and ``system`` tables in it. This stops what no access right governs in an embedded engine:
-   ``file()`` as a plain function, ``hasColumnInTable`` of another host, formats that read a schema file.
+1. A check of the statement as parsed by the engine itself (``parseQueryToJSON``): its kind, and the functions, table
+   functions and ``system`` tables in it. This stops everything that no access right covers in an embedded engine:
+   ``file()`` as a plain function, ``hasColumnInTable`` for another host, formats that read a schema file.
 2. ClickHouse's access control: a role with SELECT on those databases and nothing else. The engine has one user, and
    roles from a file, so a request takes its role (``SET ROLE``) on a connection that lives for that one statement.
-3. ``readonly=1`` and limits of time, memory and result size, set after the request's own settings.
+3. ``readonly=1`` and limits on time, memory and result size, set after the request's own settings.
 
-A ClickHouse server needs only fences two and three, because it has real users: ``infra/docker/clickhouse``.
+A ClickHouse server needs only the second and third, because it has real users: ``infra/docker/clickhouse``.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ SYSTEM_TABLES = frozenset(
         *("unicode", "zeros", "zeros_mt", "aggregate_function_combinators", "build_options"),
     }
 )
-"""Tables that clients and BI tools read when they connect. The engine shows in ``tables`` and ``columns`` only what the
-role may read. Left out: other users' queries (processes), paths (disks, parts), settings of the server, errors,
-stacks."""
+"""Tables of ``system`` that clients and BI tools read to connect. In ``tables`` and ``columns``, the engine shows only
+what the role may read. Excluded are tables about other users' queries (processes), paths (disks, parts), server
+settings, errors and stacks."""
 TABLE_FUNCTIONS = frozenset(
     {"numbers", "numbers_mt", "zeros", "zeros_mt", "generateseries", "generate_series", "primes", "view"}
 )
-"""In lower case. These only compute; every other one reads something. Left out: those that take a structure as text
-(``values``, ``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no parse tree
-shows."""
+"""Allowed table functions, in lower case. They only compute; all others read something, except those that take a
+structure as text (``values``, ``null``, ``generateRandom``). These are excluded because the text may contain an
+expression, such as ``b String ALIAS file('…')``, that is not in the parse tree."""
 
 DENIED_FUNCTIONS = re.compile(
     r"(file|hasColumnInTable|catboostEvaluate|evalMLMethod|joinGet\w*|get(Macro|ServerSetting|ServerPort|MergeTreeSetting)"
@@ -50,7 +50,7 @@ DENIED_FUNCTIONS = re.compile(
     re.IGNORECASE,
 )
 """Functions that read files, call other hosts, language models or dictionaries, reveal facts about the server, or only
-delay it. All other functions compute; a test checks those of a new engine version."""
+delay it. All other functions only compute; a test checks the functions of a new engine version."""
 _KINDS = frozenset(
     {
         *("SelectWithUnionQuery", "SelectQuery", "SelectIntersectExceptQuery", "ExplainQuery", "ShowTablesQuery"),
@@ -63,9 +63,9 @@ _WITHOUT_JSON = re.compile(
     r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
     r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
 )
-"""Allowed statements of the kinds for which the engine has no JSON tree, as the engine itself prints them: in ASCII
-except for letters of quoted names, with one blank between two words. A backquote or a backslash within a name, or a
-quote within a pattern, is not allowed."""
+"""Allowed statements of the kinds for which the engine has no JSON tree, in the form that the engine prints: in ASCII
+except for letters of quoted names, with one blank between words. A backquote or a backslash in a name, or a quote in a
+pattern, is not allowed."""
 _EXPLAINED = frozenset(
     {"EXPLAIN", "EXPLAIN AST", "EXPLAIN SYNTAX", "EXPLAIN QUERY TREE", "EXPLAIN PIPELINE", "EXPLAIN ESTIMATE"}
 )
@@ -87,8 +87,8 @@ _FREE = re.compile(
     r"|output_format_(json|csv|tsv|pretty|native|arrow|parquet|decimal|markdown|values|xml|write|float|binary)\w*"
     r"|format_(csv|tsv)_\w+|count_distinct_implementation|transform_null_in|cast_keep_nullable)\Z"
 )
-"""Request settings that only change how a result is written. Settings by which a format reads a file of the server
-(format_schema, format_template_*) are not among them."""
+"""Request settings that only change how a result is computed or written. Settings that let a format read a file of the
+server (format_schema, format_template_*) are not among them."""
 
 _ONLY = "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN of what is named plainly may be sent"
 _NUMBER = re.compile(r"([0-9]{1,40})(?:\.[0-9]{0,40})?\Z")
@@ -110,9 +110,9 @@ def role_of(user: EngineUser) -> str:
 
 
 def write_access(directory: Path, users: Sequence[EngineUser]) -> Path:
-    """Write the engine's configuration with one role for each restricted user; return its path.
+    """Write the engine's configuration, with one role for each restricted user; return its path.
 
-    The files contain names and rights, but no password.
+    The files contain names and rights, but no passwords.
     """
     readers = "".join(
         f"<{role_of(user)}><grants>"
@@ -141,9 +141,9 @@ def _quoted(name: str) -> str:
 
 
 def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a restricted user's statement: the user's own, and the harmless ones of the request.
+    """Return the settings for a restricted user's statement: the user's own, and the harmless ones of the request.
 
-    A request may tighten a limit, never loosen it.
+    A request may tighten a limit, but never loosen it.
 
     Raises:
         AccessDeniedError: the request sets anything else, or a limit that is not a number.
@@ -154,7 +154,7 @@ def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
             own = chosen.get(name, "0")
             whole = _NUMBER.match(value)  # ClickHouse accepts fractions of seconds
             if whole is None:
-                raise AccessDeniedError(_NO_NUMBER, f"The limit {name} is a number: {value[:20]!r} is none.")
+                raise AccessDeniedError(_NO_NUMBER, f"The limit {name} must be a number, not {value[:20]!r}.")
             if int(whole[1]) > 0 and (own == "0" or int(whole[1]) < int(own)):
                 chosen[name] = whole[1]
         elif _FREE.match(name):
@@ -171,10 +171,10 @@ Ask = Callable[[str, Mapping[str, str]], str]
 
 
 def check_statement(sql: str, ask: Ask) -> str:
-    """Refuse what a restricted user may not send, by the engine's own parse of it; return the text to run.
+    """Check a restricted user's statement with the engine's own parser; return the text to run.
 
-    Runs nothing of the statement. Returns the given text if the engine has a JSON tree for it, otherwise the engine's
-    own print of it. So what was checked is what runs, whatever the given text looks like.
+    Does not run any part of the statement. Returns the given text if the engine has a JSON tree for it, otherwise the
+    engine's own print of it. So the checked statement is the one that runs, whatever the given text looks like.
 
     Raises:
         AccessDeniedError: it is not of a kind that only reads, or something in it reaches outside the user's databases.
@@ -215,7 +215,7 @@ def _checked_print(canonical: str) -> str:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Yield every node of the tree, whichever field holds it."""
+    """Yield every node of the tree, in whichever field it is."""
     waiting = [tree]
     while waiting:
         one = waiting.pop()
@@ -228,10 +228,10 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 def _check_node(node: dict[str, Any]) -> None:
     if node.get("out_file") is not None:
-        raise _denied("INTO OUTFILE: save the answer's body yourself")
+        raise _denied("INTO OUTFILE: save the response's body yourself")
     function = node.get("table_function")
     if isinstance(function, dict) and str(function.get("name")).lower() not in TABLE_FUNCTIONS:
-        raise _denied(f"the table function {function.get('name')}(): it reaches outside of the tables and views here")
+        raise _denied(f"the table function {function.get('name')}(): it reaches outside the tables and views here")
     match node.get("type"):
         case "Function":
             _check_function(str(node.get("name")))
@@ -247,16 +247,16 @@ def _check_node(node: dict[str, Any]) -> None:
 
 def _check_function(name: str) -> None:
     if DENIED_FUNCTIONS.match(name):
-        raise _denied(f"the function {name}(): it reads or reaches outside of the tables and views here")
+        raise _denied(f"the function {name}(): it reads or reaches outside the tables and views here")
 
 
 def _check_name(parts: Sequence[str]) -> None:
-    """Check the name of a table or column. A function may be named without parentheses, as in arrayMap(file, …)."""
+    """Check the name of a table or column. It may be a function without parentheses, as in arrayMap(file, …)."""
     if len(parts) == 1:
         _check_function(parts[0])
     elif parts[0].lower() == "system" and parts[1] not in SYSTEM_TABLES:
         raise _denied(
-            f"system.{parts[1]}: of the system tables this user sees what describes tables, types and formats"
+            f"system.{parts[1]}: this user may read only system tables about tables, types and formats"
         )
 
 

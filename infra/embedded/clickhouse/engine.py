@@ -6,10 +6,10 @@ own locking.
 
 Differences from a server (chdb 4.4, ClickHouse 26.9), found by experiment:
 
-- There is one user: ``CREATE USER``, ``EXECUTE AS`` and query_log do not exist. Roles exist, from a file, and also
-  govern ``file()``, ``url()`` or ``remote()``: see ``infra.embedded.clickhouse.access``.
-- The database ``default`` is an overlay on the file system: keep tables in a database of their own.
-- Rows for ``INSERT ... SELECT ... FROM input()`` cannot be passed.
+- There is one user: ``CREATE USER``, ``EXECUTE AS`` and query_log do not exist. Roles exist, defined in a file, and
+  also apply to ``file()``, ``url()`` or ``remote()``: see ``infra.embedded.clickhouse.access``.
+- The database ``default`` is an overlay on the file system: keep tables in another database.
+- Rows cannot be sent for ``INSERT ... SELECT ... FROM input()``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EngineError(Exception):
 
     def __init__(self, message: str) -> None:
         found = _CODE.search(message)
-        # Drops the prefix that the bindings put before the engine's text.
+        # Drops the prefix that the Python bindings add to the engine's text.
         super().__init__(message[found.start() :] if found else message)
         self.code = int(found.group(1)) if found else 1001
 
@@ -64,12 +64,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """A statement's result in the engine's own buffer, to be read through ``pieces``."""
+    """A statement's result in the engine's own buffer, to be read with ``pieces``."""
 
     size: int = 0
-    """Bytes of the whole result."""
+    """Size of the whole result in bytes."""
     buffer: Any = None
-    """Owner of the buffer. A view does not keep it alive, so readers must hold this reference."""
+    """The buffer's owner. A view does not keep it alive, so readers must hold this reference."""
     read_rows: int = 0
     read_bytes: int = 0
     written_rows: int = 0
@@ -79,7 +79,7 @@ class Answer:
 
     @property
     def summary(self) -> str:
-        """Value of X-ClickHouse-Summary: a JSON object whose numbers are strings."""
+        """The value of X-ClickHouse-Summary: a JSON object whose numbers are strings."""
         figures = {
             "read_rows": self.read_rows,
             "read_bytes": self.read_bytes,
@@ -104,7 +104,7 @@ class Engine:
     """The only engine of a data directory. Thread-safe."""
 
     def __init__(self, directory: Path, *, memory_bytes: int, access: Path) -> None:
-        """Open ``directory``, empty or of an earlier run. ``memory_bytes`` bounds the engine's total memory.
+        """Open ``directory``, which is empty or from an earlier run. ``memory_bytes`` bounds the engine's total memory.
 
         A query may use three quarters of it; sorts and groupings spill to disk at a third. ``access`` is the
         configuration with a role for each restricted user (``access.write_access``).
@@ -115,10 +115,10 @@ class Engine:
             "max_memory_usage": str(memory_bytes * 3 // 4),
             "max_bytes_before_external_group_by": str(memory_bytes // 3),
             "max_bytes_before_external_sort": str(memory_bytes // 3),
-            # A result is held whole before it is sent, outside the engine's memory accounting.
+            # The whole result is in memory before it is sent, outside the engine's memory accounting.
             "max_result_bytes": str(memory_bytes // 2),
             "result_overflow_mode": "throw",
-            # Else rows are parsed 65,409 at a time, however long they are.
+            # Otherwise the engine parses 65,409 rows at a time, however long they are.
             "input_format_max_block_size_bytes": str(_IN_PIECE),
         }
 
@@ -142,11 +142,12 @@ class Engine:
             )
 
     def insert(self, request: Request, rows: IO[bytes]) -> Answer:
-        """Run an insert of the rest of ``rows``. Raises EngineError; OSError where the disk takes no copy of them.
+        """Run an insert with the rest of ``rows``. Raises EngineError, or OSError if the disk has no room for a copy.
 
-        Through a file: chdb's streaming insert reports rows as written although their commit failed, as on a full disk.
-        A failed insert leaves nothing of the block that failed. Blocks before it may stay, as on a server: each of
-        ``min_insert_block_size_rows`` rows (about a million) or, of longer rows, of 100 MiB and more.
+        The rows go through a file, because chdb's streaming insert reports rows as written even if their commit failed,
+        for example on a full disk. A failed insert writes nothing of the block that failed. Earlier blocks may be kept,
+        as on a server. A block has ``min_insert_block_size_rows`` rows (about a million) or, if rows are long, 100 MiB
+        or more.
         """
         statement = request.statement
         with tempfile.NamedTemporaryFile() as copy, self._connection(request) as connection:
@@ -162,14 +163,14 @@ class Engine:
             )
 
     def cancel(self, query_id: str | None = None) -> None:
-        """Request cancellation of the running statement of that id, or of all. Never raises."""
-        # chdb assigns its own query ids; ours is in ``log_comment``.
+        """Request cancellation of the running statement with that id, or of all statements. Never raises."""
+        # chdb assigns its own query ids; the request's id is in ``log_comment``.
         chosen = f"Settings['log_comment'] = {_literal(query_id)}" if query_id else "query NOT LIKE 'KILL%'"
         with suppress(Exception), self._connection(None) as connection:
             connection.query(f"KILL QUERY WHERE {chosen} ASYNC", "Null")
 
     def close(self) -> None:
-        """Close the engine: all writes are on disk, and the directory is free. Do not use it afterwards."""
+        """Close the engine: all writes are on disk, and the directory is free. Do not use the engine afterwards."""
         self._root.close()
 
     @contextmanager
@@ -198,7 +199,7 @@ class Engine:
 _OF_THE_CHECK = re.compile(
     r": In scope SELECT (?:parseQueryToJSON|formatQuerySingleLine)\(.*(?=\. \(\w+\)$)", re.DOTALL
 )
-"""What the engine adds to the refusal of a statement about the question that the check asked it."""
+"""The part of the engine's error text that describes the check's own query instead of the user's statement."""
 
 
 def _checked(connection: Connection, sql: str) -> str:

@@ -1,12 +1,12 @@
-"""Entry point of the embedded ClickHouse's process: enters the sandbox, then loads and serves the engine.
+"""Entry point of the embedded ClickHouse process: enters the sandbox, then loads and serves the engine.
 
     python -m infra.embedded.clickhouse.process --data-dir DIR --port 8123 <<< '[{"name": "default", "password": "…"}]'
 
-The sandbox is entered before the engine's library is loaded, because it restricts only threads that start afterwards.
-Where the kernel has Landlock, this process writes only to the engine's folder, the spool and ``/dev/null``, reads only
-these and the files that a program needs, and opens no TCP connection. It receives no secret that it does not need: only
-the environment variables that programs need, and the users on standard input, where neither ``ps`` nor ``/proc`` shows
-them.
+It enters the sandbox before it loads the engine's library, because the sandbox restricts only threads that start
+afterwards. If the kernel has Landlock, this process can write only to the engine's folder, the spool and ``/dev/null``,
+can read only these and the files that a program needs, and cannot open TCP connections. It receives no secret that it
+does not need: only the environment variables that programs need, and the users on standard input, which neither ``ps``
+nor ``/proc`` shows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from schemas.errors import ConfigError
 
 
 def main() -> None:
-    """Run the server. Exits with status 1 and one line on standard error when it cannot start."""
+    """Run the server. Exits with status 1 and one line on standard error if it cannot start."""
     parser = argparse.ArgumentParser(prog="clickhouse_process", description="ClickHouse's engine over HTTP.")
     parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
     parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")

@@ -1,15 +1,15 @@
 """The HTTP server in front of the embedded engine: ClickHouse's protocol on loopback, run by ``process.py``.
 
 chdb lets only one process open a data directory. So the sink, the web page, analysts and BI tools share one engine over
-HTTP, with the same client and code path as in production. ``wire`` holds what the protocol says, ``request`` reads a
-request, ``access`` decides what a restricted user may do, ``engine`` runs the statement.
+HTTP, with the same client and code path as in production. ``wire`` contains the protocol's headers and encodings,
+``request`` reads a request, ``access`` decides what a restricted user may do, ``engine`` runs the statement.
 
-A request's body is read completely (rows above 64 MiB to a temporary file) before the engine is called, and the result
-is complete before its first byte is sent. So a slow client holds a socket but never the engine, and an error always
-comes with its status. Inserts have threads of their own: a long report does not delay the sink.
+The server reads a request's body completely (rows above 64 MiB into a temporary file) before it calls the engine, and
+the result is complete before its first byte is sent. So a slow client holds a socket but never the engine, and an error
+always has its status. Inserts have threads of their own, so a long report does not delay the sink.
 
 Not supported: sessions (``session_id`` is tolerated, temporary tables end with their request), external tables, native
-compression. Answers are not compressed, which on loopback would cost more than it saves; rows may come compressed, as
+compression. Responses are not compressed, which on loopback would cost more than it saves. Rows may be compressed, as
 clickhouse-connect sends them by default.
 """
 
@@ -46,19 +46,19 @@ from infra.embedded.clickhouse.wire import (
 QUERY_THREADS = 8
 INSERT_THREADS = 2
 READER_THREADS = 4
-"""For all restricted users together: their reports do not delay the pipeline's own queries."""
+"""Threads for all restricted users together, so that their reports do not delay the pipeline's own queries."""
 _SPOOL_BYTES = 64 * 1024 * 1024
-"""Larger bodies go to a file. The sink's inserts usually stay below, which avoids needless disk writes."""
+"""Larger bodies go to a file. The sink's inserts are usually smaller, which avoids needless disk writes."""
 _SHUTDOWN_S = 5.0
 IDLE_S = 10.0
-"""As a ClickHouse server's ``keep_alive_timeout``. Else half-sent heads would hold their connections for an hour."""
+"""Like a ClickHouse server's ``keep_alive_timeout``. Without it, half-sent heads would hold connections for an hour."""
 _HEAVY_BYTES = 64 * 1024
 _PING = Request(Statement("SELECT 1", "SELECT", None), query_id="ping")
 _QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 
 class Front:
-    """HTTP request handlers of one engine."""
+    """The HTTP request handlers of one engine."""
 
     def __init__(self, engine: Engine, users: list[EngineUser], spool: Path) -> None:
         self._engine = engine
@@ -79,7 +79,7 @@ class Front:
         return app
 
     async def close(self) -> None:
-        """Cancel running statements, wait until they have ended, close the engine."""
+        """Cancel running statements, wait until they have ended, and close the engine."""
         pools = (self._inserts, self._queries, self._readers, self._pings)
         ends = [asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True) for pool in pools]
         ended = asyncio.gather(*ends)
@@ -88,7 +88,8 @@ class Front:
         self._engine.close()
 
     async def _ping(self, http: web.Request) -> web.Response:
-        # The engine answers it, in a thread that no report can hold: no answer means that it hangs, not that it is busy.
+        # The engine runs it, in a thread that no report can block: no response means that the engine hangs, not that it
+        # is busy.
         with suppress(EngineError):
             await asyncio.get_running_loop().run_in_executor(self._pings, self._engine.run, _PING)
         return await _ok(http)
@@ -132,7 +133,7 @@ class Front:
         user = matching_user(self._users, *credentials(http.headers, http.query))
         if user is None:
             raise StatementError(
-                516, "AUTHENTICATION_FAILED", "Authentication failed: no such user, or its password is wrong."
+                516, "AUTHENTICATION_FAILED", "Authentication failed: there is no such user, or the password is wrong."
             )
         return user
 
@@ -151,7 +152,7 @@ class Front:
         try:
             return await asyncio.shield(insert)
         except asyncio.CancelledError:
-            # The rows' file has to stay open until the engine is done with it.
+            # The file with the rows must stay open until the engine has finished.
             await asyncio.wait({insert})
             raise
 
@@ -187,7 +188,7 @@ async def _options(_: web.Request) -> web.Response:
 
 
 def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
-    """Return the server of ``app``. Clients have ``idle_s`` seconds to send a head, on new and on kept connections."""
+    """Return the server of ``app``. Clients have ``idle_s`` seconds to send a head, on new and on idle connections."""
     return web.AppRunner(
         app,
         access_log=None,
@@ -196,13 +197,13 @@ def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
         shutdown_timeout=_SHUTDOWN_S,
         keepalive_timeout=idle_s,
         read_bufsize=1024 * 1024,
-        # As a ClickHouse server's http_max_uri_size: clients put parameter values into the URL.
+        # Like a ClickHouse server's http_max_uri_size: clients put parameter values into the URL.
         max_line_size=1024 * 1024,
     )
 
 
 async def serve(engine: Engine, listener: socket.socket, users: list[EngineUser], spool: Path) -> None:
-    """Serve until SIGTERM or SIGINT; then give requests 5 s to end, cancel the rest, close the engine.
+    """Serve until SIGTERM or SIGINT; then give requests 5 s to end, cancel the rest, and close the engine.
 
     ``spool`` is the directory for bodies that are too long for memory.
     """

@@ -20,12 +20,13 @@ _FORMAT = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
 
 
 async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[str, str]:
-    """Write the statement and what follows it to ``body``; return the parameters of URL and form.
+    """Write the statement and an insert's rows to ``body``; return the parameters of URL and form.
 
     A restricted user, who sends no rows, may send 4 MiB, counted both as received and after decompression.
 
     Raises:
-        StatementError: the body is longer than that, or not what its headers say; native compression is asked for.
+        StatementError: the body is longer than that or does not match its headers, or the client wants native
+            compression.
     """
     _refuse_native_compression(http)
     fields = dict(http.query)
@@ -35,7 +36,7 @@ async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[
         fields |= await _form(http, most or _LONGEST_FORM_BYTES)
     taken = 0
     if query := fields.get("query", "").rstrip():
-        # As ClickHouse does: the URL's text and the body are concatenated.
+        # Like ClickHouse: the URL's text and the body are concatenated.
         taken = body.write(query.encode("utf-8", "surrogateescape") + b"\n")
     if not form:
         try:
@@ -49,10 +50,10 @@ async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[
 
 
 def _refuse_native_compression(http: web.Request) -> None:
-    # JDBC drivers ask for it by default, and would read a plain answer as a broken one.
+    # JDBC drivers request it by default, and would take a plain response for a broken one.
     if any(http.query.get(name, "0") not in ("", "0", "false") for name in ("compress", "decompress")):
         raise StatementError(
-            48, "NOT_IMPLEMENTED", "Native compression is not spoken here: set the connection's property compress=0."
+            48, "NOT_IMPLEMENTED", "Native compression is not supported: set the connection's property compress=0."
         )
 
 
@@ -70,7 +71,7 @@ async def _unpacked(http: web.Request, most: int | None) -> AsyncIterator[bytes]
 
 
 def _some(pieces: Iterator[bytes]) -> list[bytes]:
-    """Take about 1 MiB of the pieces. Small and empty pieces count as 1 KiB, because they take time too."""
+    """Take about 1 MiB of the pieces. Small and empty pieces count as 1 KiB, because they, too, take time."""
     some, size = [], 0
     for data in pieces:
         some.append(data)
@@ -87,10 +88,10 @@ async def _form(http: web.Request, most: int) -> dict[str, str]:
         async for part in await http.multipart():
             if not isinstance(part, BodyPartReader) or part.filename or part.name is None:
                 raise StatementError(
-                    48, "NOT_IMPLEMENTED", "External tables are not spoken here: insert into a table first."
+                    48, "NOT_IMPLEMENTED", "External tables are not supported: insert into a table first."
                 )
             value = bytearray()
-            # Read raw: a part's own encoding would be decompressed without a limit.
+            # Read raw, because a part's own encoding would be decompressed without a limit.
             while chunk := await part.read_chunk():
                 value += chunk
                 taken += len(chunk)
@@ -122,7 +123,7 @@ def request_of(
         settings = settings_for(user, settings)
     else:
         settings.update(user.settings)
-    # As ClickHouse does for GET: following a link must not write.
+    # Like ClickHouse for GET: following a link must not write.
     if readonly := readonly or (2 if http.method in ("GET", "HEAD") else 0):
         settings.pop("readonly", None)
         settings["readonly"] = str(readonly)
@@ -130,12 +131,12 @@ def request_of(
     _refuse_bytes([database, *fields, *fields.values()])
     if not _FORMAT.match(shape):
         raise StatementError(
-            73, "UNKNOWN_FORMAT", f"Unknown format {shape[:40]!r}: a format is named by a word, as CSV is."
+            73, "UNKNOWN_FORMAT", f"Unknown format {shape[:40]!r}: a format's name is a word, such as CSV."
         )
     return Request(
         statement=statement,
         query_id=query_id,
-        # A restricted user who names no database gets the first of their own.
+        # A restricted user who names no database gets the first one of their own.
         database=database if database not in ("", "default") or not user.databases else user.databases[0],
         default_format=shape,
         settings=settings,
@@ -153,6 +154,6 @@ def _refuse_bytes(texts: Iterable[str]) -> None:
 
 def _refuse_outside(user: EngineUser, database: str, statement: Statement) -> None:
     if database not in ("", "default", *user.databases):
-        raise StatementError(497, "ACCESS_DENIED", f"Not enough privileges: this user reads {user.databases[0]} only.")
+        raise StatementError(497, "ACCESS_DENIED", f"Not enough privileges: this user reads only {user.databases[0]}.")
     if statement.data_at is not None or statement.verb == "INSERT":
-        raise StatementError(497, "ACCESS_DENIED", "Not enough privileges: this user reads, and writes nothing.")
+        raise StatementError(497, "ACCESS_DENIED", "Not enough privileges: this user may only read.")

@@ -3,9 +3,9 @@
     async with EmbeddedClickHouse(Path("data/clickhouse")) as server:
         client = clickhouse_connect.get_client(host=server.host, port=server.port)
 
-Guarantees: an acknowledged insert survives a SIGKILL of this process or of the server (not a power cut: like a
-ClickHouse server it leaves that to the disk cache). The child ends when this process ends, however that happens. One
-server at a time uses a data directory.
+Guarantees: an acknowledged insert survives a SIGKILL of this process or of the server. It may not survive a power cut:
+like a ClickHouse server, the engine relies on the disk cache. The child ends when this process ends, however that
+happens. One server at a time uses a data directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["EmbeddedClickHouse", "EngineUser"]
 
 _START_TIMEOUT_S = 60.0
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Inherited variables. Not the whole environment: it contains keys, and the engine can read its own environment."""
+"""Inherited variables: not the whole environment, because it contains keys, and the engine can read its environment."""
 _PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -48,7 +48,7 @@ class EmbeddedClickHouse:
 
         ``port`` None lets the system choose at every start. ``users`` may connect with their passwords; by default the
         user ``default`` with all rights and no password. ``memory_bytes`` bounds the engine
-        (``max_server_memory_usage``): None = a third of the machine's memory, within 1 to 4 GiB. A query gets three
+        (``max_server_memory_usage``); None = a third of the machine's memory, within 1 to 4 GiB. A query may use three
         quarters of it, and spills sorts and groupings to disk at a third.
         """
         self.data_dir = data_dir.resolve()
@@ -61,14 +61,14 @@ class EmbeddedClickHouse:
 
     @property
     def port(self) -> int:
-        """The port in use. Raises RuntimeError before start."""
+        """The port in use. Raises RuntimeError before the start."""
         if self._port is None:
             raise RuntimeError("ClickHouse has not been started: await start() first.")
         return self._port
 
     @property
     def pid(self) -> int:
-        """Process id of the engine's process. Raises RuntimeError before start."""
+        """The process id of the engine's process. Raises RuntimeError before the start."""
         if self._child is None:
             raise RuntimeError("ClickHouse has not been started: await start() first.")
         return self._child.pid
@@ -78,7 +78,7 @@ class EmbeddedClickHouse:
         return self._child is not None and self._child.running
 
     async def start(self) -> None:
-        """Start the server; return when it has answered ``SELECT 1``. Does nothing if it is running.
+        """Start the server; return once it has responded to ``SELECT 1``. Does nothing if it is running.
 
         Raises:
             ConfigError: another process uses the data directory, the port is taken, or the server did not start; the
@@ -95,7 +95,7 @@ class EmbeddedClickHouse:
             raise
 
     def _launch(self) -> ChildProcess:
-        # Bound here and inherited: no other process can take the port between choosing and listening.
+        # Bound here and inherited, so that no other process can take the port between choosing and listening.
         with loopback_socket(self._wanted_port or 0) as listener:
             self._port = listener.getsockname()[1]
             path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
@@ -115,7 +115,7 @@ class EmbeddedClickHouse:
         return self._child
 
     async def stop(self) -> None:
-        """Give requests 5 s to end, close the engine, end the process. Does nothing if it has ended."""
+        """Give requests 5 s to end, close the engine, and end the process. Does nothing if it has ended."""
         try:
             if self._child is not None:
                 await self._child.stop()
@@ -138,7 +138,7 @@ class EmbeddedClickHouse:
         await self.stop()
 
     async def responds(self) -> bool:
-        """Return whether the engine answers. Waits as long as it hangs: the caller bounds the time."""
+        """Return whether the engine responds. Has no timeout: the caller bounds the time."""
         try:
             async with httpx.AsyncClient(trust_env=False, timeout=None) as http:
                 return (await http.get(f"http://{self.host}:{self.port}/ping")).status_code == 200

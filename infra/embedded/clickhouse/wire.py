@@ -57,7 +57,7 @@ NOT_SETTINGS = frozenset(
 _STATUS = {
     # Unknown table, function, identifier, type, storage, database, setting, format, type of query…
     **dict.fromkeys((16, 46, 47, 50, 56, 60, 63, 73, 78, 81, 82, 115), 404),
-    # What cannot be parsed, or does not fit its type.
+    # Values that cannot be parsed, or do not fit their type.
     **dict.fromkeys(
         (6, 26, 27, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 190, 306, 321, 427, 441, 456), 400
     ),
@@ -86,12 +86,11 @@ _BINARY = ("Native", "RowBinary", "ORC", "Avro", "MsgPack", "BSON", "Npy", "Prot
 
 
 class EngineUser(msgspec.Struct, frozen=True):
-    """A user who may send statements, and the settings that they run with.
+    """A user who may send statements, with the settings of those statements.
 
-    ``settings`` are set after the request's own, so a request cannot loosen them at the start. ``readonly`` (0 writes,
-    1 reads only, 2 reads and changes settings) is set last, and the engine lets no statement take it back.
-    ``databases`` restricts the user to reading those, and to what ``infra.embedded.clickhouse.access`` allows; empty:
-    everything.
+    ``settings`` are set after the request's own, so a request cannot loosen them at its start. ``readonly`` (0 writes,
+    1 reads only, 2 reads and changes settings) is set last, and the engine lets no statement undo it. ``databases``
+    restricts the user to reading those databases, within ``infra.embedded.clickhouse.access``; empty = everything.
     """
 
     name: str
@@ -118,7 +117,7 @@ PIECE_BYTES = 1024 * 1024
 
 
 class Decoder:
-    """Incremental decoder of a Content-Encoding; several consecutive frames are one body."""
+    """Incremental decoder for a Content-Encoding; several consecutive frames are one body."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = "" if encoding == "identity" else encoding
@@ -141,14 +140,14 @@ class Decoder:
                 if self._current.eof:
                     piece, more = self._current.unused_data or b"", False
                 else:
-                    # zlib returns unconsumed input; the others keep it. After a full piece more output may follow.
+                    # zlib returns unconsumed input; the others keep it. After a full piece, more output may follow.
                     piece, more = getattr(self._current, "unconsumed_tail", b""), len(data) == PIECE_BYTES
                 yield data
         except (zlib.error, zstd.ZstdError, RuntimeError, EOFError) as exc:
             raise EncodingError(f"The body is not valid {self._encoding}: {exc}.") from exc
 
     def finish(self) -> None:
-        """Raise EncodingError when the body ended within a frame."""
+        """Raise EncodingError if the body ended within a frame."""
         if self._started and self._current is not None and not self._current.eof:
             raise EncodingError(f"The body ends in the middle of its {self._encoding}: send it again.")
 
@@ -166,7 +165,7 @@ class Decoder:
             case "zstd":
                 return zstd.ZstdDecompressor()
         raise EncodingError(
-            f"Content-Encoding {self._encoding[:40]!r} is not spoken here: use gzip, deflate, lz4 or zstd."
+            f"Content-Encoding {self._encoding[:40]!r} is not supported: use gzip, deflate, lz4 or zstd."
         )
 
 
@@ -177,12 +176,12 @@ def content_type(shape: str) -> str:
 
 
 def status_of(code: int) -> int:
-    """Return the HTTP status for ClickHouse's error number; 500 if it has none of its own."""
+    """Return the HTTP status for ClickHouse's error number; 500 if it has no other."""
     return _STATUS.get(code, 500)
 
 
 def credentials(headers: Mapping[str, str], query: Mapping[str, str]) -> tuple[str, str]:
-    """Return user and password from X-ClickHouse-User and -Key, else basic auth, else URL parameters."""
+    """Return the user and password from X-ClickHouse-User and -Key, else from basic auth, else from URL parameters."""
     if "X-ClickHouse-User" in headers or "X-ClickHouse-Key" in headers:
         return headers.get("X-ClickHouse-User", "default"), headers.get("X-ClickHouse-Key", "")
     scheme, _, encoded = headers.get("Authorization", "").partition(" ")
@@ -196,7 +195,7 @@ def credentials(headers: Mapping[str, str], query: Mapping[str, str]) -> tuple[s
 
 
 def matching_user(users: Mapping[str, EngineUser], name: str, password: str) -> EngineUser | None:
-    """Return the user if name and password are right. Takes as long for a wrong name as for a wrong password."""
+    """Return the user if name and password are correct. Takes equally long for a wrong name and a wrong password."""
     user = users.get(name)
     expected = user.password if user is not None else "\0"
     right = hmac.compare_digest(password.encode("utf-8", "surrogateescape"), expected.encode())
@@ -213,7 +212,7 @@ def is_loopback(host: str) -> bool:
 
 
 def loopback_socket(port: int) -> socket.socket:
-    """Return a socket bound to ``port`` of 127.0.0.1 (0: the system chooses). Raises ConfigError when it cannot be."""
+    """Return a socket bound to ``port`` of 127.0.0.1 (0: the system chooses). Raises ConfigError if that fails."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

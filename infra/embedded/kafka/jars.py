@@ -1,8 +1,8 @@
 """Jars of the embedded Kafka: pinned in ``kafka_jars.txt``, fetched once, checked at every start.
 
-``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256. So nothing is resolved at run time, and what
-runs is byte for byte what was tested. ``jgo`` fetches the jars from Maven Central, or from the ``[repositories]`` of
-the user's own ``jgo.conf``.
+``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256. So nothing is resolved at run time, and the
+tested jars run byte for byte. ``jgo`` fetches the jars from Maven Central, or from the ``[repositories]`` of the user's
+own ``jgo.conf``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_pins(path: Path = PINS) -> tuple[PinnedJar, ...]:
 
 
 def default_cache_dir() -> Path:
-    """Return the user's cache directory for Newsproof: ``$XDG_CACHE_HOME``, else the platform's."""
+    """Return the user's cache directory for Newsproof, in ``$XDG_CACHE_HOME`` or the platform's default."""
     if configured := os.environ.get("XDG_CACHE_HOME"):
         return Path(configured) / "newsproof"
     platform = Path("Library", "Caches") if sys.platform == "darwin" else Path(".cache")
@@ -64,9 +64,9 @@ def ensure_jars(
 ) -> tuple[Path, ...]:
     """Fetch missing jars, check the content of all; return their paths in the order of ``pins``.
 
-    Blocking: 3 s for 46 jars (45 MB) on a fast line, 1 ms if they are present and unchanged (size and modification time
-    as when they were last hashed). Safe to run in several processes at once. ``progress`` receives a line for the user
-    before a download; once ``given_up`` is set no further one begins.
+    Blocking: 3 s for 46 jars (45 MB) on a fast line, 1 ms if they are present and their size and times have not changed
+    since they were last hashed. Safe to run in several processes at once. ``progress`` receives a line for the user
+    before a download. Once ``given_up`` is set, no further download begins.
 
     Raises:
         ConfigError: a jar's content is not the pinned one, or a missing jar could not be fetched.
@@ -87,7 +87,7 @@ def ensure_jars(
 
 
 def _fetch(missing: Sequence[PinnedJar], folder: Path, given_up: threading.Event) -> None:
-    # Imported here: it takes 0.3 s, and only the very first start needs it.
+    # Imported here, because it takes 0.3 s and only the very first start needs it.
     from jgo.config import GlobalSettings
     from jgo.maven import MavenContext
 
@@ -103,7 +103,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path, given_up: threading.Event
                 raise ConfigError("interrupted while downloading Apache Kafka: start again to download the rest")
             fetched = Path(context.create_dependency(pin.coordinates).artifact.resolve())
             _refuse_other_content(pin, fetched, hashlib.sha256(fetched.read_bytes()).hexdigest())
-            # Moved into place only when complete and checked, so that an interruption leaves no partial file.
+            # Moved into place only once complete and checked, so that an interruption leaves no partial file.
             fetched.replace(folder / pin.file_name)
 
         with ThreadPoolExecutor(_FETCHERS) as pool:
@@ -160,7 +160,7 @@ def _exclusive(path: Path) -> Iterator[None]:
 def pin(coordinates: Sequence[str]) -> str:
     """Resolve ``coordinates`` with all run-time dependencies; return the lines for ``kafka_jars.txt``.
 
-    A tool for upgrading Kafka; nothing calls it at run time.
+    This is a tool for upgrading Kafka; nothing calls it at run time.
     """
     from jgo.maven import MavenContext
     from jgo.parse import Coordinate

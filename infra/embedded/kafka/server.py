@@ -1,8 +1,8 @@
 """A single-node Apache Kafka (KRaft, combined broker and controller) as a child process.
 
-Measured on 2 cores with Java 17: 7 s to fetch the jars once; then 1.4 s from nothing to serving (2.4 s before the class
-archive exists), 0.3 s to stop, 3 s to serve again after a SIGKILL; 300 MB resident. ``child.py`` states the guarantees
-of the process.
+Measured on 2 cores with Java 17: 7 s to fetch the jars once; then 1.4 s to start on an empty directory (2.4 s before
+the class archive exists), 0.3 s to stop, 3 s to start after a SIGKILL; 300 MB resident. ``child.py`` states the
+guarantees of the process.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from infra.redaction import know
 from schemas.errors import ConfigError
 
 PASSWORD_FILE = "password"
-"""File in the data directory that holds the password of ``EMBEDDED_USER``. Created at the first start, then kept."""
+"""File in the data directory with the password of ``EMBEDDED_USER``. Created at the first start, then kept."""
 
 _READY_TIMEOUT_S = 60.0
 _PORT_ATTEMPTS = 3
 
 
 class EmbeddedKafka:
-    """One Kafka broker on 127.0.0.1 with a data directory of its own. One start at a time.
+    """A Kafka broker on 127.0.0.1 with a data directory of its own. Do not call ``start`` concurrently.
 
-    Broker and controller require a password, which only the directory's owner can read. Other users of the machine
-    reach the ports, but get no further. Whoever knows the password may do everything. It crosses loopback unencrypted,
-    so a process that takes the port of a broker that has ended, or is just starting, receives it.
+    Broker and controller require a password, which only the directory's owner can read. Other users of the machine can
+    connect to the ports, but cannot log in. Whoever knows the password may do everything. The password crosses loopback
+    unencrypted, so a process that takes the port of a broker that has ended, or is just starting, receives it.
 
-    Starts on an empty directory or on one of an earlier run, however that run ended. Without ``port`` the system
-    chooses one. This object keeps the port across ``stop`` or ``kill`` and ``start``, so that clients find the broker
-    again.
+    Starts on an empty directory or on one from an earlier run, however that run ended. Without ``port`` the system
+    chooses a port. This object keeps the port across ``stop`` or ``kill`` and ``start``, so that clients find the
+    broker again.
     """
 
     def __init__(
@@ -62,10 +62,11 @@ class EmbeddedKafka:
     ) -> None:
         """Configure the broker; nothing starts yet.
 
-        ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched once for all data
-        directories (the user's cache directory by default). ``progress`` receives a line when something is fetched.
-        ``cluster_id`` is that of an empty directory; None draws one. ``more_properties`` are lines for ``server.properties`` that override ours; ``{port}``, ``{controller_port}``
-        and ``{password}`` in them are filled in.
+        ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds the jars and the class archive for
+        all data directories (the user's cache directory by default). ``progress`` receives a line before a download.
+        ``cluster_id`` is written into an empty directory; None = a random one. ``more_properties`` are lines for
+        ``server.properties`` that override the defaults; ``{port}``, ``{controller_port}`` and ``{password}`` in them
+        are replaced.
         """
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
@@ -83,19 +84,19 @@ class EmbeddedKafka:
 
     @property
     def bootstrap(self) -> str:
-        """``127.0.0.1:PORT``, for ``bootstrap_servers``. Raises RuntimeError before the first start."""
+        """The address ``127.0.0.1:PORT``, for ``bootstrap_servers``. Raises RuntimeError before the first start."""
         if self._port is None:
             raise RuntimeError("The embedded Kafka has no port before its first start().")
         return f"127.0.0.1:{self._port}"
 
     @property
     def address(self) -> KafkaAddress:
-        """Address and login for clients. Raises RuntimeError before the first start."""
+        """The address and login for clients. Raises RuntimeError before the first start."""
         return KafkaAddress.embedded(self.bootstrap, self.data_dir / PASSWORD_FILE)
 
     @property
     def pid(self) -> int:
-        """Process id of the Java process. Raises RuntimeError before the first start."""
+        """The process id of the Java process. Raises RuntimeError before the first start."""
         if self._child is None:
             raise RuntimeError("The embedded Kafka has not been started.")
         return self._child.pid
@@ -105,12 +106,12 @@ class EmbeddedKafka:
         return self._child is not None and self._child.running
 
     async def start(self) -> None:
-        """Start the broker; return when it serves metadata requests as a registered broker.
+        """Start the broker; return once it is registered and responds to metadata requests.
 
         Raises:
-            ConfigError: the data directory or the port is in use, no Java works, a jar is missing and cannot be fetched
-                or is not the pinned one, or Kafka does not start (the text ends with the last lines of its log).
-            RuntimeError: it is already running.
+            ConfigError: the data directory or the port is in use, no Java works, a jar cannot be fetched or is not the
+                pinned one, or Kafka does not start (the text ends with the last lines of its log).
+            RuntimeError: the broker is already running.
         """
         if self.running:
             raise RuntimeError(f"This Kafka is already running at {self.bootstrap}.")
@@ -128,10 +129,10 @@ class EmbeddedKafka:
         write_owner_only(self.data_dir / "address", self.bootstrap)
 
     async def stop(self, timeout: float = 30.0) -> None:
-        """Shut down in order (0.3 s); kill after ``timeout`` seconds. Does nothing if it is not running.
+        """Shut down in an orderly way (0.3 s); kill after ``timeout`` seconds. Does nothing if it is not running.
 
-        The first orderly stop after Java or the jars changed takes 2 to 5 s more: it writes the class archive that
-        makes later starts quicker.
+        The first orderly stop after Java or the jars changed takes 2 to 5 s more, because it writes the class archive
+        that makes later starts faster.
         """
         if self._child is not None:
             status = await self._child.stop(timeout_s=timeout)
@@ -141,7 +142,7 @@ class EmbeddedKafka:
         self._settle()
 
     def kill(self) -> None:
-        """SIGKILL the broker: a power cut, but for the operating system's page cache. ``start`` may follow."""
+        """SIGKILL the broker: like a power cut, except that the system's page cache survives. ``start`` may follow."""
         if self._child is not None:
             self._child.kill()
             if self._archive is not None and self._records_archive:
@@ -168,7 +169,7 @@ class EmbeddedKafka:
             try:
                 return await self._run_broker(java, class_path)
             except ConfigError:
-                # Between our choice of a port and Java's bind, another process may take it.
+                # Another process may take the port between our choice and Java's bind.
                 taken = self._child is not None and "Address already in use" in self._child.log_tail(200)
                 if not taken or attempt == _PORT_ATTEMPTS:
                     raise
@@ -200,7 +201,7 @@ class EmbeddedKafka:
         done = self.data_dir / "cluster-id"
         if done.exists():
             return
-        # "A": Kafka's tools parse an id that starts with a dash as an option.
+        # "A", because Kafka's tools parse an id that starts with a dash as an option.
         cluster_id = self._cluster_id or "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
         assert self._archive is not None
         tool = self._java_child(
@@ -242,7 +243,7 @@ class EmbeddedKafka:
         )
 
     async def responds(self) -> bool:
-        """Return whether the broker answers, also while it is fenced. Waits as long as it hangs: the caller bounds the time."""
+        """Return whether the broker responds, also while it is fenced. Has no timeout: the caller bounds the time."""
         assert self._port is not None
         try:
             await _lists_a_broker(self._port, self._password)
@@ -272,7 +273,7 @@ def _kept_password(file: Path) -> str:
 async def _lists_a_broker(port: int, password: str) -> bool:
     """Log in and request Metadata (API 3, version 1, no topics): the response lists the broker once it is unfenced.
 
-    Without a client library, which would log a warning for each refusal while Kafka starts.
+    Uses no client library, because that would log a warning for each refusal while Kafka starts.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
@@ -297,7 +298,7 @@ async def _lists_a_broker(port: int, password: str) -> bool:
 
 
 def running_bootstrap(data_dir: Path) -> str | None:
-    """Return the address of the Kafka that runs on ``data_dir`` now, whoever started it; None if none does."""
+    """Return the address of the Kafka that runs on ``data_dir`` now, whoever started it; None if there is none."""
     lock = DirectoryLock(data_dir, what="Kafka")
     if not (data_dir / "address").exists():
         return None

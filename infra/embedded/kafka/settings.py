@@ -1,4 +1,4 @@
-"""Configuration of the embedded Kafka: quick start, small, loopback, one user with a password, unlimited retention."""
+"""Configuration of the embedded Kafka: fast start, small, loopback, one user with a password, unlimited retention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOGIN = (
 JVM_FLAGS = (
     "-Xms64m",
     "-Xmx512m",
-    # A small process that starts quickly, rather than peak throughput: one compiler tier, one collector thread.
+    # For a small process that starts quickly, not for peak throughput: one compiler tier, one collector thread.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xlog:disable",
