@@ -1,1 +1,1 @@
-"""Sources of news: what is published where, how it is fetched, and how it is read. Knows neither Kafka nor cases."""
+"""Sources of news: the list of sources, and fetching and parsing of their items. Knows neither Kafka nor cases."""

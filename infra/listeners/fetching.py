@@ -1,7 +1,7 @@
-"""One look at a source over HTTP: politely, under the guard of pages, and only for what changed.
+"""Polls of sources over HTTP: polite, protected by the guard of pages, and only for changes.
 
-One request a host at a time. What an answer says of itself (ETag, Last-Modified) goes with the next request; a body like the
-last one counts as unchanged and is not parsed.
+There is one request at a time per host. The validators of a response (ETag, Last-Modified) go into the next request. A
+body equal to the last one counts as unchanged and is not parsed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from schemas.errors import PermanentError, TransientError
 
 LOOK_WITHIN_S = 20.0
 QUICK_WITHIN_S = 2.0
-"""Answers that take longer to parse are parsed by a process of their own, so that no other source waits for them: 50 items of a
-feed take 0.3 s on a busy core."""
+"""Responses that take longer to parse go to a separate process, so that no other source waits for them. A feed's 50 items
+take 0.3 s on a busy core."""
 READ_WITHIN_S = 10.0
 _ACCEPTED = {
     "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
@@ -54,9 +54,10 @@ _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look brought. ``items`` is None when nothing changed.
+    """The result of a poll. ``items`` is None if nothing changed.
 
-    ``received_at``: when the answer was there (UTC). ``skew_s``: by how much the publisher's clock is ahead of ours.
+    ``received_at``: when the response was complete (UTC). ``skew_s``: seconds that the publisher's clock is ahead of
+    ours.
     """
 
     received_at: datetime
@@ -66,14 +67,14 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryReader(Reader):
-    """The process that parses answers. Belongs to one event loop."""
+    """The process that parses responses. Belongs to one event loop."""
 
     module = "infra.listeners.reader_process"
     max_answer_bytes = 32 * 1024 * 1024
     """Larger than 500 items of the longest text."""
 
     async def items(self, asked: ItemsAsked) -> ItemsAnswer:
-        """Return the items of an answer. Raises as :meth:`page`."""
+        """Return the items of a response. Raises as :meth:`page`."""
         return await self._ask(asked, _ITEMS)
 
 
@@ -81,7 +82,7 @@ _ITEMS: msgspec.msgpack.Decoder[ItemsAnswer | Broken] = msgspec.msgpack.Decoder(
 
 
 class Fetcher:
-    """Looks at sources of the kinds feed, json and telegram. Belongs to one event loop."""
+    """Polls sources of the kinds feed, json and telegram, and connects to sockets. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -91,19 +92,19 @@ class Fetcher:
         guard: Guard | None = None,
         within_s: float = LOOK_WITHIN_S,
     ) -> None:
-        """``contact``: a mail address for publishers, "" for none. ``keys``: by setting, for the rows that name one.
+        """``contact``: an e-mail address for publishers, "" for none. ``keys``: setting → key, for rows that name one.
 
-        ``within_s`` bounds a look, but for its waiting and parsing.
+        ``within_s`` bounds a poll's request, not its waiting for the host's turn, and not its parsing.
         """
         self._keys = keys or {}
         self.reader, self._slow_reader = EntryReader(QUICK_WITHIN_S), EntryReader(READ_WITHIN_S)
         self._slow: set[str] = set()
-        """Sources with an answer that the quick reader gave up."""
+        """Sources with a response that took the quick reader too long."""
         self._agent = f"Mozilla/5.0 (compatible; {AGENT}/1.0{contact and '; '}{contact})"
         self._within_s = within_s
         self._hosts: dict[str, asyncio.Lock] = {}
         self.guards = {False: guard or Guard(), True: Guard(allows=lambda _address, _port: True, ports=None)}
-        """Of public sources, and of those that their row calls private."""
+        """The guards of public sources (False) and of sources whose row says ``private`` (True)."""
         self._routes = {
             private: FetchRoute(
                 one, Robots(), self.reader, proxy=None, timeout_s=within_s, max_bytes=MAX_RESPONSE_BYTES
@@ -113,10 +114,12 @@ class Fetcher:
         self.parsed = 0
 
     async def look(self, source: Source, last: Validators, *, refill: bool = False) -> Looked:
-        """Ask once. ``last``: of the last answer whose items are safe. ``refill``: of a socket, its ``refill`` address.
+        """Poll a source once. ``last``: the validators of the last response whose items are stored durably.
+
+        ``refill``: poll a socket's ``refill`` address.
 
         Raises:
-            NotReadError: there is no answer, or one that is of no use; the text says why.
+            NotReadError: there is no response, or an unusable one; the text says why.
         """
         asked = self._with_key(source)
         url = source.refill if refill else asked.url
@@ -130,7 +133,7 @@ class Fetcher:
         except PermanentError as exc:
             raise NotReadError(str(exc), "robots" if "/robots.txt asks" in str(exc) else "not_opened") from exc
         except UselessAnswerError as exc:
-            raise NotReadError(f"{host} sent more than is read of an answer", "too_large") from exc
+            raise NotReadError(f"{host} sent a response that is too large", "too_large") from exc
         except TransientError as exc:
             raise NotReadError(str(exc), "no_connection", wait_s=exc.retry_after_s) from exc
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
@@ -138,7 +141,7 @@ class Fetcher:
         return await self._looked(source, response, last, refill)
 
     def connected(self, source: Source) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Return the messages of one connection to a socket. Raises as :func:`infra.listeners.sockets.connected`."""
+        """Return the messages of a connection to a socket. Raises as :func:`infra.listeners.sockets.connected`."""
         return connected(self._with_key(source), self.guards[source.private])
 
     async def read(
@@ -147,7 +150,7 @@ class Fetcher:
         """Return the items of a body.
 
         Raises:
-            NotReadError: it holds none, because it is something else.
+            NotReadError: it contains none, because it is something else.
         """
         asked = ItemsAsked(body=body, content_type=content_type, url=source.url, source=source, refill=refill)
         self.parsed += 1
@@ -178,7 +181,7 @@ class Fetcher:
         await self._slow_reader.close()
 
     def _with_key(self, source: Source) -> Source:
-        """Return the row with its key, to ask with it: what parses the answer gets the row without."""
+        """Return the row with its key, for the request only: the process that parses the response does not get it."""
         if not source.key:
             return source
         key = self._keys.get(source.key, "")
@@ -210,14 +213,14 @@ class Fetcher:
 
 
 def body_hash(body: bytes) -> str:
-    """Return the hash of a body without its comments, ``lastBuildDate`` and ``ttl``, which change while the items do not."""
+    """Return the hash of a body without comments, ``lastBuildDate`` and ``ttl``, which may change without the items."""
     for first, last in _EITHER_OR:
         body = _without(body, first, last)
     return hashlib.sha256(body).hexdigest()[:32]
 
 
 def _without(body: bytes, first: bytes, last: bytes) -> bytes:
-    # By hand: a pattern would take quadratic time where a stranger begins a thousand comments and ends none.
+    # No regular expression: it would take quadratic time on a body that opens a thousand comments and closes none.
     kept, at = [], 0
     while (begin := body.find(first, at)) >= 0 and (end := body.find(last, begin)) >= 0:
         kept.append(body[at:begin])

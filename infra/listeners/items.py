@@ -1,6 +1,6 @@
-"""From what a source says to an item: canonical text, id, date, and the sketch by which an edit is told from a re-rendering.
+"""Items made from a source's entries: canonical text, id, date, and a sketch to tell edits from re-renderings.
 
-Pure. It runs in the process that parses what strangers send (:mod:`infra.listeners.reader_process`).
+Pure. This runs in the process that parses untrusted input (:mod:`infra.listeners.reader_process`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from schemas.ids import normalise_text, text_hash
 from schemas.news import EARLIEST
 
 MAX_TEXT_BYTES = 32 * 1024
-"""What of an item's text is kept: a flash has some hundred, an article in a feed some thousand."""
+"""Longer texts of items are cut. A flash has some hundred bytes, an article in a feed some thousand."""
 MAX_MARKUP_CHARS = 256 * 1024
 MAX_ID_CHARS = 512
 """Longest ``external_id`` of news."""
@@ -44,7 +44,7 @@ _BREAKS = frozenset(["p", "div", "li", "br", "tr", "h1", "h2", "h3", "h4", "h5",
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source says of one item, as it says it. ``title`` and ``text`` may hold HTML."""
+    """An item as its source publishes it. ``title`` and ``text`` may contain HTML."""
 
     guid: str = ""
     link: str = ""
@@ -56,9 +56,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One item. ``text`` is the title, a blank line, and the summary, without markup.
+    """An item. ``text`` is the title, a blank line, and the summary, without markup.
 
-    ``dated`` is the source's own words for ``published``, which is UTC, and None where they say no time. ``sketch``: of ``text``.
+    ``published`` is in UTC; None if the source states no valid time. ``dated`` is that time as the source writes it.
+    ``sketch`` is the sketch of ``text``.
     """
 
     external_id: str
@@ -75,7 +76,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def item_of(entry: Entry, source: Source) -> Item | None:
-    """Return the item; None when it has no words."""
+    """Return the item, None if it has no text."""
     words = _words(entry.title, entry.text, source.strip)
     if words is None:
         return None
@@ -104,7 +105,7 @@ class _Words(NamedTuple):
     sketch: bytes
 
 
-@lru_cache(maxsize=8192)  # of 50 items of a feed that changed, 49 are those of the last look
+@lru_cache(maxsize=8192)  # when a feed of 50 items changes, 49 of them are those of the last poll
 def _words(title: str, text: str, strip: tuple[str, ...]) -> _Words | None:
     title, body = (_canonical(words, strip) for words in (title, text))
     title = " ".join(title.split())
@@ -116,7 +117,7 @@ def _words(title: str, text: str, strip: tuple[str, ...]) -> _Words | None:
 
 
 def canonical_link(link: str) -> str:
-    """Return a link without its fragment and without what only counts readers; what is no link, unchanged."""
+    """Return a link without its fragment and tracking parameters. Text that is not a link is returned unchanged."""
     try:
         parts = urlsplit(link)
         query = [(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.fullmatch(n)]
@@ -127,7 +128,7 @@ def canonical_link(link: str) -> str:
 
 
 def plain(markup: str) -> str:
-    """Return the text that a reader of HTML sees; blocks become lines. Text without markup stays as it is."""
+    """Return the text that a browser would show; blocks become lines. Also removes invisible characters."""
     markup = storable_text(markup[:MAX_MARKUP_CHARS]).replace("\x00", "")
     if "<" not in markup and "&" not in markup:
         return visible(markup)
@@ -137,7 +138,7 @@ def plain(markup: str) -> str:
         return ""
     said: list[str] = []
     waiting: list[tuple[Any, bool]] = [(root, False)]
-    while waiting:  # not recursive: markup may nest deeper than Python
+    while waiting:  # not recursive: markup may be nested deeper than Python's stack allows
         element, ends = waiting.pop()
         is_block = element.tag in _BREAKS
         if ends:

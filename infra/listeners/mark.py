@@ -1,4 +1,4 @@
-"""The listener's key, and whose news a record is: only records with its mark are those of a listed source."""
+"""The listener's key, and authentication of news: only records with the listener's mark are from a listed source."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 FILE = "listener-key"
-"""File in the data directory. Where LISTENER_KEY is unset, whoever can read it can publish as any listed source."""
+"""File in the data directory. If LISTENER_KEY is unset, whoever can read this file can publish as any listed source."""
 
 
 def listener_key(settings: Settings) -> bytes:
-    """Return the key to mark news with: of the setting, else that of the data directory, which the first call makes.
+    """Return the key to mark news with: the setting's, else the data directory's, which the first call creates.
 
     Raises:
-        ConfigError: the file cannot be read or written, or is not ours.
+        ConfigError: the file cannot be read or written, or Newsproof did not write it.
     """
     if settings.listener_key is None:
         file = settings.newsproof_data_dir / FILE
@@ -37,10 +37,10 @@ def listener_key(settings: Settings) -> bytes:
 
 
 def keys_at_hand(settings: Settings) -> tuple[bytes, ...]:
-    """Return the keys by which a mark is valid, the one that marks first; none where there is no key here.
+    """Return the keys with which a mark is valid, first the key that new marks use; empty if there is no key here.
 
     Raises:
-        ConfigError: the file cannot be read, or is not ours.
+        ConfigError: the file cannot be read, or Newsproof did not write it.
     """
     if settings.listener_key is not None:
         return tuple(one.strip().encode() for one in settings.listener_key.get_secret_value().split(","))
@@ -52,7 +52,7 @@ def keys_at_hand(settings: Settings) -> tuple[bytes, ...]:
 
 
 class Marks:
-    """Checks the sources of news. Without a key nothing is authenticated; a key that is made later is found."""
+    """Authenticates the sources of news. Without a key nothing is authenticated; a key created later is found."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -60,7 +60,7 @@ class Marks:
         self._listed: Collection[str] = sources_of(None)
 
     def is_marked(self, news: News) -> bool:
-        """Return whether the listener published this item: its mark is valid.
+        """Return whether the listener published this item, that is, its mark is valid.
 
         Raises:
             ConfigError: as :func:`keys_at_hand`.
@@ -68,11 +68,11 @@ class Marks:
         return news.mark is not None and is_marked(news, self._at_hand())
 
     def authenticate(self, news: News) -> bool:
-        """Return :meth:`is_marked`.
+        """Return whether the item's mark is valid, and refuse items that only claim a listed source.
 
         Raises:
-            ContractError: unmarked_source: the item names a listed source, and its mark is not valid. Without a key
-                nobody can tell, so nothing is refused.
+            ContractError: unmarked_source: the item names a listed source, and its mark is not valid. Without a key,
+                marks cannot be checked, so nothing is refused.
             ConfigError: as :func:`keys_at_hand`.
         """
         if self.is_marked(news):
@@ -90,5 +90,5 @@ class Marks:
         try:
             self._listed = sources_of(own_file(self._settings))
         except ConfigError as exc:
-            log_of(__name__).warning("the list of sources is not read: the one of before counts", why=str(exc))
+            log_of(__name__).warning("the list of sources cannot be read: the previous one stays in use", why=str(exc))
         return self._listed

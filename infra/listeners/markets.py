@@ -1,4 +1,4 @@
-"""What an exchange trades, as ccxt lists it, and the news in what changed: a market is listed, halted, resumed or delisted."""
+"""An exchange's markets from ccxt, and news about their changes: a market is listed, halted, resumed or delisted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from infra.market.outcomes.exchange import moved
 
 TIMEOUT_MS = 20_000
 MAX_GONE = 0.2
-"""Share of the markets that may be missing at once: more is a broken answer, not news."""
+"""Share of the markets that may disappear at once: more means an incomplete response, not news."""
 States = dict[str, tuple[str, int]]
-"""Market → its state (trades, halted, gone), and how often that has changed."""
+"""Market → its state (trades, halted, gone), and the number of changes so far."""
 
 
 class Markets:
-    """Reads the list of one exchange. Importing ccxt takes seconds, so the first look does."""
+    """Reads the markets of one exchange. The first poll imports ccxt, which takes seconds."""
 
     def __init__(self, source: Source, *, base_url: str | None = None) -> None:
-        """``base_url`` replaces the host by another with the same protocol."""
+        """``base_url`` replaces the exchange's host with another that has the same protocol."""
         self._source, self._base_url = source, base_url
         self._api: Any = None
 
@@ -32,7 +32,7 @@ class Markets:
         """Return market → whether it trades.
 
         Raises:
-            NotReadError: the exchange does not answer, or ccxt does not know it.
+            NotReadError: the exchange does not respond, or ccxt does not know it.
         """
         return await asyncio.to_thread(self._look)  # parsing the list of a large exchange takes a second
 
@@ -57,15 +57,15 @@ class Markets:
 def changes(
     source: Source, before: Mapping[str, tuple[str, int]], found: Mapping[str, bool]
 ) -> tuple[States, tuple[Item, ...]]:
-    """Return the states after a look, and an item for each that changed. The first look, without ``before``, has none.
+    """Return the states after a poll, and an item for each change. The first poll, without ``before``, has no items.
 
     Raises:
-        NotReadError: so much is missing that the answer cannot be whole.
+        NotReadError: so many markets are missing that the response must be incomplete.
     """
     now = {symbol: "trades" if active else "halted" for symbol, active in found.items()}
     there = {symbol for symbol, (state, _) in before.items() if state != "gone"}
     if len(there - now.keys()) > MAX_GONE * len(there) + 1:
-        raise NotReadError("it lists far fewer markets than before, which is taken for a broken answer", "unavailable")
+        raise NotReadError("it lists far fewer markets than before: the response seems incomplete", "unavailable")
     after: States = {}
     items: list[Item] = []
     for symbol in sorted(before.keys() | now.keys()):
@@ -84,5 +84,6 @@ def _item(source: Source, symbol: str, was: str, state: str, times: int) -> Item
         "gone": "delists",
     }
     said = f"{source.group.capitalize() or source.url} {did[state]} {symbol}"
-    # Undated: an exchange's list says not since when. The id holds no clock, so a look that is repeated makes the same item.
+    # Undated, because an exchange does not say when a market changed. The id contains no time, so a repeated poll makes
+    # the same item.
     return item_of(Entry(guid=f"{source.url}:{symbol}:{state}:{times}", title=said), source)

@@ -1,4 +1,4 @@
-"""From the body of an answer to its items, by the kind of the source. Pure; time and memory are its caller's to bound."""
+"""Parsing of a response's body into items, by the kind of the source. Pure; the caller bounds time and memory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from infra.listeners.source import Kind, Source
 from infra.pages.markup import decoded
 
 MAX_ITEMS = 500
-"""Items of one answer that are read: feeds show 20 to 100."""
+"""Maximum number of items read from a response: feeds have 20 to 100."""
 _DECLARATION = re.compile(r"\s*<\?xml[^>]{0,300}\?>")
 _IS_PAGE = re.compile(rb"\s*(?:<!--.{0,200}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(r"\{([^{}]+)\}")
 Raw = dict[str, Any]
 
 Problem = Literal["", "a web page", "another shape", "no items"]
-"""What an answer is instead of items; empty: nothing is wrong."""
+"""The content of a response that has no items; empty if it has items."""
 
 
 class ItemsAsked(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
-    """An answer as received. ``refill``: of a socket's ``refill`` address, whose items lie at ``refill_items``."""
+    """A response as received. ``refill``: it is from a socket's ``refill`` address; its items are at ``refill_items``."""
 
     body: bytes
     content_type: str
@@ -38,18 +38,18 @@ class ItemsAsked(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
 
 
 class ItemsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
-    """The items in the order of the answer, each id once."""
+    """The items in the order of the response, each id once."""
 
     items: tuple[Item, ...] = ()
     problem: Problem = ""
 
 
 class _ShapeError(ValueError):
-    """The answer is not of the shape that the source's row says."""
+    """The response does not have the shape that the source's row describes."""
 
 
 def items_of(asked: ItemsAsked) -> ItemsAnswer:
-    """Return the items of an answer."""
+    """Return the items of a response."""
     source = asked.source
     if source.kind != "telegram" and _IS_PAGE.match(asked.body[:1000]):
         return ItemsAnswer(problem="a web page")
@@ -71,7 +71,7 @@ def items_of(asked: ItemsAsked) -> ItemsAnswer:
 def _of_feed(asked: ItemsAsked) -> list[Entry]:
     import feedparser  # type: ignore[import-untyped]
 
-    # In UTF-8 and nothing else: the labels of strangers reach no codec of Python's (infra.pages.charsets).
+    # Always in UTF-8, so that no untrusted label selects one of Python's codecs (infra.pages.charsets).
     text = _DECLARATION.sub("", decoded(asked.body, asked.content_type), count=1)
     read = feedparser.parse(
         io.BytesIO(text.encode("utf-8", "replace")),
@@ -108,7 +108,7 @@ def _of_telegram(asked: ItemsAsked) -> list[Entry]:
         raise _ShapeError from exc
     posts = page.find_class("tgme_widget_message")
     if not posts:
-        raise _ShapeError  # a channel without a public preview
+        raise _ShapeError  # the channel has no public preview
     found = []
     for post in posts:
         texts, times = post.find_class("tgme_widget_message_text"), post.xpath(".//time[@datetime]")
@@ -134,7 +134,7 @@ def _of_json(asked: ItemsAsked) -> list[Entry]:
 
 
 def _each(value: Any, path: str, around: Raw) -> Iterator[tuple[Any, Raw]]:
-    """Yield every element at a path such as ``data[].details[]``, with the element of the list around it."""
+    """Yield every element at a path such as ``data[].details[]``, with the outer list's element that contains it."""
     head, lists, rest = path.partition("[]")
     found = _at(value, head.strip("."))
     if not lists:

@@ -1,4 +1,4 @@
-"""The process that parses what sources send, confined as :mod:`infra.pages.reader_process` is: feeds, JSON, and robots.txt.
+"""The process that parses sources' feeds, JSON and robots.txt, confined like :mod:`infra.pages.reader_process`.
 
 python -P -m infra.listeners.reader_process LIMIT_S MEMORY_BYTES
 """
@@ -13,7 +13,7 @@ from infra.pages.rules import allowed_by
 
 
 def answer(asked: ItemsAsked | RulesAsked) -> ItemsAnswer | RulesAnswer:
-    """Parse the bytes of one request. Time and memory are unbounded here."""
+    """Parse the bytes of one request. Bounds neither time nor memory."""
     if isinstance(asked, RulesAsked):
         return RulesAnswer(allowed=allowed_by(asked.rules, asked.url))
     return items_of(asked)

@@ -1,4 +1,4 @@
-"""The sketch of a text, by which an edit is told from a re-rendering."""
+"""Sketches of texts, which distinguish an edit from a re-rendering."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import struct
 from schemas.ids import normalise_text
 
 HASHES = 64
-"""MinHashes of a sketch, of each of which a byte is kept. With 16, a text of 200 words under which a counter changes at every look
-would count as edited once in a hundred looks; with 64 it does not in a day."""
+"""Number of MinHashes in a sketch, one byte each. A text of 200 words may end with a counter that changes at every poll.
+With 16, it would count as edited at one of a hundred polls; with 64, not within a day."""
 SHINGLE_WORDS = 3
 _ASIAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _WORD = re.compile(f"[{_ASIAN}]|[^\\s{_ASIAN}]+")
@@ -26,5 +26,5 @@ def sketch(text: str) -> bytes:
 
 
 def changed(before: bytes, after: bytes) -> float:
-    """Return the share of the shingles of two texts that only one of them has, 0–1, as their sketches estimate it."""
+    """Return the share of two texts' shingles that only one of them has, 0–1, estimated from their sketches."""
     return sum(a != b for a, b in zip(before, after, strict=True)) / HASHES

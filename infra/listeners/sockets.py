@@ -1,4 +1,4 @@
-"""One connection to a source that sends its news over a WebSocket."""
+"""Connections to sources that send their news over a WebSocket."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from schemas.errors import PermanentError, TransientError
 MAX_MESSAGE_BYTES = 1024 * 1024
 CONNECT_WITHIN_S = 20.0
 HEARTBEAT_S = 30.0
-"""Interval of our pings; a connection that answers none is dropped half of it later."""
+"""Interval of our pings. A connection without a pong is dropped after half of this time."""
 
 
 class _GuardedResolver(AbstractResolver):
-    """Gives only addresses that the guard allows; aiohttp connects to no other. A literal is checked with the URL."""
+    """Returns only addresses that the guard allows, so aiohttp connects to no other. IP literals are checked earlier."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -43,16 +43,16 @@ class _GuardedResolver(AbstractResolver):
 
 
 async def _refuse_redirect(*_: object) -> None:
-    # Literal addresses are looked at by no resolver, and a row's headers may hold a key.
-    raise NotReadError("it redirects, and a socket follows no redirect", "not_opened")
+    # No resolver checks literal addresses, and a row's headers may contain a key.
+    raise NotReadError("it redirects, and sockets follow no redirects", "not_opened")
 
 
 @asynccontextmanager
 async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Yield the messages of one connection; they end when it does.
+    """Yield the messages of one connection, until it ends.
 
     Raises:
-        NotReadError: no connection, or it broke, or it redirects.
+        NotReadError: there is no connection, it breaks, or the server redirects.
     """
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(_refuse_redirect)

@@ -1,4 +1,4 @@
-"""The list of sources: the rows of ``sources.toml`` beside this module, and those of the operator's own file."""
+"""The list of sources: the rows of ``sources.toml`` in this folder, and those of the operator's own file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Text = Annotated[str, msgspec.Meta(max_length=2048)]
 SHIPPED = Path(__file__).with_name("sources.toml")
 MAX_PAUSE_S = 86_400.0
 UNMARKED = "unmarked_source"
-"""Reason of a refusal: the news names a listed source and lacks the listener's mark."""
+"""Reason for a refusal: the news names a listed source and lacks the listener's mark."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One source. ``id`` is the ``source`` of its news.
+    """A source. ``id`` is the ``source`` of its news.
 
-    ``kind``: feed (RSS, Atom), json, telegram (the public preview of a channel), socket (a WebSocket of JSON messages),
-    markets (the list of an exchange's markets; ``url`` is its id in ccxt). ``every_s``: seconds between two looks.
-    ``timezone``: of dates without one. ``group``: who owns it. ``official``: it speaks for the party that it reports on.
-    ``default``: on unless it is muted. ``terms_note`` and ``evidence`` are for people.
+    ``kind``: feed (RSS, Atom), json, telegram (the public preview of a channel), socket (a WebSocket with JSON
+    messages), markets (an exchange's list of markets; ``url`` is its id in ccxt). ``every_s``: seconds between two
+    polls. ``timezone``: for dates without one. ``group``: the owner. ``official``: the source speaks for the party that
+    it reports on. ``default``: on unless muted. ``terms_note`` and ``evidence`` are for people.
     """
 
     id: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
@@ -49,19 +49,20 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     terms_note: str = ""
     evidence: str = ""
     robots: bool = True
-    """False: the address is published for programs, and robots.txt, which speaks to crawlers, is not asked."""
+    """False: the address is published for programs, so robots.txt, which is meant for crawlers, is not read."""
     private: bool = False
-    """True: the address may be one that is not public, such as an RSSHub on this machine."""
+    """True: the address need not be public, such as an RSSHub on this machine."""
     contact: bool = False
-    """True: the publisher refuses whoever names no contact (``LISTENER_CONTACT``)."""
+    """True: the publisher refuses requests without a contact (``LISTENER_CONTACT``)."""
     key: KeySetting = ""
-    """The setting whose value stands for ``{key}`` in ``url``, ``headers`` and ``subscribe``; without it nobody is answered."""
+    """The setting whose value replaces ``{key}`` in ``url``, ``headers`` and ``subscribe``. The source requires it."""
     headers: dict[str, str] = {}
     strip: tuple[str, ...] = ()
-    """Regular expressions of what is no part of the text, such as the name of the medium before every flash."""
+    """Regular expressions for text to remove, such as the medium's name before every flash."""
     keep: tuple[str, ...] = ()
-    """Regular expressions, one of which the title has to match; empty: every item is kept."""
-    # Of JSON: paths such as ``data[].details[]``, or templates such as ``https://host/{code}``. ``^`` is the object around it.
+    """Regular expressions. The title must match one of them; empty: every item is kept."""
+    # For JSON: paths such as ``data[].details[]``, or templates such as ``https://host/{code}``. ``^`` is the outer
+    # object.
     items: str = ""
     item_id: str = ""
     title: str = ""
@@ -69,14 +70,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     link: str = ""
     published: str = ""
     needs_items: bool = False
-    """True: an answer without items is a refusal in disguise."""
+    """True: a response without items counts as a failure, because the source then refuses without saying so."""
     subscribe: str = ""
-    """Of a socket: what is sent first."""
+    """For a socket: the first message to send."""
     ping: str = ""
     pong: str = ""
-    """Of a socket: a message ``ping`` of text is answered by ``pong``."""
+    """For a socket: the reply to a text message ``ping``."""
     refill: str = ""
-    """Of a socket: a JSON address with the same items, read once after each connection. Its items are at ``refill_items``."""
+    """For a socket: a JSON address with the same items, at ``refill_items``. It is polled once after each connection."""
     refill_items: str = ""
 
 
@@ -88,7 +89,7 @@ def own_file(settings: Settings | ClientSettings) -> Path:
     """Return the file of the operator's own sources, which may not exist yet.
 
     Raises:
-        ConfigError: LISTENER_SOURCES names one that is not there.
+        ConfigError: LISTENER_SOURCES names a file that does not exist.
     """
     named = None if settings.listener_sources is None else Path(settings.listener_sources)
     if named is not None and not named.is_file():
@@ -99,7 +100,8 @@ def own_file(settings: Settings | ClientSettings) -> Path:
 def sources_of(own_file: Path | None) -> dict[str, Source]:
     """Return id → source, in the order of the files. ``own_file``: the operator's, or None.
 
-    Rows of the own file with an id that is known change what they name of it; the others are sources of their own, and on.
+    A row of the own file with a known id changes the fields that it names. Other rows are additional sources, on by
+    default.
 
     Raises:
         ConfigError: a file cannot be read, or a row is wrong; the text names the row.
@@ -117,7 +119,7 @@ def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Sour
     """Return the sources that are on, or those named in ``only``, whether on or not.
 
     Raises:
-        ConfigError: ``only`` names one that there is not.
+        ConfigError: ``only`` names an unknown source.
     """
     wanted = list(only)
     if unknown := [name for name in wanted if name not in sources]:
@@ -142,15 +144,15 @@ def refuse_listed(source: str, listed: Collection[str]) -> None:
 
 
 def missing(source: Source, contact: str, keys: Collection[str]) -> str | None:
-    """Return what is to be set before this source answers; None: nothing. ``keys``: the settings of keys that have one."""
+    """Return an instruction to set what this source still needs, or None. ``keys``: the settings that have a key."""
     if source.key and source.key not in keys:
-        return f"set {source.key}: this publisher answers nobody without a key"
+        return f"set {source.key}: this publisher requires a key"
     if source.contact and not contact:
-        return "set LISTENER_CONTACT to a mail address: this publisher refuses programs that name none"
+        return "set LISTENER_CONTACT to an e-mail address: this publisher requires one"
     return None
 
 
-@lru_cache(maxsize=8)  # asked for each item that comes in
+@lru_cache(maxsize=8)  # called for each incoming item
 def _with(own_file: Path, _stamp: tuple[int, int]) -> dict[str, Source]:
     return _shipped() | _merged(_shipped(), _rows(own_file), own_file)
 
@@ -189,22 +191,22 @@ def _merged(known: Mapping[str, Source], rows: list[dict[str, Any]], path: Path)
 def _checked(source: Source) -> Source:
     schemes = {"socket": ("wss://", "ws://"), "markets": ("",)}.get(source.kind, ("https://", "http://"))
     if not source.url.startswith(schemes):
-        raise ValueError(f"url of kind {source.kind} begins with {' or '.join(schemes)}")
+        raise ValueError(f"url of kind {source.kind} must begin with {' or '.join(schemes)}")
     if source.kind in ("json", "socket") and not (source.title or source.text):
-        raise ValueError("say where the words are: title or text")
+        raise ValueError("title or text must say where the item's text is")
     if ("{key}" in f"{source.url}{source.subscribe}{source.headers}") != bool(source.key):
-        raise ValueError("key names a setting, and {key} stands for its value in url, headers or subscribe: give both")
+        raise ValueError("key names a setting, and {key} in url, headers or subscribe is its value: write both")
     try:
         ZoneInfo(source.timezone)
     except (OSError, ValueError, KeyError) as exc:
-        raise ValueError(f"timezone {source.timezone!r} is none; write one such as Asia/Shanghai") from exc
+        raise ValueError(f"timezone {source.timezone!r} is unknown; write one such as Asia/Shanghai") from exc
     for pattern in (*source.strip, *source.keep):
         re.compile(pattern)
     return source
 
 
 class Validators(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the last answer said of itself, and the hash of its body."""
+    """The last response's ETag and Last-Modified, and the hash of its body."""
 
     etag: str = ""
     last_modified: str = ""

@@ -1,8 +1,8 @@
-"""News that publishers send: ``POST /hooks/SOURCE``, signed as Standard Webhooks are.
+"""News that publishers push: ``POST /hooks/SOURCE``, signed as Standard Webhooks.
 
-https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md: the signature is the HMAC-SHA256 of
-``id.timestamp.body``; ``webhook-signature`` holds several, as ``v1,BASE64``, while a secret is being changed. Each hook has a
-secret of its own, so whoever may send for one source may not send for another.
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md: the signature is the
+HMAC-SHA256 of ``id.timestamp.body``. ``webhook-signature`` has several signatures, as ``v1,BASE64``, while a secret is
+being changed. Each hook has a secret of its own, so a publisher of one source cannot send news for another.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
 
 TOLERANCE_S = 300.0
-"""How far a webhook's own time may be from ours."""
+"""Maximum difference in seconds between a webhook's timestamp and our clock."""
 HEAD_WITHIN_S = 10.0
-"""How long a connection may take to send the head of its request."""
+"""Seconds within which a connection must send the head of its request."""
 BODY_WITHIN_S = 10.0
 MOST_CONNECTIONS = 64
-"""Connections at a time, each of at most 1 MiB; a further one is closed at once."""
+"""Maximum number of open connections, each with a body of at most 1 MiB. Further ones are closed at once."""
 _SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 Accept = Callable[[bytes], Awaitable[None]]
-"""Takes one record of ``news``; returns once it is durable. Raises ContractError where it is none."""
+"""Accepts a record for ``news``; returns once it is durable. Raises ContractError if it is not valid news."""
 
 
 def keys_of_hooks(written: str) -> dict[str, bytes]:
-    """Return source → key of the setting, such as ``desk=whsec_…,wire=whsec_…``.
+    """Return source → key from the setting's text, such as ``desk=whsec_…,wire=whsec_…``.
 
     Raises:
-        ConfigError: it is none such; the text repeats no secret.
+        ConfigError: the text does not have this form. The error does not repeat a secret.
     """
     found: dict[str, bytes] = {}
     for number, one in enumerate(written.split(","), 1):
         source, _, secret = one.strip().partition("=")
         if not _SOURCE.fullmatch(source) or source in found:
             raise ConfigError(
-                f"entry {number} of LISTENER_WEBHOOK_SECRET names no source, or one twice: write SOURCE=whsec_…, with a comma "
-                "between entries; SOURCE is 1 to 64 of a-z, 0-9, dot, underscore and hyphen"
+                f"entry {number} of LISTENER_WEBHOOK_SECRET has no valid source, or repeats one: write SOURCE=whsec_…, "
+                "with a comma between entries; SOURCE is 1 to 64 of a-z, 0-9, dot, underscore and hyphen"
             )
         found[source] = key_of(secret)
     return found
@@ -58,7 +58,7 @@ def key_of(secret: str) -> bytes:
     """Return the key of a secret such as ``whsec_…``.
 
     Raises:
-        ConfigError: it is none; the text does not repeat it.
+        ConfigError: the secret does not have this form. The error does not repeat it.
     """
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
@@ -66,14 +66,14 @@ def key_of(secret: str) -> bytes:
         key = b""
     if not 24 <= len(key) <= 64:
         raise ConfigError(
-            "LISTENER_WEBHOOK_SECRET holds no secret of Standard Webhooks: write SOURCE=whsec_ and the base64 of 24 to 64 random "
-            "bytes, such as from `echo SOURCE=whsec_$(openssl rand -base64 32)`"
+            "LISTENER_WEBHOOK_SECRET has an invalid Standard Webhooks secret: write SOURCE=whsec_ and the base64 of 24 "
+            "to 64 random bytes, such as from `echo SOURCE=whsec_$(openssl rand -base64 32)`"
         )
     return key
 
 
 def signing_headers(key: bytes, name: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Return the headers of a webhook, as a sender signs it. ``name``: its ``webhook-id``."""
+    """Return the headers of a webhook, signed as a sender does. ``name``: its ``webhook-id``."""
     stamp = str(int(at.timestamp()))
     signature = f"v1,{_signature(key, name, stamp, body).decode()}"
     return {"webhook-id": name, "webhook-timestamp": stamp, "webhook-signature": signature}
@@ -84,26 +84,26 @@ def _signature(key: bytes, name: str, at: str, body: bytes) -> bytes:
 
 
 def why_not(key: bytes, headers: Mapping[str, str], body: bytes, now: datetime) -> str | None:
-    """Return why a webhook is not to be believed; None: it is."""
+    """Return the reason to reject a webhook, None if it is authentic and recent."""
     name, at, signed = (headers.get(f"webhook-{one}", "") for one in ("id", "timestamp", "signature"))
     if not (name and at.isascii() and at.isdigit() and len(at) < 16 and signed):
         return "webhook-id, webhook-timestamp (seconds since 1970) and webhook-signature are needed"
     expected = _signature(key, name, at, body)
     given = [one.partition(",")[2].encode() for one in signed.split() if one.startswith("v1,")]
     if not any(hmac.compare_digest(expected, one) for one in given):
-        return "no signature of webhook-signature is ours"
+        return "no signature in webhook-signature is valid"
     if abs(now.timestamp() - int(at)) > TOLERANCE_S:
-        return f"webhook-timestamp is more than {TOLERANCE_S:g} s from the time here"
+        return f"webhook-timestamp differs from the server's time by more than {TOLERANCE_S:g} s"
     return None
 
 
 def news_of_hook(source: str, name: str, body: bytes, now: datetime) -> bytes:
-    """Return the record of ``news`` of a webhook's body: an object as `publish` takes it, or the ``data`` of one.
+    """Return the record for ``news`` from a webhook's body: an object as `publish` accepts it, or one under ``data``.
 
-    ``name``: its ``webhook-id``, which is the id of news that has none of its own. ``received_at`` is ours.
+    ``name``: the ``webhook-id``, which becomes the id of news without one. ``received_at`` is the time here.
 
     Raises:
-        ContractError: it is no object.
+        ContractError: the body contains no such object.
     """
     try:
         given: Any = json.loads(body)
@@ -122,10 +122,10 @@ def news_of_hook(source: str, name: str, body: bytes, now: datetime) -> bytes:
 
 
 def application(keys: Mapping[str, bytes], accept: Accept) -> web.Application:
-    """Return the service. ``keys``: source → the key that its webhooks are signed with; no other source has a hook.
+    """Return the service. ``keys``: source → the key that signs its webhooks; other sources have no hook.
 
-    It answers 202 once the news is durable, 401 to what is not signed by the key of its source, 400 to what is no news, 404
-    where there is no such hook, 408 to a body that does not come in time.
+    It responds with 202 once the news is durable, 401 without a valid signature by the source's key, 400 if the body is
+    not valid news, 404 for an unknown hook, and 408 if the body does not arrive in time.
     """
 
     async def take(request: web.Request) -> web.Response:
@@ -136,7 +136,7 @@ def application(keys: Mapping[str, bytes], accept: Accept) -> web.Application:
             async with asyncio.timeout(BODY_WITHIN_S):
                 body = await request.read()
         except TimeoutError:
-            return web.Response(status=408, text=f"the body did not come within {BODY_WITHIN_S:g} s\n")
+            return web.Response(status=408, text=f"the body did not arrive within {BODY_WITHIN_S:g} s\n")
         now = datetime.now(UTC)
         if (why := why_not(key, request.headers, body, now)) is not None:
             return web.Response(status=401, text=f"{why}\n")
@@ -152,11 +152,11 @@ def application(keys: Mapping[str, bytes], accept: Accept) -> web.Application:
 
 
 class HookServer:
-    """Serves an application on a port. A connection carries one request; one whose head is late is cut."""
+    """Serves an application on a port. A connection has one request, and is closed if its head arrives too late."""
 
     def __init__(self, app: web.Application) -> None:
         self._waiting: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
-        """Connections whose head is awaited."""
+        """Connections that have not sent a head yet, with the timer that closes them."""
 
         @web.middleware
         async def once(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -174,7 +174,7 @@ class HookServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Open the port and return its number. Raises OSError: it cannot be opened."""
+        """Open the port and return its number. Raises OSError if it cannot be opened."""
         await self._runner.setup()
         self._server = await asyncio.get_running_loop().create_server(self._connection, host, port)
         return int(self._server.sockets[0].getsockname()[1])
