@@ -80,7 +80,7 @@ def confine(*, writable: Sequence[Path], readable: Sequence[Path]) -> int:
                 os.close(descriptor)
         if ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
             raise ConfigError(
-                "the kernel refuses no_new_privs, so this process cannot be fenced: look at its log (dmesg)"
+                "the kernel refuses no_new_privs, so this process cannot be sandboxed: see the kernel's log (dmesg)"
             )
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
@@ -94,7 +94,7 @@ def _call(number: int, *arguments: object) -> int:
     result: int = libc.syscall(number, *handed)
     if result < 0:
         why = os.strerror(ctypes.get_errno())
-        raise ConfigError(f"the kernel has Landlock and refuses to fence this process ({why}): look at its log (dmesg)")
+        raise ConfigError(f"the kernel has Landlock but cannot sandbox this process ({why}): see its log (dmesg)")
     return result
 
 

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 UMASK = 0o077
 """Umask of every child process: only the owner can access what it creates."""
 
-_COME = "come as the user who started it, or name another data directory"
+_COME = "run this as the user who created it, or choose another data directory"
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """Errors of a file system without hard links, such as exFAT and some SMB servers."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,}")
@@ -40,8 +40,8 @@ def make_owner_only(directory: Path) -> None:
             directory.chmod(0o700)
     except (OSError, RuntimeError) as exc:  # RuntimeError: there is no home directory
         raise ConfigError(
-            f"{directory} cannot be made, or not be closed to other users ({exc}): name a data directory of your own, on a "
-            "file system that keeps permissions (NEWSPROOF_DATA_DIR)"
+            f"{directory} cannot be created or closed to other users ({exc}): choose a data directory of your own, on "
+            "a file system that stores permissions (NEWSPROOF_DATA_DIR)"
         ) from exc
 
 
@@ -63,7 +63,7 @@ def kept_secret(file: Path) -> str | None:
     with os.fdopen(opened, "rb") as opened_file:
         found = os.fstat(opened)
         if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"{file} is not a file of yours: {_COME}")
+            raise ConfigError(f"{file} is not a file that you own: {_COME}")
         if stat.S_IMODE(found.st_mode) != 0o600:
             os.fchmod(opened, 0o600)
         secret = opened_file.read(4096).strip().decode("ascii", "replace")

@@ -68,8 +68,8 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         here = all(one.strip().rpartition(":")[0] == LOOPBACK for one in self.bootstrap.split(","))
         if self.security_protocol == "SASL_PLAINTEXT" and not (here and self.password_file):
             raise ConfigError(
-                f"SASL without TLS would send the password to {self.bootstrap} in the clear: it is for the embedded Kafka "
-                f"at {LOOPBACK} alone; unset KAFKA_EMBEDDED_PASSWORD_FILE, and set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+                f"SASL without TLS would send the password to {self.bootstrap} in the clear, which only the embedded Kafka "
+                f"at {LOOPBACK} may do: unset KAFKA_EMBEDDED_PASSWORD_FILE, and set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
             )
 
     def __repr__(self) -> str:
@@ -113,8 +113,8 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         password = kept_secret(Path(password_file))
         if password is None:
             raise ConfigError(
-                f"the embedded Kafka at {bootstrap} asks for a password, and there is no {password_file}: one that an earlier "
-                "version started has none, so end that and start it again"
+                f"the embedded Kafka at {bootstrap} requires a password, but {password_file} does not exist: if an "
+                "earlier version started that Kafka, stop it and start it again"
             )
         know(password)
         logging.getLogger("aiokafka.conn").addFilter(_is_no_warning_of_loopback)
@@ -247,8 +247,8 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
                 self.password_file
             ):
                 return ConfigError(
-                    f"what answers at {server} refuses the password in {self.password_file}: it is not the embedded Kafka "
-                    "of that directory; `newsproof kafka` prints where that one is, and `newsproof up` starts it"
+                    f"the server at {server} refuses the password in {self.password_file}, so it is not the embedded "
+                    "Kafka of that directory: `newsproof kafka` prints its address, and `newsproof up` starts it"
                 )
             case SaslAuthenticationFailed() | AuthenticationFailedError():
                 return ConfigError(
@@ -257,7 +257,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
                 )
             case UnsupportedSaslMechanismError() | IllegalSaslStateError():
                 return ConfigError(
-                    f"Kafka at {server} does not take {self.sasl_mechanism}: set KAFKA_SASL_MECHANISM to one that it does"
+                    f"Kafka at {server} does not support {self.sasl_mechanism}: correct KAFKA_SASL_MECHANISM"
                 )
             case ssl.SSLCertVerificationError():
                 return ConfigError(
@@ -266,8 +266,8 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
                 )
             case ssl.SSLError():
                 return ConfigError(
-                    f"TLS with Kafka at {server} does not come about ({exc.reason or exc}): name a port that speaks TLS, "
-                    "and set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE when brokers ask for a certificate"
+                    f"the TLS handshake with Kafka at {server} failed ({exc.reason or exc}): use a port that speaks "
+                    "TLS, and set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE if brokers require a certificate"
                 )
             case _:
                 return None
@@ -293,8 +293,8 @@ def _refuse_half_configured(settings: ClientSettings) -> None:
         )
     if settings.kafka_security_protocol == "PLAINTEXT" and (settings.kafka_ssl_ca_file or settings.kafka_ssl_cert_file):
         raise ConfigError(
-            "KAFKA_SSL_CA_FILE and KAFKA_SSL_CERT_FILE mean TLS, and KAFKA_SECURITY_PROTOCOL=PLAINTEXT has none: "
-            "set it to SSL or SASL_SSL, or leave the files out"
+            "KAFKA_SSL_CA_FILE and KAFKA_SSL_CERT_FILE need TLS, but KAFKA_SECURITY_PROTOCOL=PLAINTEXT has none: "
+            "set it to SSL or SASL_SSL, or unset the files"
         )
     if settings.kafka_ssl_key_file and not settings.kafka_ssl_cert_file:
         raise ConfigError("KAFKA_SSL_KEY_FILE is the key of a certificate: set KAFKA_SSL_CERT_FILE too")

@@ -48,7 +48,7 @@ async def _keep_metadata_whatever_happens(self: AIOKafkaClient) -> None:
         try:
             await _keep_metadata(self)
         except Exception:
-            log.exception("a client's metadata could not be updated: it is tried again")
+            log.exception("a client's metadata could not be updated; the client retries")
             await asyncio.sleep(AGAIN_S)
             # Tasks that wait for the update see that it failed, and request another.
             self._md_update_waiter = asyncio.get_running_loop().create_future()
@@ -58,7 +58,7 @@ async def _keep_metadata_whatever_happens(self: AIOKafkaClient) -> None:
 
 
 def survive_lost_connections() -> None:
-    """Patch aiokafka: such a write raises ``KafkaConnectionError``, which callers retry; metadata updates never stop."""
+    """Patch aiokafka: such a write raises ``KafkaConnectionError``, which callers retry; metadata updates continue."""
     AIOKafkaConnection.send = _send_or_lose
     AIOKafkaClient._md_synchronizer = _keep_metadata_whatever_happens
 

@@ -195,7 +195,7 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
         answered = await client.force_metadata_update()
         known = client.cluster.partitions_for_topic(topic)
     if not answered:
-        raise KafkaConnectionError(f"no broker says what partitions {topic} has")
+        raise KafkaConnectionError(f"no broker says which partitions {topic} has")
     return sorted(known or ())
 
 
