@@ -1,1 +1,1 @@
-"""Opening web pages: the address guard, the network access, and the text extraction."""
+"""Access to web pages: the address guard, the network access, and the text extraction."""

@@ -1,7 +1,7 @@
 """The character sets accepted for untrusted text: those of the WHATWG Encoding Standard, and no others.
 
 Python has codecs that are not character sets, and some that take quadratic time (punycode, idna). No label from outside
-reaches them. Every set here is decoded in linear time.
+can select them. Every set here is decoded in linear time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MULTI_BYTE = {
     "utf_8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
     "utf_16_be": "unicodefffe utf-16be",
     "utf_16_le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le",
-    # Pages that name the narrow set are written in the wide one.
+    # Pages that declare the narrow set are written in the wide one.
     "gb18030": "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk gb18030",
     "big5hkscs": "big5 big5-hkscs cn-big5 csbig5 x-x-big5",
     "euc_jp": "cseucpkdfmtjapanese euc-jp x-euc-jp",
@@ -58,21 +58,21 @@ _MULTI_BYTE = {
     "cp949": "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
 }
 """Python's codec → its labels (https://encoding.spec.whatwg.org/#names-and-labels). Labels of the ``replacement``
-encoding (iso-2022-kr, hz-gb-2312 and the like) are left out: nothing is decoded with them.
+encoding (iso-2022-kr, hz-gb-2312 and the like) are excluded: nothing is decoded with them.
 """
 CODECS = (*_SINGLE_BYTE, *_MULTI_BYTE)
 _BY_LABEL = {label: codec for codec, labels in (_SINGLE_BYTE | _MULTI_BYTE).items() for label in labels.split()}
 
 
 def codec_of(label: str) -> str | None:
-    """Return the codec for a label from a page or a header, None when the label names no character set."""
+    """Return the codec for a label from a page or a header, None if the label names no character set."""
     return _BY_LABEL.get(label.strip().lower())
 
 
 def text_of(body: bytes, codec: str) -> str:
     """Decode bytes with one of :data:`CODECS`; undecodable bytes become U+FFFD."""
     if codec in _SINGLE_BYTE:
-        # Python calls its error handler for every undecodable byte: a second for a page of nothing else.
+        # Python calls its error handler for every undecodable byte, which takes a second if a page has only those.
         return codecs.charmap_decode(body, "strict", _characters(codec))[0]
     return body.decode(codec, "replace")
 

@@ -27,7 +27,7 @@ PLAIN_READER = f"{AGENT}-Reader/1.0"
 
 
 class ShutError(PermanentError):
-    """The site refuses the page on this route; another route may succeed. ``captcha``: it asks for a human."""
+    """The site refuses the page on this route; another route may succeed. ``captcha``: it shows a captcha."""
 
     def __init__(self, message: str, *, status: int, captcha: bool = False) -> None:
         super().__init__(message, kind="blocked", status=status)
@@ -48,18 +48,16 @@ class FetchRoute:
             follow_redirects=False,
             trust_env=False,
         )
-        # Cookies off: no site may set state that a later request carries.
+        # No cookies: no site may set state for a later request.
         self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
     async def read(self, url: str, agent: str = MAIN_READER) -> ReadPage | None:
-        """Open a page and return its content, None when it has no text.
+        """Open a page and return its content, None if it has no text.
 
         Raises:
-            ShutError: 401, 402, 403, 407, 429, 451, or a captcha.
-            PermanentError: refused by the guard or by robots.txt, no such page, or the reading process failed on it.
-            TransientError: timeout, network, unavailable.
-            UselessAnswerError: too_large, or not text.
-            httpx.HTTPError: the connection failed.
+            ShutError: 401, 402, 403, 407, 429, 451, or a captcha. PermanentError: the guard or robots.txt refuses it,
+            there is no such page, or the reading process failed on it. TransientError: timeout, network, unavailable.
+            UselessAnswerError: too_large, or not text. httpx.HTTPError: the connection failed.
         """
         response, target = await self.get(url, {"user-agent": agent, **_PAGES}, heed_robots=True)
         status, kind = response.status_code, response.headers.get("content-type", "")
@@ -91,12 +89,13 @@ class FetchRoute:
     async def get(
         self, url: str, headers: Mapping[str, str], *, heed_robots: bool, own: Mapping[str, str] | None = None
     ) -> tuple[httpx.Response, Target]:
-        """Return the first response that is no redirect, whatever its status, and where it came from.
+        """Return the first response that is not a redirect, whatever its status, and its target.
 
-        ``own``: headers for the origin of the URL alone, such as one with a key; no redirect takes them elsewhere.
+        ``own``: headers for the URL's own origin only, such as one with a key. They are not sent to other origins that
+        redirects lead to.
 
         Raises:
-            PermanentError: refused by the guard or by robots.txt, or too many redirects.
+            PermanentError: the guard or robots.txt refuses it, or there are too many redirects.
             TransientError, UselessAnswerError, httpx.HTTPError: as :meth:`read`.
         """
         home = self._guard.target(url).origin
@@ -125,7 +124,7 @@ class FetchRoute:
 
 _PAGES = {"accept": "text/html,application/xhtml+xml,text/plain;q=0.8"}
 _PLAIN_WIRE = {"accept-encoding": "gzip, deflate", "accept-language": "en,zh;q=0.9"}
-"""Requests only encodings that are unpacked within bounds: brotli and zstd bodies are refused unopened."""
+"""Requests only encodings whose decompression is bounded; brotli and zstd bodies are refused without decompressing."""
 
 
 def _no_page(response: httpx.Response, target: Target) -> PermanentError | TransientError:

@@ -1,7 +1,7 @@
 """The guard against server-side request forgery: only public IP addresses may be opened, whatever name leads to them.
 
-A name is resolved once, every one of its addresses must be public, and the connection goes to an address that was
-checked (:mod:`infra.pages.network`). A name whose resolution changes in between (DNS rebinding) gains nothing.
+A name is resolved once, all of its addresses must be public, and the connection goes to a checked address
+(:mod:`infra.pages.network`). So a name whose resolution changes in the meantime (DNS rebinding) gains nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _REFUSED = tuple(
     ]
 )
 """The IANA special-purpose registries (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), and the
-address at which Azure serves its machines' secrets, which lies in public space.
+address in public space at which Azure serves its machines' secrets.
 """
 _GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
@@ -64,21 +64,21 @@ _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f-\x9f\\<>\"`{}|^\s]")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A URL that may be tried, parsed once by the parser that the request is made with."""
+    """A URL that may be tried, parsed once by the same parser that makes the request."""
 
     url: httpx.URL
     origin: str
 
 
 def is_public(address: IPAddress, _port: int) -> bool:
-    """Whether the address belongs to the public internet. IPv6 that wraps an IPv4 address never does."""
+    """Return whether an address belongs to the public internet. IPv6 addresses that wrap an IPv4 address never do."""
     if isinstance(address, ipaddress.IPv6Address) and (address not in _GLOBAL_V6 or address.scope_id):
         return False
     return address.is_global and not any(address in block for block in _REFUSED if block.version == address.version)
 
 
 async def resolve(host: str, port: int) -> tuple[str, ...]:
-    """Return the addresses that the system's resolver has for a host."""
+    """Return a host's addresses from the system's resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[4][0]) for address in found))
 
@@ -96,10 +96,10 @@ class Guard:
         self._allows, self._ports, self._resolves = allows, ports, resolves
 
     def target(self, url: str) -> Target:
-        """Parse a URL and reject it before any network access where its text alone shows why.
+        """Parse a URL, and refuse it before any network access if its text alone is reason enough.
 
         Raises:
-            PermanentError: refused.
+            PermanentError: the URL is refused.
         """
         if len(url) > MAX_URL_CHARS or _NOT_IN_ADDRESS.search(url):
             raise _refusal(url, "it is too long, or has characters that no address has")
@@ -132,11 +132,11 @@ class Guard:
             raise _refusal(url, "its host is no public name")
 
     async def numbers(self, host: str, port: int) -> tuple[IPAddress, ...]:
-        """Return the addresses of a host, all of them allowed; the caller connects to one of these only.
+        """Return a host's addresses, all of them allowed. The caller must connect only to one of these.
 
         Raises:
-            PermanentError: refused, when any address is not allowed.
-            TransientError: network, when the name is unknown.
+            PermanentError: kind refused; an address is not allowed.
+            TransientError: kind network; the name cannot be resolved.
         """
         literal = _literal(host)
         try:
@@ -144,7 +144,7 @@ class Guard:
         except (OSError, UnicodeError) as exc:
             raise TransientError(f"the name {quoted(host, 100)} cannot be resolved ({exc})", kind="network") from exc
         numbers = tuple(ipaddress.ip_address(one) for one in found)
-        # One bad address is enough: a name that points inside as well as outside is an attack, not a page.
+        # One bad address is enough: a name that points both inside and outside is an attack, not a page.
         if bad := [one for one in numbers if not self._allows(one, port)]:
             raise _refusal(host, f"it resolves to {bad[0]}, which is no public address")
         if not numbers:

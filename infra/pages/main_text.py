@@ -16,9 +16,9 @@ MIN_TEXT_CHARS = 80
 """A shorter main text counts as a failed extraction, and the plain reader takes over."""
 MAX_ELEMENTS = 6_000
 MAX_MAIN_CHARS = 200_000
-"""Larger pages go to the plain reader: finding the main text takes quadratic time on hostile ones."""
+"""Larger pages go to the plain reader, because finding the main text of a hostile page takes quadratic time."""
 _CAPTCHA_PAGE_CHARS = 1500
-"""A page with more text that names a captcha is an article about captchas."""
+"""A page that mentions a captcha but has more text than this is an article about captchas."""
 _MAX_TITLE_CHARS = 500
 _CAPTCHA = re.compile(
     r"cf-chl|challenge-platform|cf_captcha|g-recaptcha|h-captcha|hcaptcha\.com|geetest|px-captcha|captcha-delivery|"
@@ -27,7 +27,7 @@ _CAPTCHA = re.compile(
     re.IGNORECASE,
 )
 _UNSEEN_TAGS = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object"})
-"""Tags that a browser does not show: instructions for models hide there."""
+"""Tags that a browser does not show, which may hide instructions for models."""
 _BLOCKS = frozenset(
     [
         "p",
@@ -73,7 +73,7 @@ _DATE_META = frozenset(
 
 
 def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
-    """Return the content of a page, None when it has no text. ``plain`` skips the search for the main text.
+    """Return the content of a page, None if it has no text. ``plain`` skips the search for the main text.
 
     Takes about a tenth of a second of CPU time per megabyte, and far more on hostile pages: call it in
     :mod:`infra.pages.reader_process`.
@@ -92,13 +92,13 @@ def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
 
 
 def read_text(text: str) -> ReadPage | None:
-    """Return the content of a plain text file; its first line stands for a title."""
+    """Return the content of a plain text file; its first line becomes the title."""
     shown = visible(storable_text(text))
     return ReadPage(title=shown.split("\n", 1)[0][:120], text=shown, published_at=None, plain=True) if shown else None
 
 
 def asks_if_human(html: str, status: int) -> bool:
-    """Whether the page is a captcha or a challenge instead of the requested content."""
+    """Return whether the page is a captcha or a challenge instead of the requested content."""
     if not _CAPTCHA.search(html[:200_000]):
         return False
     if status != 200:
@@ -113,7 +113,7 @@ def _tree(html: str) -> Any:
     from lxml import etree  # type: ignore[import-untyped]
     from lxml import html as parser
 
-    # The text is already decoded: the page's declaration of its encoding no longer holds.
+    # The text is already decoded, so the page's declaration of its encoding no longer applies.
     text = re.sub(r"^\s*<\?xml[^>]*\?>", "", storable_text(html).replace("\x00", ""), count=1)
     try:
         return parser.document_fromstring(text, parser=parser.HTMLParser(no_network=True, huge_tree=False))
@@ -122,14 +122,14 @@ def _tree(html: str) -> Any:
 
 
 def _empty_unseen(tree: Any) -> None:
-    # Emptied, not removed: removing moves the following text again and again, which takes quadratic time.
+    # Emptied, not removed: each removal moves the following text, which takes quadratic time.
     for element in [one for one in tree.iter() if _unseen(one)]:
         element.clear(keep_tail=True)
 
 
 def _unseen(element: Any) -> bool:
     if not isinstance(element.tag, str):
-        return False  # comments and processing instructions have functions for tags
+        return False  # a comment or processing instruction, whose tag is a function
     if element.tag in _UNSEEN_TAGS:
         return True
     style = element.get("style")
@@ -176,7 +176,7 @@ def _title(tree: Any) -> str:
 
 
 def _published(tree: Any) -> datetime | None:
-    """Return the publication date that the page declares, never one that merely occurs in its text."""
+    """Return the publication date that the page declares, never a date that merely occurs in its text."""
     for written in _dates(tree):
         if (when := parse_published(written)) is not None:
             return when

@@ -22,9 +22,9 @@ _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
 def decoded(body: bytes, content_type: str) -> str:
-    """Decode by byte order mark, header, the page's declaration, UTF-8, and a guess, in this order.
+    """Decode by byte order mark, header, the page's declaration, UTF-8, or a guess, in this order.
 
-    Only the character sets of :mod:`infra.pages.charsets` are accepted, so the time is linear whatever a page names.
+    Only the character sets of :mod:`infra.pages.charsets` are accepted, so the time is linear whatever a page declares.
     """
     for mark, marked in (
         (codecs.BOM_UTF8, "utf_8"),
@@ -79,7 +79,7 @@ _FAR_AWAY = re.compile(
 _FURTHER_AWAY = re.compile(
     r"-0*+(?:(?:[2-9]\d{3}|[1-9]\d{4,}+)(?:\.\d*+)?p[xt]|(?:[2-9]\d{2}|[1-9]\d{3,}+)(?:\.\d*+)?(?:r?em|vw|vh|%))"
 )
-"""For properties that shift sections over each other in ordinary layouts, by as much as a screen."""
+"""For properties that ordinary layouts use to shift sections by as much as a screen."""
 _AWAY = dict.fromkeys(("left", "text-indent"), _FAR_AWAY) | dict.fromkeys(
     ("top", "right", "margin-left", "margin-top"), _FURTHER_AWAY
 )
@@ -94,11 +94,11 @@ MAX_STYLE = 4096
 
 
 def hides(style: str) -> bool:
-    """Whether an inline style makes an element invisible: instructions for models hide there.
+    """Return whether an inline style makes an element invisible. Such elements may hide instructions for models.
 
-    Each declaration is judged, because which one applies depends on what a browser can parse of the others. A style
-    longer than :data:`MAX_STYLE` counts as hiding. Not detected: style sheets, classes, variables, and an element that
-    covers it.
+    Every declaration is checked, because the one that applies depends on which of the others a browser can parse. A
+    style longer than :data:`MAX_STYLE` counts as hiding. Not detected: style sheets, classes, variables, and elements
+    covered by others.
     """
     if len(style) > MAX_STYLE:
         return True
@@ -142,7 +142,7 @@ def _hide_together(said: dict[str, list[str]]) -> bool:
         return True
     if "hidden" not in (values.get("overflow"), values.get("overflow-x"), values.get("overflow-y")):
         return False
-    # A box without height but with padding shows its content: a video, most often.
+    # A box without height but with padding shows its content, usually a video.
     padded = any(not _unreadable(word) for name in said if name.startswith("padding") for word in said[name])
     sizes = ("width", "max-width") if padded else ("width", "max-width", "height", "max-height")
     return any(_is(_NOTHING, values.get(name)) for name in sizes)

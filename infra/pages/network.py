@@ -1,8 +1,8 @@
 """The httpx transport for pages: connects to checked addresses only, directly or through a proxy.
 
-httpcore asks its network backend for a stream to (host, port) and puts TLS for that host on top. The backend here
-resolves the host, checks the addresses and connects to one of them. Host and SNI stay the page's own, and certificates
-are verified as usual. A proxy gets ``CONNECT address:port``: it never resolves a name for us.
+httpcore requests a stream to (host, port) from its network backend, and adds TLS for that host. The backend here
+resolves the host, checks the addresses and connects to one of them. Host and SNI remain the page's own, and
+certificates are verified as usual. A proxy receives ``CONNECT address:port``, so it never resolves a name for us.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from infra.pages.guard import Guard, IPAddress
 from schemas.errors import ConfigError, TransientError
 
 MAX_NUMBERS = 4
-"""Addresses of one name that are tried, one after another."""
+"""Maximum number of a name's addresses that are tried, one after another."""
 _MAX_PROXY_HEAD = 16 * 1024
 _MAX_CONNECTIONS = 64
 
 
 class Proxy:
-    """One HTTP proxy, from ``http(s)://user:password@host:port``.
+    """An HTTP proxy, from ``http(s)://user:password@host:port``.
 
     Raises:
-        ConfigError: the address is not of this form.
+        ConfigError: the address does not have this form.
     """
 
     def __init__(self, address: str, setting: str = "SCRAPE_PROXIES") -> None:
@@ -38,7 +38,7 @@ class Proxy:
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as exc:
-            raise ConfigError(f"{setting} has a port that is none: write http://host:port") from exc
+            raise ConfigError(f"{setting} has an invalid port: write http://host:port") from exc
         self.host, self.port, self.tls = parts.hostname or "", port, parts.scheme == "https"
         self.name = f"{self.host}:{self.port}"
         self._login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
@@ -53,7 +53,7 @@ class Proxy:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Opens TCP streams to checked addresses. It opens nothing else: no Unix sockets."""
+    """Opens TCP streams to checked addresses, and nothing else: no Unix sockets."""
 
     def __init__(self, guard: Guard, proxy: Proxy | None = None) -> None:
         self._guard, self._proxy = guard, proxy
@@ -70,9 +70,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         """Connect to a checked address of the host.
 
         Raises:
-            PermanentError: refused by the guard.
+            PermanentError: the guard refuses the host.
             TransientError: the proxy failed, or the name cannot be resolved.
-            httpcore.ConnectError, httpcore.ConnectTimeout: no connection.
+            httpcore.ConnectError, httpcore.ConnectTimeout: no address accepts a connection.
         """
         numbers = (await self._guard.numbers(host, port))[:MAX_NUMBERS]
         for number in numbers[:-1]:
@@ -106,7 +106,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await stream.write(proxy.connect(number, port), timeout)
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            # Byte by byte, so that nothing after the head is consumed.
+            # Byte by byte, in order not to consume anything after the head.
             byte = await stream.read(1, timeout)
             head += byte
             if not byte or len(head) > _MAX_PROXY_HEAD:

@@ -1,8 +1,8 @@
 """The scrape port of live mode: fetches a page over the configured routes.
 
-When a site refuses a page (403 and the like) or shows a captcha, the next proxy is tried. A page that is refused on all
-routes is requested once more with the plain reader. Every refusal is
-logged and recorded in the call, and the case gets a single failure.
+If a site refuses a page (403 and the like) or shows a captcha, the port tries the next proxy. If all routes are
+refused, it requests the page once more with the plain reader. Every refusal is logged and recorded in the call, and the
+case gets a single failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from schemas.evidence import Page
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 _READING_SHARE = 0.5
-"""Share of a page's timeout that parsing it may take, so that a slow page leaves time for the others."""
+"""Share of a page's timeout that parsing may take, so that a slow page leaves time for others."""
 _log = structlog.get_logger(__name__)
 
 
@@ -50,7 +50,7 @@ class LivePages(Free):
         guard: Guard | None = None,
         robots: Robots | None = None,
     ) -> None:
-        """``timeout_s`` bounds a whole page over all routes; ``max_bytes`` its body, packed and unpacked.
+        """``timeout_s`` bounds a page over all routes; ``max_bytes`` bounds its body, compressed and decompressed.
 
         Raises:
             ConfigError: a proxy's address is invalid.
@@ -65,11 +65,12 @@ class LivePages(Free):
         ]
 
     async def perform(self, effect: Scrape) -> Answer:
-        """Open one page. Any error is a ``Failure`` reply at no cost: an inaccessible page is a value.
+        """Open one page. Errors are not raised: they become a ``Failure`` reply, at no cost.
 
         Kinds: refused (by the guard), blocked (403, captcha, robots.txt), too_large, timeout, network, unavailable,
         invalid_request (404), invalid_output (not a web page, or no text on it). A page that takes too long to parse is
-        a timeout that is not retried. The answer holds each refusal by the site, those before a page was had included.
+        a timeout that is not retried. The ``Answer`` contains all refusals by the site, even if a later route
+        succeeded.
         """
         refusals: list[Refusal] = []
         return replace(await self._answer(effect, refusals), refusals=tuple(refusals))
@@ -115,7 +116,7 @@ class LivePages(Free):
 
 
 def _refusal(exc: ShutError, url: str, route: FetchRoute, strategy: Literal["main", "plain"]) -> Refusal:
-    # A captcha is an alert: the site takes this route for a robot's.
+    # A captcha is a warning: the site takes this route for a robot's.
     say = _log.warning if exc.captcha else _log.info
     say("page_shut", url=quoted(url, 200), way=route.name, strategy=strategy, status=exc.status, captcha=exc.captcha)
     kind: Literal["captcha", "refused"] = "captcha" if exc.captcha else "refused"

@@ -1,4 +1,4 @@
-"""Client of the reading process: starts it at the first page, kills it when a page takes too long, and restarts it."""
+"""Client of the reading process: starts it at the first page, kills it if a page takes too long, and restarts it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from infra.pages.reader_messages import (
 from schemas.errors import FailureKind, PermanentError, TransientError
 
 MEMORY_BYTES = 1024 * 1024 * 1024
-"""Address space limit of the process, where the platform supports one; a page of 4 MiB of tags takes a third."""
+"""Address space limit of the process, if the platform supports one. A page of 4 MiB of tags takes a third of it."""
 START_WITHIN_S = 60.0
 _PROJECT = Path(__file__).resolve().parents[2]
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -34,18 +34,18 @@ _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH
 _Answer = TypeVar("_Answer")
 _PAGE: msgspec.msgpack.Decoder[PageAnswer | Broken] = msgspec.msgpack.Decoder(PageAnswer | Broken)
 _RULES: msgspec.msgpack.Decoder[RulesAnswer | Broken] = msgspec.msgpack.Decoder(RulesAnswer | Broken)
-"""Decoders that reject an answer to another kind of question."""
+"""Decoders that reject a response to another kind of request."""
 _log = structlog.get_logger(__name__)
 
 
 class Reader:
-    """Reads one thing after another, in the order of the requests. Belongs to one event loop."""
+    """Sends requests to the reading process one at a time, in their order. Belongs to one event loop."""
 
     module: ClassVar = "infra.pages.reader_process"
     max_answer_bytes: ClassVar = MAX_ANSWER_BYTES
 
     def __init__(self, limit_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
-        """``limit_s`` bounds each reading; waiting for its turn and for the process to start does not count."""
+        """``limit_s`` bounds each request, not counting its wait for other requests and for the process to start."""
         self._limit_s, self._memory_bytes = limit_s, memory_bytes
         self._turn = asyncio.Lock()
         self._closed = False
@@ -56,13 +56,13 @@ class Reader:
         """Return the content of a page.
 
         Raises:
-            PermanentError: timeout (it takes too long), or invalid_output (it breaks the parser).
-            TransientError: internal (the process does not start, or :meth:`close` was called meanwhile).
+            PermanentError: timeout (parsing takes too long), or invalid_output (the page breaks the parser).
+            TransientError: internal (the process does not start, or :meth:`close` was called in the meantime).
         """
         return await self._ask(asked, _PAGE) if asked.body else PageAnswer(asks_if_human=False)
 
     async def allows(self, rules: bytes, url: str) -> bool:
-        """Whether a site's robots.txt lets our robot open the URL. Raises as :meth:`page`."""
+        """Return whether a site's robots.txt lets our robot open the URL. Raises as :meth:`page`."""
         return (await self._ask(RulesAsked(rules=rules, url=url), _RULES)).allowed
 
     async def close(self) -> None:
@@ -94,7 +94,7 @@ class Reader:
                 raise self._unread(asked, "takes too much memory to read, or ends the process that reads it") from exc
             finally:
                 if answered is None:
-                    # Also when the caller gave up: a late answer would be taken for the answer to the next request.
+                    # Also if the caller was cancelled: a late response would be taken for that to the next request.
                     self._process = None
                     self._kill(process)
         if isinstance(answered, Broken):
@@ -108,7 +108,7 @@ class Reader:
                 self._process = None
         if self._process is None:
             self._process = asyncio.create_task(self._start(), name="start of the reading process")
-        # Shielded: a page that runs out of time does not cancel the process that others wait for.
+        # Shielded, so that a caller that is cancelled does not cancel the start that others wait for.
         try:
             return await asyncio.shield(self._process)
         except asyncio.CancelledError:
@@ -127,7 +127,7 @@ class Reader:
                 stdin=PIPE,
                 stdout=PIPE,
                 env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ} | {"PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C is for the worker, which then closes this one
+                start_new_session=True,  # Ctrl-C reaches only the worker, which then closes this process
             )
             async with asyncio.timeout(START_WITHIN_S):
                 await _answer(process, self.max_answer_bytes)

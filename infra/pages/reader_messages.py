@@ -1,6 +1,6 @@
 """Messages between this process and the reading process.
 
-On the pipe a message is its length (four bytes, big-endian) and MessagePack of its struct.
+On the pipe, a message is its length (four bytes, big-endian) and its struct in MessagePack.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 LENGTH = struct.Struct(">I")
 MAX_ANSWER_BYTES = 256 * 1024
-"""Larger than the longest answer: 64 KiB of text and a title of 500 characters."""
+"""Larger than the longest response: 64 KiB of text and a title of 500 characters."""
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageAsked(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
-    """A page as received. ``readable``: return its text; otherwise only whether it asks for a human."""
+    """A page as received. ``readable``: return its text, too; otherwise only whether it is a captcha."""
 
     body: bytes
     content_type: str
@@ -44,20 +44,20 @@ class RulesAsked(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
 
 
 class PageAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
-    """``page`` is None when there is no text, or none was requested."""
+    """The content of a page. ``page`` is None if it has no text, or none was requested."""
 
     asks_if_human: bool
     page: ReadPage | None = None
 
 
 class RulesAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
-    """Whether our robot may open the URL."""
+    """The decision whether our robot may open the URL."""
 
     allowed: bool
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
-    """The input broke the parser: the name of the exception, never its text, which the page controls."""
+    """The input broke the parser. ``error`` is the exception's name, never its text, which the page controls."""
 
     error: str
 

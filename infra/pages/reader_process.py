@@ -2,10 +2,10 @@
 
     python -P -m infra.pages.reader_process LIMIT_S MEMORY_BYTES
 
-Malicious input can only harm this process, which holds no key. Where the kernel has Landlock, it writes to no file,
-reads no file but the program's, and opens no TCP connection. It answers one question at a time, from standard input to
-standard output (:mod:`infra.pages.reader_messages`), after one empty message that signals readiness. It exits when its input
-ends. :mod:`infra.pages.reader_client` starts it, and kills it when an answer takes too long.
+Malicious input can only harm this process, which holds no key. If the kernel has Landlock, the process can write no
+file, read only the program's files, and open no TCP connection. It first sends an empty message to signal readiness.
+Then it handles one request at a time, from standard input to standard output (:mod:`infra.pages.reader_messages`), and
+exits when its input ends. :mod:`infra.pages.reader_client` starts it, and kills it if a response takes too long.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from schemas.topics import MAX_BODY_BYTES
 
 
 def answer(asked: Asked) -> ReaderAnswer:
-    """Parse the bytes of one request. Time and memory are unbounded here."""
+    """Parse the bytes of one request. Bounds neither time nor memory."""
     if not isinstance(asked, PageAsked):
         return RulesAnswer(allowed=allowed_by(asked.rules, asked.url))
     text = decoded(asked.body, asked.content_type)
@@ -61,11 +61,11 @@ def _read(text: str, asked: PageAsked) -> ReadPage | None:
 
 
 def serve(answer: Callable[[Any], object], asked: Any, ready: Callable[[], None]) -> None:
-    """Answer questions of the type ``asked`` until standard input ends; ``ready`` imports what the first would wait for."""
+    """Handle requests of type ``asked`` until standard input ends. ``ready`` imports what the first request needs."""
     limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output of a library is not an answer
-    logging.disable(logging.CRITICAL)  # a library's messages about a page do not belong in our log
+    os.dup2(2, 1)  # a library's output must not be taken for a response
+    logging.disable(logging.CRITICAL)  # libraries' messages about a page do not belong in our log
     confine(writable=[Path(os.devnull)], readable=program_files())
     ready()
     with contextlib.suppress(OSError, ValueError):  # macOS has no such limit
@@ -74,7 +74,7 @@ def serve(answer: Callable[[Any], object], asked: Any, ready: Callable[[], None]
     decoder = msgspec.msgpack.Decoder(asked)
     while head := questions.read(LENGTH.size):
         question = decoder.decode(questions.read(*LENGTH.unpack(head)))
-        # The kernel ends the process, even inside C code, if the parent that should kill it has died.
+        # Should the parent have died that kills it, the kernel ends the process after this time, even inside C code.
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
             answered = answer(question)
@@ -87,7 +87,7 @@ def serve(answer: Callable[[Any], object], asked: Any, ready: Callable[[], None]
 
 
 def _import_all() -> None:
-    """Import what the first page would otherwise import at the expense of its own time limit."""
+    """Import the modules that would otherwise use up the time limit of the first page."""
     read_page("<p>Ready.</p>" * 10, "https://example.com/")
     allowed_by(b"User-agent: *\nDisallow: /x", "https://example.com/")
 

@@ -1,4 +1,4 @@
-"""robots.txt of sites (RFC 9309), fetched at most once an hour per site."""
+"""Sites' robots.txt (RFC 9309), fetched at most once an hour per site."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from schemas.errors import TransientError
 KEPT_S = 3600.0
 MAX_SITES = 1024
 MAX_BYTES = 500 * 1024
-"""Bytes read of a file; RFC 9309, 2.5, requires at least this limit."""
+"""Maximum bytes parsed of a file. RFC 9309, 2.5, requires at least this limit."""
 
 MAX_KEPT_BYTES = 16 * 1024 * 1024
-"""Limit of the cache over all sites."""
+"""Maximum size of the cache for all sites."""
 
 Ask = Callable[[str], Awaitable[tuple[int, bytes]]]
 """Opens a URL under the guard, following redirects; returns (status, body)."""
 Judge = Callable[[bytes, str], Awaitable[bool]]
-"""Whether rules (a file's bytes) allow a URL: :func:`infra.pages.rules.allowed_by`, run where it may take long."""
+"""Returns whether rules (a file's bytes) allow a URL: :func:`infra.pages.rules.allowed_by` in a separate process."""
 
 
 class Robots:
@@ -31,7 +31,7 @@ class Robots:
         self._known: OrderedDict[str, tuple[float, bytes | bool]] = OrderedDict()
 
     async def allows(self, origin: str, url: str, ask: Ask, judge: Judge) -> bool:
-        """Whether the URL may be opened.
+        """Return whether the URL may be opened.
 
         Raises:
             TransientError, PermanentError: robots.txt could not be fetched or parsed.
@@ -52,7 +52,7 @@ class Robots:
         try:
             status, body = await ask(f"{origin}/robots.txt")
         except UselessAnswerError:
-            return True  # larger than any set of rules
+            return True  # too large for a set of rules
         if status >= 500:
             return False
         if status == 429:

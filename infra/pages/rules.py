@@ -10,14 +10,14 @@ AGENT = "Newsproof"
 MAX_RULES = 2_000
 MAX_WILDCARDS = 8
 _RULE = re.compile(r"\s*(?:allow|di\w+|user[- ]?agent)\b(.*)", re.IGNORECASE)
-"""A line that is a rule or names a robot, also in the misspellings that Protego accepts."""
+"""A line that is a rule or names a robot, including the misspellings that Protego accepts."""
 
 
 def allowed_by(rules: bytes, url: str) -> bool:
-    """Whether robots.txt lets us open a URL.
+    """Return whether robots.txt allows our robot to open a URL.
 
-    A file with more than :data:`MAX_RULES` rules, or with more than :data:`MAX_WILDCARDS` wildcards in one, disallows
-    everything: no legitimate file is like that, and matching it could take arbitrarily long.
+    A file with more than :data:`MAX_RULES` rules, or with more than :data:`MAX_WILDCARDS` wildcards in a rule,
+    disallows everything: no legitimate file is like that, and matching it could take arbitrarily long.
     """
     text = rules.decode("utf-8", "replace").removeprefix("\ufeff")
     found = [rule[1] for line in text.splitlines() if (rule := _RULE.match(line.partition("#")[0]))]
