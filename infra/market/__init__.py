@@ -1,13 +1,12 @@
-"""Market data as of the case's time: prices, the economy and chains behind ``FetchMarket`` and ``FetchCandles``.
+"""Market data as of the case's time: prices, the economy and chains for ``FetchMarket`` and ``FetchCandles``.
 
-The news pipeline asks for price, macro and onchain, the research chat for price, economy, sentiment and network; no
-source requires a key. ``outcomes`` has the prices that judge signals afterwards. The failure of one source does not
-hide the figures of the others.
+The news pipeline requests price, macro and onchain; the research chat requests price, economy, sentiment and network.
+No source requires a key. ``outcomes`` has the prices that measure signals afterwards. If one source fails, the figures
+of the others are still returned.
 
 ``VALUES`` lists every name that a ``MarketValue`` of the chat may have, whatever the asset. ``MarketReply.unknown``
-names a missing value as ``name: why`` and a failed source as ``kind: source failed (why)``, so a missing figure is
-distinct from a failed request. A name marked with ``*`` also comes as ``{name}_change_1d`` and ``{name}_change_7d``
-in %.
+lists a missing value as ``name: why`` and a failed source as ``kind: source failed (why)``, so a missing figure differs
+from a failed request. For a name marked with ``*`` there are also ``{name}_change_1d`` and ``{name}_change_7d``, in %.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Prices from CoinGecko, averaged over exchanges, for assets that the exchanges here do not trade.
 
 Wire formats: https://docs.coingecko.com/reference/coins-id-market-chart-range (hourly points for ranges over a day;
-without a paid key the past 365 days) and https://docs.coingecko.com/reference/search-data (tickers are not unique: the
-coin with the best rank by market value is taken). A key of the free plan goes into ``x-cg-demo-api-key``, a paid one
-into ``x-cg-pro-api-key`` at an address of its own.
+without a paid key, the past 365 days) and https://docs.coingecko.com/reference/search-data (tickers are not unique: the
+coin with the best rank by market value is used). A key of the free plan is sent in ``x-cg-demo-api-key``, a paid key in
+``x-cg-pro-api-key`` to another address.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,119}\Z")
 _DAY = timedelta(days=1)
 _MAX_AGE = timedelta(hours=2)
 _SLACK = timedelta(hours=2)
-"""How far from a day ago the point to compare with may lie; points are about an hour apart."""
+"""Maximum age of the compared point beyond a day; points are about an hour apart."""
 _KEPT = timedelta(days=364)
 _PAID_HOST = "pro-api.coingecko.com"
 
 
 class CoinGecko:
-    """Price, its change and the volume over a day, market value. ``api_key`` is optional.
+    """Reads price, its change and the volume over a day, and market value. ``api_key`` is optional.
 
     Raises (constructor):
         ConfigError: the address or the key is invalid.
@@ -85,7 +85,7 @@ class CoinGecko:
 
 
 def _ranked(coin: Any, symbol: str) -> tuple[Decimal, str] | None:
-    """Return the coin's rank and id. A coin without a rank is skipped: anyone may list one under a known ticker."""
+    """Return the coin's rank and id, None for a coin without a rank: anyone may list one under a known ticker."""
     if not isinstance(coin, dict) or str(coin.get("symbol", "")).upper() != symbol:
         return None
     rank, coin_id = number(coin.get("market_cap_rank")), str(coin.get("id", ""))

@@ -1,8 +1,8 @@
-"""Flows to and from exchanges and activity on a chain, from Coin Metrics, with a key or without.
+"""Exchange flows and activity on a chain, from Coin Metrics, with or without a key.
 
 Wire format: https://docs.coinmetrics.io/api-reference/timeseries/timeseries-rest/asset-metrics. A metric that an asset
 does not have is missing or null. Figures without a key are for non-commercial use (CC BY-NC 4.0). A day is dated by its
-start and known at its ``AssetEODCompletionTime``, otherwise twelve hours after its end.
+start. It is known at its ``AssetEODCompletionTime``, or twelve hours after its end if that is missing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Day(msgspec.Struct, frozen=True):
 
 
 class CoinMetrics:
-    """Activity and exchange flows of the assets that Coin Metrics covers. ``api_key`` is optional.
+    """Reads activity and exchange flows of the assets that Coin Metrics covers. ``api_key`` is optional.
 
     Raises (constructor):
         ConfigError: the address or the key is invalid.
@@ -107,7 +107,7 @@ class CoinMetrics:
 
 
 def _flows(days: Sequence[_Day], as_of: datetime, symbol: str) -> Known:
-    """Return inflow, outflow and net flow of the days that have both."""
+    """Return inflow, outflow and net flow, from the days that have both flows."""
     both = [day for day in days if all(metric in day.metrics for metric in FLOWS)]
     if not both:
         return [], [f"exchange_netflow: coinmetrics has none of {symbol}"]

@@ -1,9 +1,9 @@
 """The economy and the mood as of a time: FRED's series, and alternative.me's fear and greed index.
 
-Without a key, FRED's chart as CSV (https://fred.stlouisfed.org/graph/fredgraph.csv?id=DFF). Each series is a request of
-its own, since series of different frequency do not come in one table. With ``FRED_API_KEY``, the API
-(https://fred.stlouisfed.org/docs/api/fred/series_observations.html) returns the series as it stood then
-(``realtime_start``). That matters for money, which is revised for years: the CSV has today's figures for the past.
+Without a key, the figures are FRED's chart as CSV (https://fred.stlouisfed.org/graph/fredgraph.csv?id=DFF). Each series
+needs its own request, because one table cannot have series of different frequency. With ``FRED_API_KEY``, the API
+(https://fred.stlouisfed.org/docs/api/fred/series_observations.html) returns the series as published at that time
+(``realtime_start``). This matters for money, which is revised for years: the CSV has today's figures for the past.
 
 A figure of FRED is dated by its period and known from its publication, so that no backtest sees it early:
 
@@ -12,7 +12,7 @@ A figure of FRED is dated by its period and known from its publication, so that 
   evening is assumed.
 - Money: the fourth Tuesday of the next month (https://www.federalreserve.gov/releases/h6/).
 
-The index of fear and greed is one figure a day, known from midnight UTC on
+The fear and greed index has one figure a day, known from midnight UTC on
 (https://alternative.me/crypto/fear-and-greed-index/#api).
 """
 
@@ -56,19 +56,19 @@ _MOOD = FigureService(name="alternative.me", address_setting="FEAR_GREED_BASE_UR
 PUBLISHED_AT = time(21, 30, tzinfo=UTC)
 _MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
 _SLACK = timedelta(days=10)
-"""How far from 30 days ago the figure to compare with may have been published."""
+"""Maximum age of the compared figure beyond 30 days, since its publication."""
 _MOOD_MAX_AGE = timedelta(days=2)
 _INDEX = "fear_greed_index"
 
 
 def macro(fred: Fred, mood: Mood) -> Figures:
-    """Return what a claim of the news is checked against: fear and greed, the ten-year yield, the VIX."""
+    """Return the figures for checking a claim in the news: fear and greed, the ten-year yield, the VIX."""
     readings = {"alternative.me": mood.newest, **fred.readings(MACRO)}
     return Figures("macro", readings, (mood.source, fred.source))
 
 
 def economy(fred: Fred) -> Figures:
-    """Return the chat's figures of the economy."""
+    """Return the figures of the economy for the chat."""
     return Figures("economy", fred.readings(ECONOMY), (fred.source,))
 
 
@@ -78,7 +78,7 @@ def sentiment(mood: Mood) -> Figures:
 
 
 def known_from(day: date) -> datetime:
-    """Return when a day's figure is published: the evening of the next business day."""
+    """Return the publication time of a day's figure: the evening of the next business day."""
     following = day + timedelta(days=1)
     while following.weekday() >= 5:
         following += timedelta(days=1)
@@ -86,12 +86,12 @@ def known_from(day: date) -> datetime:
 
 
 def week_known_from(day: date) -> datetime:
-    """Return when a day of the weekly release is published: the evening of the Tuesday after its week."""
+    """Return the publication time of a day in the weekly release: the evening of the Tuesday after its week."""
     return datetime.combine(day + timedelta(days=8 - day.weekday()), PUBLISHED_AT)
 
 
 def month_known_from(day: date) -> datetime:
-    """Return when a month's money stock is published: the evening of the fourth Tuesday of the next month."""
+    """Return the publication time of a month's money stock: the evening of the fourth Tuesday of the next month."""
     first = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
     tuesday = first + timedelta(days=(1 - first.weekday()) % 7 + 21)
     return datetime.combine(tuesday, PUBLISHED_AT)
@@ -104,11 +104,11 @@ class Series(msgspec.Struct, frozen=True):
     max_age: timedelta
     """Maximum age since publication; an older figure is not current."""
     back: timedelta
-    """How far before ``as_of`` the required figures may be dated."""
+    """Time before ``as_of`` from which figures are requested."""
     change: str = ""
-    """Unit of the change over 30 days; empty when there is none."""
+    """Unit of the change over 30 days; empty = no change."""
     source: str = ""
-    """Name of the source in values; empty: ``fred`` and the id."""
+    """Name of the source in values; empty = ``fred`` and the id."""
 
 
 ECONOMY = {
@@ -124,7 +124,7 @@ MACRO = {
 
 
 class Fred:
-    """Reads series of FRED. Independent of the asset.
+    """Reads FRED's series. Independent of the asset.
 
     Raises (constructor):
         ConfigError: the address or the key is invalid.
@@ -138,11 +138,11 @@ class Fred:
         )
 
     def readings(self, wanted: Mapping[str, Series]) -> dict[str, Reading]:
-        """Return one reading per series. A failed one is named in ``unknown``; the others stay."""
+        """Return one reading per series, so that a failed series does not affect the others."""
         return {f"fred {series.id}": partial(self.read, name, series) for name, series in wanted.items()}
 
     async def read(self, name: str, series: Series, _asset: str, as_of: datetime) -> Known:
-        """Return the newest figure of a series, named ``name``, and its change over 30 days where it has one.
+        """Return a series' newest figure under ``name``, and its change over 30 days if the series has one.
 
         Raises:
             NewsproofError: the request failed, or the response cannot be parsed.
@@ -172,7 +172,7 @@ class Fred:
         return values, []
 
     async def _vintage(self, series: str, start: datetime, as_of: datetime, key: str) -> dict[date, Decimal]:
-        """Return the series as it stood the day before ``as_of``, or on that day once its releases are out."""
+        """Return the series as published by the day before ``as_of``, or by that day once its releases are out."""
         seen = as_of.date() if as_of.timetz() >= PUBLISHED_AT else as_of.date() - timedelta(days=1)
         params = {
             **{"series_id": series, "api_key": key, "file_type": "json"},
@@ -182,7 +182,7 @@ class Fred:
         response = await self.source.get("/fred/series/observations", params, absent=frozenset({400}))
         if response.status_code == 400:
             said = error_message(response, "error_message")
-            # FRED answers 400 to a wrong key, too.
+            # FRED also responds with 400 to a wrong key.
             raise refused(self.source.service, 401 if "api_key" in said else 400, said, response.headers)
         rows = json_object(response, self.source.service).get("observations")
         if not isinstance(rows, list):
@@ -192,7 +192,7 @@ class Fred:
 
 
 class Mood:
-    """Reads the index of fear and greed. Independent of the asset."""
+    """Reads the fear and greed index. Independent of the asset."""
 
     def __init__(self, base_url: str, *, timeout_s: float) -> None:
         self.source = Source(_MOOD, base_url, timeout_s=timeout_s)

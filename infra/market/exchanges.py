@@ -31,14 +31,14 @@ from schemas.evidence import Candle
 FIVE_MINUTES = timedelta(minutes=5)
 STEPS = {"1h": timedelta(hours=1), "4h": timedelta(hours=4), "1d": timedelta(days=1)}
 MAX_BARS = 500
-"""Upper limit of bars per request, whatever an effect asks for."""
+"""Maximum number of bars per request, whatever the effect's own limit."""
 _COINBASE_PAGE = 300
 _INVALID_SYMBOL = -1121
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One bar with exact numbers. ``ended`` is the end of its period; ``open`` is None when it is unreadable."""
+    """A bar with exact numbers. ``ended`` is the end of its period; ``open`` is None if it cannot be read."""
 
     ended: datetime
     open: Decimal | None
@@ -49,9 +49,9 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Exchange(Source, ABC):
-    """One exchange. ``unit`` is the currency of its prices.
+    """An exchange. ``unit`` is the currency of its prices.
 
-    Its methods return bars in any order, or None when the exchange has no market for the symbol.
+    Its methods return bars in any order, or None if the exchange has no market for the symbol.
 
     Raises:
         TransientError, PermanentError: the request failed.
@@ -63,7 +63,7 @@ class Exchange(Source, ABC):
 
     @abstractmethod
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
-        """Return the five-minute bars that begin from ``first`` to ``last``, at most 300 of them."""
+        """Return the five-minute bars that begin between ``first`` and ``last`` (inclusive), at most 300."""
 
     @abstractmethod
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
@@ -158,7 +158,7 @@ def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) ->
 
 
 def joined(bars: Sequence[Candle], step: timedelta) -> list[Candle]:
-    """Merge bars into longer ones. A period without trades has no bar, so a longer bar may be made of fewer."""
+    """Merge bars into longer ones. A period without trades has no bar, so a longer bar may have fewer parts."""
     ordered = sorted({bar.ended_at: bar for bar in bars}.values(), key=lambda bar: bar.ended_at)
     made = []
     for end, group in groupby(ordered, lambda bar: _ceiling(bar.ended_at, step)):

@@ -2,8 +2,8 @@
 
 Bitcoin: the charts of https://www.blockchain.com/explorer/api/charts_api. Other chains and stablecoins: DefiLlama
 (https://api-docs.defillama.com). Flows and activity of more chains: :mod:`infra.market.coinmetrics`. A figure for a
-whole day is known when the day is over. Where two sources have a figure of the same name, the source that comes first
-in this order is taken.
+whole day is known when the day is over. If two sources have a figure of the same name, the first source in this order
+is used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CHARTS = {
     "hash-rate": ("hash_rate", "TH/s"),
 }
 EXPECTED = ("active_addresses", "transactions_per_day", "mvrv", "exchange_netflow")
-"""The figures that an analysis of a chain needs first; ``unknown`` lists those that are missing, whatever the asset."""
+"""The most important figures for analysing a chain. ``unknown`` lists those that are missing, whatever the asset."""
 _DAY = timedelta(days=1)
 _LLAMA = FigureService(name="DefiLlama", address_setting="DEFILLAMA_BASE_URL", about="value locked per chain")
 _STABLE = FigureService(
@@ -65,16 +65,16 @@ _BLOCKCHAIN = FigureService(
 
 
 class Network:
-    """Reads the sources that cover an asset, once each. ``unknown`` names a failed one; other figures stay.
+    """Reads each source that covers an asset. ``unknown`` lists failed sources; the others' figures are returned.
 
-    As ``onchain`` it has what a claim is checked against: supply, value locked, Bitcoin's transactions and hash rate. As
-    ``network`` it has all figures of the chat.
+    As ``onchain`` it returns the figures for checking a claim: supply, value locked, Bitcoin's transactions and hash
+    rate. As ``network`` it returns all figures for the chat.
     """
 
     def __init__(
         self, kind: Literal["onchain", "network"], settings: Settings, *, coinmetrics: CoinMetrics | None = None
     ) -> None:
-        """``coinmetrics`` is None when it is switched off."""
+        """``coinmetrics`` is None if it is switched off."""
         self._kind, self._whole, timeout_s = kind, kind == "network", settings.deep_analysis_tool_timeout
         self._charts = tuple(CHARTS) if self._whole else ("n-transactions", "hash-rate")
         self._bitcoin = Source(_BLOCKCHAIN, settings.blockchain_info_base_url, timeout_s=timeout_s)
@@ -118,7 +118,7 @@ class Network:
         return readings
 
     def _merged(self, reply: MarketReply, symbol: str) -> MarketReply:
-        """Keep one value per name, drop known names from ``unknown``, and add the missing of ``EXPECTED``."""
+        """Keep one value per name, remove known names from ``unknown``, and add missing names of ``EXPECTED``."""
         values: dict[str, MarketValue] = {}
         first: dict[str, str] = {}
         for value in reply.values:
@@ -136,14 +136,14 @@ class Network:
 
 
 async def _stablecoin_supply(stablecoins: Source, symbol: str, as_of: datetime) -> Known:
-    """Return the supply of a coin of ``STABLECOINS``, in units of the coin, and its changes."""
+    """Return the supply of a coin in ``STABLECOINS``, in units of the coin, and its changes."""
     response = await stablecoins.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
     points = [_llama_point(row, "totalCirculating") for row in _llama_rows(response, _STABLE)]
     return series_figures("stablecoin_supply", "units", "defillama", points, as_of)
 
 
 async def _chain_tvl(llama: Source, symbol: str, as_of: datetime) -> Known:
-    """Return the value locked on the chain of an asset of ``CHAINS``, in USD, and its changes."""
+    """Return the value locked on the chain of an asset in ``CHAINS``, in USD, and its changes."""
     rows = _llama_rows(await llama.get(f"/v2/historicalChainTvl/{CHAINS[symbol]}", {}), _LLAMA)
     return series_figures("chain_tvl", "USD", "defillama", [_llama_point(row, "tvl") for row in rows], as_of)
 
@@ -177,7 +177,7 @@ def _llama_rows(response: httpx.Response, service: Service) -> list[Any]:
 
 
 def _llama_point(row: Any, field: str) -> Point | None:
-    """Parse one row of a series; None when it is unreadable."""
+    """Parse a row of a series; None if it cannot be read."""
     if not isinstance(row, dict):
         return None
     value = row.get(field)
@@ -188,7 +188,7 @@ def _llama_point(row: Any, field: str) -> Point | None:
 
 
 def _day_of_chart(row: Any) -> Point | None:
-    """Parse one day of a blockchain.info chart, known from the end of that day; None when it is unreadable."""
+    """Parse a day of a blockchain.info chart, known from the end of that day; None if it cannot be read."""
     at, figure = (when(row.get("x")), number(row.get("y"))) if isinstance(row, dict) else (None, None)
     return Point(at + _DAY, figure) if at is not None and figure is not None else None
 
@@ -200,12 +200,12 @@ async def _in_dollars(stablecoins: Source, name: str, chain: str, _symbol: str, 
 
 
 def _figure(name: str) -> str:
-    """Return the name without its change or sum suffix: all values of one figure come from one source."""
+    """Return the name without its suffix for a change or sum. All values of a figure must come from the same source."""
     return name.removesuffix("_change_1d").removesuffix("_change_7d").removesuffix("_7d")
 
 
 def _dollars(row: Any) -> Point | None:
-    """Sum all pegs. A day's row changes until the day is over, so it is known from then on."""
+    """Sum all pegs. A day's row changes until the day is over, so it is known only from then on."""
     if not isinstance(row, dict) or not isinstance(row.get("totalCirculatingUSD"), dict):
         return None
     amounts = [number(value) for value in row["totalCirculatingUSD"].values()]

@@ -24,7 +24,7 @@ from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, Ma
 from schemas.errors import PermanentError, TransientError
 
 STALE_AFTER = 3
-"""A market whose last bar ended this many bars ago counts as no longer traded."""
+"""A market whose last bar ended at least this many bars ago counts as no longer traded."""
 
 
 class Kind(Protocol):
@@ -72,7 +72,7 @@ class LiveMarket(Free):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The services that are called, each once."""
+        """The services that this port calls, each once."""
         return tuple({id(one): one for kind in self._kinds.values() for one in kind.sources}.values())
 
     async def close(self) -> None:
@@ -83,8 +83,8 @@ class LiveMarket(Free):
 class LiveCandles(Free):
     """Port for ``FetchCandles``. Safe for concurrent use within one event loop.
 
-    A reply holds distinct bars, oldest first, none of which ended after ``as_of``: at least one and at most ``limit``,
-    fewer where the market is young or had no trades.
+    A reply contains distinct bars, oldest first, that had ended by ``as_of``: at least one and at most ``limit``. There
+    are fewer if the market is young or had no trades.
     """
 
     provider = "candles"

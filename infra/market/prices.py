@@ -1,8 +1,9 @@
-"""Prices as of a time from exchanges' public candles: Coinbase in USD, else Binance in USDT; both where a peg is at stake.
+"""Prices as of a time from exchanges' public candles: Coinbase in USD, else Binance in USDT; both to check a peg.
 
-The chat asks CoinGecko where neither has the market: it covers more coins, with hourly prices instead of trades.
+For the chat, CoinGecko is called if neither has the market. It covers more coins, but with hourly prices instead of
+trades.
 
-Only candles that had ended by then are used: an open candle contains the future.
+Only candles that had ended by that time are used, because an open candle contains the future.
 """
 
 from __future__ import annotations
@@ -26,12 +27,11 @@ WINDOW = timedelta(hours=24)
 MAX_AGE = timedelta(hours=1)
 """Maximum age of the last trade's candle; an older price is not the price at that time."""
 _SLACK = 2 * FIVE_MINUTES
-"""How far from an hour or a day ago the candle to compare with may have ended: exchanges omit candles without trades.
-"""
+"""Maximum age of the compared candle beyond an hour or a day, because exchanges omit candles without trades."""
 
 
 class _Day(msgspec.Struct, frozen=True):
-    """What one exchange knows of the day and of its last two hours, and what it does not."""
+    """One exchange's figures for the day and for its last two hours, and the missing ones."""
 
     values: tuple[MarketValue, ...] = ()
     last_hours: tuple[MarketValue, ...] = ()
@@ -42,8 +42,8 @@ class _Day(msgspec.Struct, frozen=True):
 class Prices:
     """Tries the exchanges in order until one has a price of the asset.
 
-    With ``pegs`` all of them are asked, at the same time, where the asset is pegged to the dollar: whether it lost its
-    peg is not for one venue to say.
+    With ``pegs``, it calls all of them concurrently if the asset is pegged to the dollar, because one venue alone does
+    not show whether the peg was lost.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Prices:
         self.sources: tuple[Source, ...] = (*self._exchanges, *(() if coingecko is None else (coingecko.source,)))
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
-        """Return the price and related figures; ``unknown`` names the sources that did not have it.
+        """Return the price and related figures; ``unknown`` lists missing figures, and sources without the price.
 
         Raises:
             NewsproofError: a source failed, and no other one has the price.
@@ -86,8 +86,8 @@ class Prices:
     async def _of_exchanges(self, symbol: str, as_of: datetime) -> MarketReply:
         """Return price, changes over an hour and a day, and the day's high, low and volume, as far as they are known.
 
-        They are of the first exchange that has a price. A coin whose peg is looked at has beside them, for each
-        exchange, what :func:`last_two_hours` says.
+        They come from the first exchange that has a price. For a coin whose peg is checked, the result of
+        :func:`last_two_hours` for each exchange is added.
 
         Raises:
             NewsproofError: an exchange failed, and no other one has the price.
@@ -121,9 +121,9 @@ async def _day(exchange: Exchange, symbol: str, as_of: datetime) -> _Day:
 
 
 def last_two_hours(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[MarketValue, ...]:
-    """Return the lowest and the highest price of the two hours before ``as_of``, and the candles that say so.
+    """Return the lowest and the highest price of the two hours before ``as_of``, and the number of candles.
 
-    ``candles_2h`` counts those that had ended by then; 24 are all. Nothing where there are none.
+    ``candles_2h`` counts the candles that had ended by then; 24 are complete. Returns nothing if there are none.
     """
     recent = [c for c in candles if as_of - timedelta(hours=2) < c.ended <= as_of]
     if not recent:
@@ -138,7 +138,7 @@ def last_two_hours(candles: list[Bar], as_of: datetime, exchange: Exchange) -> t
 
 
 def summary(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[tuple[MarketValue, ...], tuple[str, ...]]:
-    """Return the figures of the day up to ``as_of``, and the names of those that are missing."""
+    """Return the figures of the day up to ``as_of``, and the missing ones with the reason."""
     day = sorted((c for c in candles if as_of - WINDOW - _SLACK < c.ended <= as_of), key=lambda c: c.ended)
     if not day or day[-1].ended < as_of - MAX_AGE:
         return (), (f"price: no trade on {exchange.name} within an hour before {as_of:%Y-%m-%d %H:%M} UTC",)

@@ -1,4 +1,4 @@
-"""The base of the sources of figures: one request with its errors, concurrent reading, and exact parsing of numbers."""
+"""The base of all sources of figures: one request with its errors, concurrent reading, and exact parsing of numbers."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _NO_ASSET = frozenset({"", "UNKNOWN", "NONE", "NA", "NULL", "OTHER", "MULTIPLE",
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One figure of a series, known from ``at`` on."""
+    """A figure of a series, known from ``at`` on."""
 
     at: datetime
     value: Decimal
 
 
 class FigureService(Service, frozen=True, kw_only=True):
-    """``about``: the figures that it has; ``key_adds``: what its optional key is for. Both are for people."""
+    """A service of figures. ``about``: its figures. ``key_adds``: the use of its optional key. Both are for people."""
 
     about: str
     key_adds: str = ""
 
 
 class Source(ServiceClient):
-    """The client of one service of figures. ``key`` is None without one; the subclass or the caller sends it."""
+    """The client of a service of figures. ``key`` is None without a key; the subclass or the caller sends it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Source(ServiceClient):
         key: str | None = None,
         key_header: str | None = None,
     ) -> None:
-        """``key_header``: name of the header that carries the key, if one does.
+        """``key_header``: name of the header for the key, if it is sent in a header.
 
         Raises:
             ConfigError: the address or the key is invalid; the text names its setting.
@@ -75,7 +75,7 @@ class Source(ServiceClient):
     async def get(
         self, path: str, params: Mapping[str, str], *, absent: frozenset[int] = frozenset()
     ) -> httpx.Response:
-        """Send one GET request; return its response with status 200 or one of ``absent`` ("no such data").
+        """Send a GET request; return the response, whose status is 200 or one of ``absent`` ("no such data").
 
         Raises:
             TransientError, PermanentError: as :func:`infra.http_json.refused`.
@@ -103,7 +103,7 @@ class Figures:
         """Return every figure that is known at ``as_of``.
 
         Raises:
-            NewsproofError: every source failed. A transient failure is preferred to a permanent one.
+            NewsproofError: every source failed. A transient failure takes precedence over a permanent one.
         """
         return await together(self._kind, self._readings, asset, as_of)
 
@@ -131,7 +131,7 @@ async def together(kind: str, readings: Mapping[str, Reading], asset: str, as_of
     return MarketReply(values=tuple(values), unknown=tuple(unknown))
 
 
-@lru_cache(maxsize=4096)  # an event study asks it three times for each of its signals
+@lru_cache(maxsize=4096)  # an event study calls it three times for each of its signals
 def ticker(asset: str) -> str | None:
     """Return the asset as a ticker that is safe in a URL, else None. Untrusted text must pass through here."""
     written = asset.strip().upper().lstrip("$")
@@ -155,7 +155,7 @@ def number(value: Any) -> Decimal | None:
 
 
 def when(value: Any, *, per_second: int = 1) -> datetime | None:
-    """Convert an epoch number to UTC; None when it is not one."""
+    """Convert an epoch number to UTC; None if the value is not one."""
     seconds = number(value)
     if seconds is None or not 0 <= seconds / per_second < Decimal("4e9"):
         return None
@@ -176,7 +176,7 @@ def change_pct(now: Decimal, before: Decimal | None) -> Decimal | None:
 
 
 def market_value(name: str, value: Decimal, unit: str, source: str, at: datetime) -> MarketValue:
-    """Build the figure for the journal: calculated exactly, stored as the nearest float."""
+    """Return the figure for the journal: calculated exactly, stored as the nearest float."""
     return MarketValue(name=name, value=float(value), unit=unit, source=source, observed_at=at)
 
 
@@ -184,7 +184,7 @@ def series_figures(name: str, unit: str, source: str, read: list[Point | None], 
     """Return the newest figure of a series known at ``as_of``, and its changes over a day and a week.
 
     Raises:
-        UselessAnswerError: there are rows, but none is readable.
+        UselessAnswerError: there are rows, but none can be read.
     """
     points = [p for p in read if p is not None]
     if read and not points:

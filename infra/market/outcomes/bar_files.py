@@ -1,7 +1,7 @@
-"""Files of bars: one, a folder or a pattern; text, JSON or Parquet, as it is or packed with gzip, zstd or zip.
+"""Reading of bars from a file, a folder or a pattern: text, JSON or Parquet, also compressed with gzip, zstd or zip.
 
-Everything that is read is accepted or rejected as a whole: a single invalid line rejects it. What a file is, is seen from its first
-bytes, not from its name.
+All files are accepted or rejected together: a single invalid line rejects them. A file's format is detected from its
+first bytes, not from its name.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from schemas.errors import ConfigError, ContractError
 from schemas.prices import PriceSeries
 
 SYNTHETIC = "synthetic"
-"""Prefix of the source name of synthetic prices; ``v_trust_checks`` filters on it."""
+"""Prefix of the source name for synthetic prices; ``v_trust_checks`` filters by it."""
 _GZIP, _ZSTD, _ZIP, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"PAR1"
 _NAMED = re.compile(r"([A-Z0-9]{5,20})-\d+(?:s|m|h|d|w|mo)-\d{4}-\d{2}(?:-\d{2})?\.")
-"""Binance's archive names its market in the file's name, and nowhere else: BTCUSDT-1m-2024-01.csv
+"""Files of Binance's archive state their market only in their name: BTCUSDT-1m-2024-01.csv
 (https://github.com/binance/binance-public-data)."""
 _ADDRESS = re.compile(r"\W*https?://\S+\s*\Z")
-"""CryptoDataDownload writes its address above the header."""
+"""The line with its address that CryptoDataDownload writes above the header."""
 
 
 class PriceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read. ``source`` names it in the tables; it begins with "synthetic" if a file says so."""
+    """The bars read. ``source`` is their name in the tables; it begins with "synthetic" if a file says so."""
 
     series: tuple[PriceSeries, ...]
     bars: int
@@ -49,14 +49,14 @@ def read_bars(
 ) -> PriceFile:
     """Read a file, every file of a folder, or every file that a pattern such as ``prices/*.csv.gz`` finds.
 
-    ``symbol`` and ``venue`` apply where a file has no such column. ``columns`` maps roles to names of the file's columns:
-    ``{"timestamp": "Zeit", "open": "Start"}``. Text needs a header, except Binance's klines. Times are ISO 8601 (UTC without
-    a zone) or epoch numbers in seconds, milli-, micro- or nanoseconds, of when a bar opens. Lines before the header that
-    begin with ``#`` are comments; one that contains "synthetic" marks the source as synthetic.
+    ``symbol`` and ``venue`` apply if a file has no such column. ``columns`` maps roles to names of the file's columns:
+    ``{"timestamp": "Zeit", "open": "Start"}``. Text needs a header, except Binance's klines. A bar's time is when it
+    opens: ISO 8601 (UTC without a zone), or an epoch number in seconds, milli-, micro- or nanoseconds. Lines before the
+    header that begin with ``#`` are comments; one that contains "synthetic" marks the source as synthetic.
 
     Raises:
-        ConfigError: there is no such file, a column is not found, or nothing names a symbol.
-        ContractError: lines are invalid, or a file is damaged; the message lists the first twenty.
+        ConfigError: there is no such file, a column is not found, or the symbol is not stated anywhere.
+        ContractError: lines are invalid (the message lists the first twenty), or a file is damaged.
     """
     files = _files(path)
     rows = BarRows(None if symbol is None else market_symbol(symbol), venue)
@@ -89,7 +89,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(file: Path, rows: BarRows, columns: Mapping[str, str], *, symbol_given: bool) -> tuple[str, bool]:
-    """Read one file; return its kind, and whether it says that its prices are invented."""
+    """Read one file; return its format, and whether it says that its prices are synthetic."""
     match = None if symbol_given else _NAMED.match(file.name)
     rows.begin(file, market_symbol(match[1]) if match else None)
     try:
@@ -110,7 +110,7 @@ def _read(file: Path, rows: BarRows, columns: Mapping[str, str], *, symbol_given
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as exc:
         raise ContractError(f"{file} is damaged, get it again: {exc!s:.200}", reason="damaged") from exc
     except OSError as exc:
-        if exc.errno is None:  # of a decompressor, not of the system
+        if exc.errno is None:  # raised by a decompressor, not by the system
             raise ContractError(f"{file} is damaged, get it again: {exc!s:.200}", reason="damaged") from exc
         raise ConfigError(f"{file}: cannot be read ({exc.strerror}); name a file of prices") from exc
 
@@ -133,7 +133,7 @@ def _unpacked(file: Path, stack: ExitStack) -> io.BufferedReader:
 
 
 def _read_text(file: Path, text: io.TextIOWrapper, rows: BarRows, columns: Mapping[str, str]) -> bool:
-    """Read separated values; return whether a comment says that they are invented."""
+    """Read separated values; return whether a comment says that they are synthetic."""
     invented, numbered = False, enumerate(text, start=1)
     for number, line in numbered:
         if line.startswith("#"):
@@ -149,7 +149,7 @@ def _read_text(file: Path, text: io.TextIOWrapper, rows: BarRows, columns: Mappi
 
 
 def _read_json(file: Path, body: bytes, rows: BarRows) -> None:
-    """Read what ccxt's ``fetch_ohlcv`` returns, an array of [time, open, high, low, close, volume], or Binance's klines."""
+    """Read ccxt's ``fetch_ohlcv`` result, an array of [time, open, high, low, close, volume], or Binance's klines."""
     try:
         bars = orjson.loads(body)
     except orjson.JSONDecodeError as exc:

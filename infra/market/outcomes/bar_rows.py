@@ -1,4 +1,4 @@
-"""Rows of bars: which column is which, what makes a row invalid, and which bars cannot stand beside their neighbours."""
+"""Rows of bars: their columns, the validation of each row, and the detection of outliers among neighbours."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
 
 _TIMES = ("unix", "timestamp", "open_time", "opentime", "time", "datetime", "date")
-"""Names of the time, best first: where a file has several, the number is exact and the text may be of another zone."""
+"""Names of the time's column, best first. Of several, the number is exact, while a text may be in another time zone."""
 _ROLES = {
     **dict.fromkeys(_TIMES, "timestamp"),
     **{name: name for name in ("open", "high", "low", "close", "volume", "symbol", "venue")},
 }
 _PRICES = ("open", "high", "low", "close")
 _VOLUME_OF = re.compile(r"volume[ _]([A-Za-z0-9]{2,10})\Z", re.IGNORECASE)
-"""CryptoDataDownload: ``Volume BTC``, in the base currency, then ``Volume USDT``."""
+"""CryptoDataDownload has ``Volume BTC``, in the base currency, then ``Volume USDT``."""
 _BINANCE = 12
-"""Columns of Binance's klines, which its archive has without a header: open time, open, high, low, close, volume, close time, …
-(https://github.com/binance/binance-public-data#klines)."""
+"""Number of columns of Binance's klines, which its archive has without a header: open time, open, high, low, close,
+volume, close time, … (https://github.com/binance/binance-public-data#klines)."""
 _CCXT = ("timestamp", "open", "high", "low", "close", "volume")
 _EPOCH = re.compile(r"\d{1,19}(?:\.\d+)?\Z")
 _EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 """(upper bound, milliseconds per unit): seconds to the year 5138, then milli-, micro- and nanoseconds."""
 OUTLIER = 100.0
-"""A bar of which a price is so many times those of the bars on both sides of it, or their so-many-th part, is a slip of the
-point: no market trades there for one bar and returns."""
+"""A bar is an outlier if a price is at least this many times above, or below, those of both neighbours. It is then a
+misplaced decimal point, because no market trades there for one bar and returns."""
 _MAX_LISTED = 20
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a row has what. ``places`` by role: timestamp, open, high, low, close, perhaps volume, symbol and venue.
+    """The columns of a row. ``places`` by role: timestamp, open, high, low, close, perhaps volume, symbol and venue.
 
-    ``volume_of`` is the currency that the volume is in; empty: the file does not say, so the base currency.
+    ``volume_of`` is the currency of the volume; empty = the file does not state it, so the base currency.
     """
 
     places: dict[str, int]
@@ -65,12 +65,12 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_line(cls, file: Path, line: str, columns: Mapping[str, str]) -> Layout:
-        """Return the layout of a file's first line: a header, or a row of Binance's archive, which has none.
+        """Return the layout from a file's first line: a header, or a row of Binance's archive, which has no header.
 
         ``columns`` as in :func:`read_bars`.
 
         Raises:
-            ConfigError: it does not name what is needed.
+            ConfigError: the line does not name all needed columns.
         """
         separator = max((",", ";", "\t"), key=line.count)
         cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
@@ -86,10 +86,10 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_names(cls, file: Path, names: Sequence[str], columns: Mapping[str, str]) -> Layout:
-        """Return the layout of a header.
+        """Return the layout from a header.
 
         Raises:
-            ConfigError: it does not name what is needed.
+            ConfigError: the header does not name all needed columns.
         """
         lower = [name.strip().lower() for name in names]
         places: dict[str, int] = {}
@@ -111,12 +111,12 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names_used(self) -> list[str]:
-        """The columns that have a role, in the order of :attr:`of_used`."""
+        """The names of the columns with a role, in the order of :attr:`of_used`."""
         return [self.names[place] for place in self.places.values()]
 
     @property
     def of_used(self) -> Layout:
-        """The layout of rows that hold only those columns."""
+        """The layout of rows that contain only those columns."""
         return msgspec.structs.replace(
             self, places={role: n for n, role in enumerate(self.places)}, width=len(self.places)
         )
@@ -124,7 +124,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def split(self, line: str) -> list[str]:
         """Return the cells of a line."""
         cells = [cell.strip() for cell in next(csv.reader([line], delimiter=self.separator))]
-        if self.separator == ";":  # where a comma does not separate, it may be the point
+        if self.separator == ";":  # if the comma is not the separator, it may be the decimal point
             return [cell.replace(",", ".") if cell.count(",") == 1 and "." not in cell else cell for cell in cells]
         return cells
 
@@ -150,7 +150,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _Market:
-    """The bars of one market, in the order of the files, and where each stood."""
+    """The bars of one market in the order of the files, with the file and line of each."""
 
     def __init__(self) -> None:
         self.times = array("q")
@@ -178,23 +178,23 @@ class BarRows:
         self._markets: dict[tuple[str, str], _Market] = {}
         self._symbols: dict[str, str] = {}
         self.wrong: list[tuple[int, int, str]] = []
-        """File, line, what is wrong with it."""
+        """Errors: number of the file, line, text."""
 
     @property
     def bars(self) -> int:
-        """Number of bars; the same one twice counts once after :meth:`settle`."""
+        """The number of bars; after :meth:`settle`, repeated bars count once."""
         return sum(len(market.times) for market in self._markets.values())
 
     def begin(self, file: Path, symbol: str | None) -> None:
-        """Begin a file; ``symbol`` is what its name says."""
+        """Begin a file; ``symbol`` is the symbol in its name, if any."""
         self._files.append(file)
         self._of_file = symbol
 
     def take(self, layout: Layout, cells: Sequence[str], line: int) -> None:
-        """Take one row.
+        """Add a row. An invalid row is added to ``wrong``.
 
         Raises:
-            ConfigError: neither a column nor the file's name nor the user names a symbol.
+            ConfigError: neither a column nor the file's name nor the user states the symbol.
         """
         if "symbol" not in layout.places and self._symbol is None and self._of_file is None:
             raise ConfigError(
@@ -230,7 +230,7 @@ class BarRows:
         return self._symbols[written]
 
     def settle(self) -> None:
-        """Sort each market's bars by time and drop repeated ones. Other prices at one time are an error, and so is an outlier."""
+        """Sort each market's bars by time and drop repeated ones. Different prices at one time and outliers are errors."""
         for (symbol, _), market in self._markets.items():
             if any(earlier >= later for earlier, later in pairwise(market.times)):
                 self._sort(symbol, market)
@@ -256,7 +256,7 @@ class BarRows:
         )
 
     def told(self) -> str:
-        """Return the first twenty errors, one a line."""
+        """Return the first twenty errors, one per line."""
         lines = [f"  {self._where(file, line)}: {said}" for file, line, said in self.wrong[:_MAX_LISTED]]
         more = len(self.wrong) - _MAX_LISTED
         return "\n".join([*lines, *([f"  … and {more} more"] if more > 0 else [])])
@@ -279,9 +279,9 @@ class BarRows:
 
 
 def outliers(times: Sequence[int], prices: Sequence[Sequence[float]]) -> list[int]:
-    """Return the bars that are ``OUTLIER`` times off the two beside them; the first and the last, off the two nearest.
+    """Return the indexes of bars that differ from both neighbours by a factor of ``OUTLIER`` or more.
 
-    ``prices``: opens, highs, lows, closes.
+    The first and the last bar are compared with the two nearest. ``prices``: opens, highs, lows, closes.
     """
     _, highs, lows, _ = prices
     count, found = len(times), []
@@ -305,7 +305,7 @@ def _prices(cells: Sequence[str]) -> tuple[float, ...]:
 
 def _volume(cell: str) -> float:
     if not cell:
-        return math.nan  # ccxt says null where an exchange does not say
+        return math.nan  # ccxt writes null if an exchange does not state the volume
     volume = _number("volume", cell)
     if volume < 0:
         raise ValueError("a volume below 0")

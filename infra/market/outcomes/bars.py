@@ -1,7 +1,7 @@
-"""The tables ``bars`` and ``price_imports``: every import is a version, and the newest one that stands has the bar that counts.
+"""The tables ``bars`` and ``price_imports``. Imports are versioned; for each bar, the latest active import wins.
 
-An import is written in two steps: its bars, which count for nothing yet, then its row in ``price_imports``, from when on it
-stands. So it stands as a whole or not at all, and what it would change can be computed before it does.
+An import is written in two steps: first its bars, which are not active yet, then its row in ``price_imports``, which
+activates them. So an import is active as a whole or not at all, and its effects can be computed before it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schemas.errors import TransientError
 from schemas.prices import NO_END_MS, PriceSeries, Renaming
 
 HOLE_MS = 900_000
-"""Times are covered in parts of this length."""
+"""Length of the parts into which :func:`times_covered` divides time."""
 BLOCK = 100_000
 """Bars per insert: about 7 MB."""
 _BARS = ("version", "symbol", "venue", "open_at", "open", "high", "low", "close", "volume")
@@ -31,7 +31,7 @@ _IMPORTS = (
     *("version", "source", "imported_at", "bars", "markets", "covers", "entry_within_s", "cases_from"),
     *("cases_until", "horizons", "maps", "removed", "removed_at"),
 )
-# Asked for by version and not through v_bars: an import that is about to be made has no row in price_imports yet.
+# Queried by version and not through v_bars, because an import in progress has no row in price_imports yet.
 _MARKETS = """
 SELECT symbol, venue, groupUniqArray(version) FROM bars
 WHERE version IN {versions:Array(UInt64)} AND ({all:Bool} OR symbol IN {symbols:Array(String)})
@@ -61,14 +61,14 @@ _LEFT_OVER = (
     "SELECT DISTINCT version FROM bars WHERE version NOT IN (SELECT version FROM price_imports FINAL WHERE NOT removed)"
 )
 _COLUMNS = 7
-"""Columns of ``_OF_MARKET``, each of 8 bytes in ``RowBinary``."""
+"""Number of columns of ``_OF_MARKET``, each 8 bytes in ``RowBinary``."""
 
 
 class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
-    """One import of prices. ``version`` counts from 1; times are milliseconds since 1970.
+    """An import of prices. ``version`` counts from 1; times are milliseconds since 1970.
 
-    ``covers``: as :func:`times_covered`. ``cases_from_ms`` and ``cases_until_ms`` bound
-    the cases that it was imported for, ``horizons_s`` are those it asked for beside each signal's own.
+    ``covers``: as :func:`times_covered`. ``cases_from_ms`` and ``cases_until_ms`` bound the cases that the prices were
+    imported for. ``horizons_s`` are the import's horizons, in addition to each signal's own.
     """
 
     version: int
@@ -85,7 +85,7 @@ class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def standing_imports(client: ClickHouse) -> list[PriceImport]:
-    """Return the imports that were not removed, oldest first."""
+    """Return the active imports, those that were not removed, oldest first."""
     columns = ", ".join(_IMPORTS[:11])
     found = await client.query(f"SELECT {columns} FROM price_imports FINAL WHERE NOT removed ORDER BY version")
     return [_import(row) for row in found.rows]
@@ -114,7 +114,7 @@ def _renaming(row: Any) -> Renaming:
 
 
 def _values(row: Any) -> Iterable[Any]:
-    # The library gives a named tuple as a dict.
+    # clickhouse_connect returns a named tuple as a dict.
     return row.values() if isinstance(row, dict) else row
 
 
@@ -130,9 +130,9 @@ async def stored_bars(
     until_ms: int = NO_END_MS,
     imports: Sequence[PriceImport] | None = None,
 ) -> list[PriceSeries]:
-    """Return the bars that count, one series per market, of ``symbols`` (None: all) and from ``since_ms`` to ``until_ms``.
+    """Return the active bars, one series per market, of ``symbols`` (None: all) from ``since_ms`` until ``until_ms``.
 
-    ``imports``: those to read, instead of all that stand. A bar takes 56 bytes of memory.
+    ``imports``: the imports to read instead of all active ones. A bar takes 56 bytes of memory.
     """
     chosen = await standing_imports(client) if imports is None else imports
     covered = {one.version: one.covers for one in chosen}
@@ -168,9 +168,9 @@ def _series(symbol: str, venue: str, raw: bytes, covered: Sequence[tuple[int, in
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
-    """How the prices of an import differ from those of an older one at the same times, both opens. Differences are shares.
+    """The differences between an import's prices and an older import's at the same times (opens), as shares.
 
-    ``beyond``: bars that differ by more than the share asked for.
+    ``beyond``: the number of bars that differ by more than the given share.
     """
 
     version: int
@@ -183,7 +183,7 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def overlaps(client: ClickHouse, version: int, older: Sequence[PriceImport], *, share: float) -> list[Overlap]:
-    """Compare the bars written for ``version`` with those of the imports before it, market by market."""
+    """Compare the bars written for ``version`` with those of the ``older`` imports, for each market."""
     sources = {one.version: one.source for one in older}
     asked = {"version": version, "older": list(sources), "share": share}
     found = await client.query(_OVERLAPS, asked)
@@ -202,14 +202,14 @@ async def overlaps(client: ClickHouse, version: int, older: Sequence[PriceImport
 
 
 def market_name(symbol: str, venue: str) -> str:
-    """Return a market as people read it."""
+    """Return a market's name for people."""
     return f"{symbol} ({venue})" if venue else symbol
 
 
 def times_covered(series: Iterable[PriceSeries]) -> tuple[tuple[int, int], ...]:
-    """Return the times (first, last) without a longer hole in which there are bars of some market, at each end a bar.
+    """Return the spans of time (first bar, last bar) that have bars of any market and no long hole.
 
-    A hole is longer than a quarter of an hour and three usual distances.
+    A hole is long if it is longer than both a quarter of an hour and three usual distances.
     """
     ends: dict[int, tuple[int, int]] = {}
     for one in series:
@@ -229,7 +229,7 @@ def times_covered(series: Iterable[PriceSeries]) -> tuple[tuple[int, int], ...]:
 
 
 async def next_version(client: ClickHouse) -> int:
-    """Return the number of the next import. Counted, not read from a clock: one that was set back must not let an older import win."""
+    """Return the next import's number. It is counted: a clock that was set back could let an older import win."""
     found = await client.query(
         "SELECT greatest((SELECT max(version) FROM bars), (SELECT max(version) FROM price_imports))"
     )
@@ -237,7 +237,7 @@ async def next_version(client: ClickHouse) -> int:
 
 
 async def write_bars(client: ClickHouse, version: int, series: Iterable[PriceSeries]) -> None:
-    """Write the bars of an import, which counts for nothing until :func:`write_import`."""
+    """Write the bars of an import. They are not active until :func:`write_import`."""
     for one in series:
         rows = _rows(version, one)
         while block := list(islice(rows, BLOCK)):
@@ -251,18 +251,19 @@ def _rows(version: int, one: PriceSeries) -> Iterator[Row]:
 
 
 async def delete_left_over(client: ClickHouse, only: int | None = None) -> None:
-    """Delete bars that count for nothing, or such bars of one version: of an import or a removal that was killed.
+    """Delete bars without an active import, left by an import or removal that was killed. ``only``: of this version.
 
-    An import that is under way from elsewhere loses its bars, too: :func:`refuse_changed` tells it before it stands.
+    An import in progress in another process loses its bars, too; there, :func:`refuse_changed` detects this before the
+    import becomes active.
     """
     versions = [version for (version,) in (await client.query(_LEFT_OVER)).rows]
     await delete_bars(client, [version for version in versions if only in (None, version)])
 
 
 async def standing_twin(client: ClickHouse, new: PriceImport, standing: Sequence[PriceImport]) -> PriceImport | None:
-    """Return the import that stands, of the same file and options, whose bars are those that were written for ``new``.
+    """Return the active import with the same source, options and bars as ``new``, or None.
 
-    None too where a later import has hidden some of it, which importing it again would bring back.
+    Also None if a later import hides some of its bars, because importing it again would restore them.
 
     Raises:
         TransientError: another process wrote bars under the same number.
@@ -280,7 +281,7 @@ async def standing_twin(client: ClickHouse, new: PriceImport, standing: Sequence
 
 
 async def refuse_changed(client: ClickHouse, new: PriceImport) -> None:
-    """Look again, just before :func:`write_import`, whether the bars of ``new`` are as many as were written.
+    """Check just before :func:`write_import` that the number of bars of ``new`` is still the number written.
 
     Raises:
         TransientError: another process deleted them, or wrote bars or an import under the same number.
@@ -304,7 +305,7 @@ def _hides(later: PriceImport, one: PriceImport) -> bool:
 
 
 async def write_import(client: ClickHouse, one: PriceImport, *, removed_ms: int | None = None) -> None:
-    """Write the row of an import: from now on it stands, or with ``removed_ms`` it does not any more."""
+    """Write the row of an import: the import is active from now on, or with ``removed_ms``, no longer active."""
     maps = [(row.asset, row.symbol, row.from_ms, row.until_ms) for row in one.maps]
     row = (
         *(one.version, one.source, one.imported_ms, one.bars, list(one.markets), list(one.covers)),

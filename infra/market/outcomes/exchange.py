@@ -25,20 +25,20 @@ _RETRY_DELAY_MS = 1000
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Hosts that are requested without a proxy."""
 _PAGE = 1000
-"""Bars per request. When an exchange returns fewer, the next request starts after the last one."""
+"""Bars per request. If an exchange returns fewer, the next request starts after the last bar."""
 
 _REFUSED_HERE = re.compile(r" (403|451) ")
 """ccxt reports these statuses as an unavailable exchange and quotes them in its message."""
 
 Bar = tuple[int, float, float, float, float, float]
-"""Time in milliseconds, open, high, low, close, volume (NaN: the exchange does not say), as ccxt's rows are."""
+"""Time in milliseconds, open, high, low, close, volume (NaN: the exchange does not state it), like ccxt's rows."""
 
 
 class Exchange:
     """Reads the bars of one exchange, within its rate limit. Use as ``async with``."""
 
     def __init__(self, name: str, *, base_url: str | None = None) -> None:
-        """``base_url`` replaces the host by a mirror with the same protocol, as ``https://host``.
+        """``base_url`` replaces the host with a mirror that has the same protocol, such as ``https://host``.
 
         Raises:
             ConfigError: ccxt has no such exchange, or the exchange offers no bars.
@@ -113,7 +113,7 @@ class Exchange:
                 newest = max(newest, bar[0])
                 if since <= bar[0] <= last and (not bars or bar[0] > bars[-1][0]):
                     bars.append(bar)
-            # Nothing newer: some exchanges return nothing at all for an empty stretch (a halt, before the listing).
+            # Nothing newer: some exchanges return no bars for an empty time (a halt, or before the listing).
             since = newest + 1 if newest >= since else since + _PAGE * step
 
     def _refuse_unknown(self, symbol: str) -> None:
@@ -155,7 +155,7 @@ def _bar(row: Any) -> Bar:
 
 
 def moved(urls: Any, base_url: str) -> Any:
-    """Return an exchange's API addresses on another host, with their paths."""
+    """Return an exchange's API addresses with another host and the same paths."""
     if isinstance(urls, dict):
         return {name: moved(url, base_url) for name, url in urls.items()}
     return base_url + urlsplit(urls).path if isinstance(urls, str) else urls

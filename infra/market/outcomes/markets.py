@@ -1,4 +1,4 @@
-"""Mapping from a signal to the market that measures it, by its asset (BTC) or by the symbol that it names itself."""
+"""Mapping from a signal to the market that measures it, by its asset (BTC) or by the symbol that it names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from schemas.errors import ConfigError
 from schemas.prices import NO_END_MS, JudgedCase, PriceSeries, Renaming
 
 ENTRY_WITHIN_S = 900
-"""Seconds after the earliest entry within which one counts; later is a gap. Bars of 15 minutes or less always fit."""
+"""Seconds after the earliest entry within which a bar must open; otherwise there is a gap. Bars of 15 minutes or less
+always fit."""
 
 DOLLARS = ("USDT", "USD", "USDC", "FDUSD", "BUSD", "TUSD", "DAI")
-"""Quote currencies that stand for dollars, best first. A price in any other currency also contains that currency's own
-moves, so it is used only where the signal names the market itself.
+"""Quote currencies that count as dollars, best first. A price in any other currency also contains that currency's own
+moves, so it is used only if the signal names the market itself.
 """
 _WRITTEN = re.compile(r"([A-Z0-9]{1,20})[/_-]([A-Z0-9]{1,12})(?::[A-Z0-9-]{1,24})?\Z")
 
@@ -39,21 +40,21 @@ def market_symbol(written: str) -> str:
 
 
 class Markets:
-    """Price series, and the markets that assets were renamed to (the row that begins last holds)."""
+    """Price series, and the markets that assets were renamed to (the row that begins last applies)."""
 
     def __init__(self, series: Iterable[PriceSeries], renamed: Iterable[Renaming] = ()) -> None:
         self._by_symbol: dict[str, list[PriceSeries]] = {}
         for one in series:
             self._by_symbol.setdefault(one.symbol, []).append(one)
         for of_symbol in self._by_symbol.values():
-            # Of several venues, the one that was imported last; the name decides only where nothing else does.
+            # Of several venues, the one imported last comes first; the name decides only if that is equal.
             of_symbol.sort(key=lambda one: (-max(one.imports, default=0), one.venue))
         self._renamed = tuple(renamed)
 
     def of(self, case: JudgedCase) -> PriceSeries | None:
         """Return the series that measures a case from its entry on, or None.
 
-        Of several, the first that has a bar near the entry, else the first.
+        If there are several, it is the first one with a bar near the entry, otherwise the first one.
         """
         at_ms = case.entry_from_ms
         found = [
@@ -71,7 +72,7 @@ def _trades_at(series: PriceSeries, at_ms: int) -> bool:
 
 
 def wanted_symbols(case: JudgedCase, renamed: Iterable[Renaming]) -> tuple[str, ...]:
-    """Return the markets that measure a case at its entry, best first; none for an asset that is not a ticker ("crypto")."""
+    """Return the markets that measure a case at its entry, best first; empty if its asset is no ticker ("crypto")."""
     if case.symbol:
         try:
             return (market_symbol(case.symbol),)
@@ -83,21 +84,23 @@ def wanted_symbols(case: JudgedCase, renamed: Iterable[Renaming]) -> tuple[str, 
     at_ms = case.entry_from_ms
     rows = [row for row in renamed if row.asset == asset and row.from_ms <= at_ms < row.until_ms]
     if rows:
-        # Of two that begin at one time the later import's: who corrects a mistake imports again.
+        # Of two that begin at the same time, the later import's: a mistake is corrected by importing again.
         return (max(enumerate(rows), key=lambda row: (row[1].from_ms, row[0]))[1].symbol,)
     return _in_dollars(asset)
 
 
-@lru_cache(maxsize=1024)  # an event study asks three times for each of its signals
+@lru_cache(maxsize=1024)  # an event study calls it three times for each of its signals
 def _in_dollars(asset: str) -> tuple[str, ...]:
     return tuple(f"{asset}/{quote}" for quote in DOLLARS if quote != asset)
 
 
 def renaming(written: str) -> Renaming:
-    """Parse ``ASSET=BASE/QUOTE``, ``…@FROM`` or ``…@FROM..UNTIL`` (ISO 8601, UTC without a zone; either end may be left out).
+    """Parse ``ASSET=BASE/QUOTE``, ``…@FROM`` or ``…@FROM..UNTIL``. Times are ISO 8601, UTC without a zone.
+
+    Either end is optional.
 
     Raises:
-        ConfigError: it has another form, or ends before it begins.
+        ConfigError: the text has another form, or the time ends before it begins.
     """
     asset, equals, to = written.partition("=")
     symbol, at, span = to.partition("@")

@@ -1,9 +1,8 @@
 """The return after a case at each horizon. Pure: prices, times and the current time in, outcomes or drop reasons out.
 
-One rule gives the price at a time, for entry and exit alike: the open of the first bar that opens at or after it. The
-open is the only price of a bar with a known time, and a trader waiting for that time could have traded at it. A bar
-that began before the entry was possible is never used: its close may lie after that time, but its range includes trades
-from before.
+The price at a time, for both entry and exit, is the open of the first bar that opens at or after that time. The open is
+the only price of a bar with a known time, and a trader waiting for that time could have traded at it. A bar that began
+before the entry was possible is never used: its close may be after that time, but its range includes earlier trades.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from schemas.prices import HORIZONS_S, Drop, DropReason, JudgedCase, Outcome, Pr
 
 EXIT_WITHIN = 0.1
 """Allowed delay of an exit, as a share of the horizon (at least one minute). A 24-hour return may span 26 hours, but an
-hourly bar cannot stand for 5 minutes.
+hourly bar cannot measure 5 minutes.
 """
 _EXIT_WITHIN_AT_LEAST_S = 60
 HALT_AT_LEAST_S = 900
-"""A shorter stretch without bars is a market without trades, not a halt."""
+"""A shorter time without bars is a market without trades, not a halt."""
 HALT_AT_MOST_S = 7 * 86_400
-"""After a longer one the prices are rather those of another time: files that were imported around single events have such holes."""
+"""A longer time without bars is a hole in the data, not a halt: files imported around single events have such holes."""
 _HALT_STEPS = 3
-"""A halt is also at least so many of the market's usual bars long."""
+"""Minimum length of a halt in usual distances between the market's bars."""
 _USUAL_OF = 12
-"""The usual distance between bars is the median of so many before the halt."""
+"""The usual distance between bars is the median of this many before the halt."""
 
 Within = float | Mapping[int, float]
-"""Seconds by which an entry may be late: of all bars, or by the import that a bar came from."""
+"""Seconds by which an entry may be late: for all bars, or by the import that a bar came from."""
 
 
 def measure(
@@ -46,7 +45,7 @@ def measure(
     horizons_s: Iterable[int] = HORIZONS_S,
     entry_within_s: Within = ENTRY_WITHIN_S,
 ) -> Iterator[Outcome | Drop]:
-    """Yield one outcome or drop for each horizon. One that ends after ``now_ms`` is still open."""
+    """Yield one outcome or drop for each horizon. A horizon that ends after ``now_ms`` is still open."""
     for horizon_s in horizons_s:
         found = _at_horizon(case, series, horizon_s, now_ms, entry_within_s)
         if isinstance(found, Outcome):
@@ -64,10 +63,10 @@ def price(
     now_ms: int,
     entry_within_s: Within = ENTRY_WITHIN_S,
 ) -> Outcome | Drop:
-    """Return what the price did from ``entry_ms`` on for ``horizon_s`` seconds, or why that is not known.
+    """Return the outcome of an entry at ``entry_ms`` after ``horizon_s`` seconds, or a drop with the reason.
 
-    The entry is the first price at or after ``entry_ms``, whatever the case says of when it was knowable. The market is
-    that of the case's asset or symbol at that time.
+    The entry is the first price at or after ``entry_ms``, whenever the case became knowable. The market is that of the
+    case's asset or symbol at that time.
     """
     entering = replace(case, knowable_at_ms=entry_ms, emitted_at_ms=0)
     (found,) = measure(
@@ -98,9 +97,9 @@ def _at_horizon(
 def _outcome(
     case: JudgedCase, series: PriceSeries, horizon_s: int, entry: int, leaving: int, *, halted: bool = False
 ) -> Outcome:
-    ended = leaving == len(series.times_ms)  # halted for good: nobody could leave after the last bar
+    ended = leaving == len(series.times_ms)  # halted for good: nobody could exit after the last bar
     last = leaving - 1 if ended else leaving
-    # Against euros a price says nothing of the peg.
+    # A price in euros says nothing about the peg.
     stable = ticker(case.asset) in DOLLAR_PEGGED and series.symbol.split("/")[1] in {*DOLLARS, *DOLLAR_PEGGED}
     return Outcome(
         case_id=case.case_id,
@@ -120,7 +119,7 @@ def _outcome(
 
 
 def _depeg(series: PriceSeries, entry: int, last: int) -> float:
-    """Return the farthest that the price was from 1, from the entry on and before the exit's bar ran."""
+    """Return the largest distance of the price from 1, from the entry to the open of the exit's bar."""
     highs, lows = series.highs or series.opens, series.lows or series.opens
     prices = (*highs[entry:last], *lows[entry:last], series.opens[entry], series.opens[last])
     return max(abs(at - 1.0) for at in prices)
@@ -129,7 +128,7 @@ def _depeg(series: PriceSeries, entry: int, last: int) -> float:
 def first_bar_from(series: PriceSeries, at_ms: int, within_s: Within, now_ms: int) -> int | DropReason:
     """Return the index of the first bar within ``within_s`` seconds from ``at_ms``, else the drop reason.
 
-    With ``halted`` the next bar, if the market has one, is the first that opens at or after ``at_ms``.
+    With ``halted``, the next bar, if there is one, is the first that opens at or after ``at_ms``.
     """
     times = series.times_ms
     place = bisect_left(times, at_ms)
@@ -139,25 +138,25 @@ def first_bar_from(series: PriceSeries, at_ms: int, within_s: Within, now_ms: in
             return place
     longest = max(within_s.values(), default=0.0) if isinstance(within_s, Mapping) else within_s
     if at_ms + longest * 1000 > now_ms:
-        return "horizon_open"  # that price does not exist yet
+        return "horizon_open"  # the price does not exist yet
     if _halted(series, place, at_ms, longest):
         return "halted"
     return "gap" if 0 < place < len(times) else "no_price"
 
 
 def _halted(series: PriceSeries, place: int, at_ms: int, within_s: float) -> bool:
-    """Return whether the market had stopped at ``at_ms``, where ``place`` is the first bar from then on.
+    """Return whether the market was halted at ``at_ms``; ``place`` is the first bar from then on.
 
-    It had if a bar was to be expected by then, and the market went on after a halt of some length, or never, though the
-    prices that it came with do.
+    It was if a bar was expected by then, and the market resumed after a halt of plausible length. It also was if the
+    market never resumed, although the import's prices of other markets continue.
     """
     times: Sequence[int] = series.times_ms
     before = times[max(0, place - _USUAL_OF - 1) : place]
     if len(before) < _HALT_STEPS + 1:
-        return False  # too few to say what is usual
+        return False  # too few bars to know the usual distance
     usual_ms = median(later - earlier for earlier, later in pairwise(before))
     if usual_ms > within_s * 1000:
-        return False  # its bars are too far apart to answer
+        return False  # the bars are too far apart to tell
     if place == len(times):
         lasts = any(first <= at_ms and at_ms + within_s * 1000 <= last for first, last in series.covered)
         return lasts and at_ms - times[-1] >= _HALT_STEPS * usual_ms

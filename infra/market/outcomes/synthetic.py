@@ -3,7 +3,7 @@
 They are a seeded random walk that is independent of the news, so the expected hit rate is about one half. They show
 that the pipeline works and say nothing about the judgements.
 
-    newsproof outcomes synthetic --out FILE       writes the file that ships (seed 7) again, byte for byte
+    newsproof outcomes synthetic --out FILE       writes the bundled file (seed 7) again, byte for byte
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from schemas.evidence import DOLLAR_PEGGED
 SEED = 7
 BUNDLED = "synthetic_prices.csv"
 START_PRICE = 100.0
-"""Of every asset but a stablecoin, which starts at 1."""
+"""Start price of every asset except stablecoins, which start at 1."""
 STEP = timedelta(minutes=5)
 _BEFORE, _FINE, _AFTER = timedelta(minutes=30), timedelta(hours=2), timedelta(hours=25)
 """Bars around each event: 5 minutes long from half an hour before it to two hours after it, then hourly."""
@@ -40,12 +40,12 @@ _HEADER = (
 
 
 def bundled_prices() -> Path:
-    """Return the path of the file that ships with the project."""
+    """Return the path of the bundled file."""
     return Path(str(resources.files("infra.market.outcomes").joinpath(BUNDLED)))
 
 
 def sample_events() -> list[tuple[str, datetime]]:
-    """Return asset and publication time of each sample event, in time order."""
+    """Return the asset and publication time of each sample event, in time order."""
     lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines if line]
     events = [(row["asset"], datetime.fromisoformat(row["published_at"]).astimezone(UTC)) for row in rows]

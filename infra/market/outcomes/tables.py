@@ -1,4 +1,4 @@
-"""``outcomes`` and ``outcome_drops``: computed whole, from the judged cases and the bars of the imports that stand."""
+"""The tables ``outcomes`` and ``outcome_drops``, computed as a whole from the judged cases and the active imports."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _OUTCOMES = (
 )
 _DROPS = ("case_id", "horizon_s", "asset", "reason", "source", "version")
 
-# Outcomes belong to cases and are shared by all runs. The live signal decides which asset is measured; for a case that
-# only backtests found worth a signal, the first run's does. The horizons are those of every run's signal.
+# Outcomes belong to cases and are shared by all runs. The live signal decides which asset is measured; if only
+# backtests made a signal for a case, the first run's signal does. The horizons are those of every run's signal.
 _CASES = """
 SELECT case_id, tupleElement(first, 1), tupleElement(first, 2), tupleElement(first, 3), tupleElement(first, 4), tupleElement(first, 5),
        horizons
@@ -58,21 +58,22 @@ FROM outcomes FINAL
 
 
 class Computed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judged cases come to. ``not_mapped``: those without a market."""
+    """The outcomes and drops of the judged cases. ``not_mapped``: the cases without a market."""
 
     outcomes: tuple[Outcome, ...]
     drops: tuple[Drop, ...]
     sources: dict[int, str]
-    """Source of each import that the outcomes and drops rest on, by version."""
+    """The sources of the imports behind the outcomes and drops, by version."""
     drop_sources: tuple[str, ...]
-    """Source of each drop, in their order."""
+    """The source of each drop, in the order of ``drops``."""
     not_mapped: tuple[JudgedCase, ...]
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What known outcomes become. ``beyond``: of those that stay, how many returns move by more than the share asked for.
+    """Numbers of changed outcomes. ``beyond``: remaining outcomes whose return changes by more than the given share.
 
-    ``gone_before_bars`` are those of ``gone`` that were imported before prices were kept, by source: import these again.
+    ``gone_before_bars`` counts, by source, those of ``gone`` that were imported before prices were stored. To keep
+    them, import these sources again.
     """
 
     known: int
@@ -104,9 +105,9 @@ async def judged_cases(client: ClickHouse, *, since_ms: float = -inf, until_ms: 
 async def compute(
     client: ClickHouse, imports: Sequence[PriceImport], cases: Iterable[JudgedCase], *, now_ms: int
 ) -> Computed:
-    """Return what these imports, and no others, say of the cases that one of them was imported for.
+    """Compute the outcomes from these imports, and no others, for the cases that one of them was imported for.
 
-    Holds the bars of one asset at a time.
+    Holds the bars of one asset at a time in memory.
     """
     renamed = tuple(row for one in imports for row in one.maps)
     within = {one.version: one.entry_within_s for one in imports}
@@ -148,7 +149,7 @@ async def compute(
 
 
 async def changes(client: ClickHouse, computed: Computed, *, share: float) -> Changes:
-    """Compare what is stored with what was computed. ``share``: of the entry price; a return moves beyond it or not."""
+    """Compare the stored outcomes with the computed ones. ``share``: the change above which ``beyond`` counts a return."""
     known: dict[tuple[str, int], tuple[Outcome, str]] = {}
     for *fields, source in (await client.query(_KNOWN)).rows:
         outcome = Outcome(**dict(zip(Outcome.__struct_fields__, fields, strict=True)))
@@ -174,10 +175,10 @@ def _prices(outcome: Outcome) -> tuple[float, ...]:
 
 
 async def keep(client: ClickHouse, computed: Computed) -> None:
-    """Make the tables hold exactly what was computed.
+    """Replace the contents of the tables with the computed outcomes and drops.
 
-    New rows first, then the old ones are deleted: nobody finds a table without the outcomes that stay. Doing it again
-    completes what was interrupted.
+    New rows are inserted before old rows are deleted, so no reader sees a table without the outcomes that remain. After
+    an interruption, call this again.
     """
     version = await _next_version(client)
     rows = [
@@ -199,13 +200,13 @@ async def keep(client: ClickHouse, computed: Computed) -> None:
 
 
 def _source(sources: dict[int, str], imports: Collection[int]) -> str:
-    # Invented prices first: whoever looks for them looks at how the name begins.
+    # Synthetic prices first, because they are found by the beginning of the name.
     named = {sources[number] for number in imports}
     return " + ".join(sorted(named, key=lambda name: (not name.startswith("synthetic"), name)))
 
 
 async def _next_version(client: ClickHouse) -> int:
-    # Counted, not read from a clock: a clock that was set back must not let older outcomes win.
+    # Counted, because with a clock that was set back, older outcomes could win.
     found = await client.query(
         "SELECT greatest((SELECT max(version) FROM outcomes), (SELECT max(version) FROM outcome_drops))"
     )
@@ -213,6 +214,6 @@ async def _next_version(client: ClickHouse) -> int:
 
 
 async def coverage(client: ClickHouse) -> list[tuple[int, str, int, float]]:
-    """Return the state of the live signals at each horizon over all imports, as (horizon, standing, signals, share)."""
+    """Return the live signals by horizon and state, over all imports, as (horizon, standing, signals, share)."""
     found = await client.query(_COVERAGE)
     return [(int(h), str(standing), int(n), float(share)) for h, standing, n, share in found.rows]
