@@ -1,4 +1,4 @@
-"""Adapters to model providers, and the table of them. CONTRIBUTING.md lists what else a new one touches."""
+"""Adapters to model providers, and their table. CONTRIBUTING.md lists the other files that a new provider needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.errors import ConfigError
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``missing`` says which setting must be set first, None when nothing is missing."""
+    """A row of the table. ``missing`` names the setting that must be set first; None if nothing is missing."""
 
     name: str
     missing: str | None
@@ -63,17 +63,17 @@ def providers(settings: Settings) -> dict[str, Provider]:
 
 
 DEFAULT = "gemini"
-"""Provider of a model that is named without one."""
+"""Provider of models that are named without one."""
 
 Route = tuple[tuple[str, str], ...]
 """(provider, model) pairs: the first choice, then its fallbacks in order."""
 
 
 def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str, Route]:
-    """Return the route of each tier ("light", "heavy"), and of each task of ``tasks`` that ``MODEL_TASKS`` names.
+    """Return the route of each tier ("light", "heavy"), and of each task in ``tasks`` that ``MODEL_TASKS`` names.
 
     Raises:
-        ConfigError: names the setting, and what to write there or which key is missing.
+        ConfigError: a setting is invalid, or a key is missing; the text names the setting and its form.
     """
     known = providers(settings)
     light = "MODEL_LIGHT", settings.model_light, "MODEL_LIGHT_FALLBACK", settings.model_light_fallback
@@ -100,7 +100,7 @@ def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str,
 def live_models(
     settings: Settings, tasks: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
-    """Return the first models and their fallbacks, by the names of :func:`routes`; one adapter per model.
+    """Return the first models and their fallbacks, by the keys of :func:`routes`; one adapter per model.
 
     Raises:
         ConfigError: as :func:`routes`, or a key or an address is invalid.

@@ -1,6 +1,6 @@
-"""The cost of a model call in USD, at the time of its request, and the most tokens that a prompt may have.
+"""The cost of a model call in USD at the time of its request, and the maximum number of tokens in a prompt.
 
-Prices come from a local file of dated overrides first, then from the table bundled with ``genai-prices`` (nothing is
+Prices come from a local file of dated overrides, otherwise from the table bundled with ``genai-prices`` (nothing is
 fetched). An unknown price is None, never 0: 0 means free.
 """
 
@@ -20,14 +20,14 @@ from schemas.effects import CallModel
 from schemas.errors import ConfigError
 
 OVERRIDES_PATH = Path(__file__).with_name("price_overrides.json")
-"""Optional JSON list of :class:`PriceOverride`, for use where the bundled table is wrong or outdated."""
+"""Optional JSON list of :class:`PriceOverride`, for prices that are wrong or outdated in the bundled table."""
 UNKNOWN = "unknown"
 LOCAL = "local, free"
 _PER_MTOK = Decimal(1_000_000)
 
 
 class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of one call. ``input`` includes ``cached`` and tool-use prompts; ``output`` excludes ``thinking``."""
+    """The tokens of one call. ``input`` includes ``cached`` and tool-use prompts; ``output`` excludes ``thinking``."""
 
     input: int = 0
     cached: int = 0
@@ -36,14 +36,14 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """``usd`` None = unknown. ``source`` names the price list, its version and the date of the price."""
+    """A cost; ``usd`` None = unknown. ``source`` names the price list, its version and the date of the price."""
 
     usd: Decimal | None
     source: str
 
 
 class PriceOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One price, in force from a UTC date until a later entry of the same model. USD per million tokens.
+    """A price in USD per million tokens, valid from a UTC date until a later entry for the same model.
 
     ``cached_usd`` defaults to the input price; thinking is billed as output. ``note`` gives the source of the price.
     """
@@ -57,9 +57,9 @@ class PriceOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Prices:
-    """The price list of one provider. ``provider`` is its id in ``genai-prices``, such as ``google``.
+    """The price list of a provider. ``provider`` is its id in ``genai-prices``, such as ``google``.
 
-    ``free``: what no override prices costs nothing, since it runs on a machine of one's own.
+    ``free``: models without an override cost nothing, because they run on the user's own machine.
     """
 
     def __init__(self, overrides: Path = OVERRIDES_PATH, *, provider: str = "google", free: bool = False) -> None:
@@ -70,7 +70,7 @@ class Prices:
         """
         self._provider, self.free = provider, free
         self._overrides = _read_overrides(overrides)
-        # Loading the list takes a fifth of a second: do it now, not within the first call of an event loop.
+        # Loading the list takes a fifth of a second, so it is done now and not during the first call in an event loop.
         get_snapshot()
         self._list_name = f"genai-prices {version('genai-prices')}"
 
@@ -90,7 +90,7 @@ class Prices:
     def worst_case_usd(
         self, model: str, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None
     ) -> Decimal | None:
-        """Return the maximum cost of a call: nothing cached, every output token used. None: price unknown."""
+        """Return the maximum cost of a call: nothing cached, every output token used. None = the price is unknown."""
         usage = TokenUsage(input=input_tokens, output=max_output_tokens)
         return self.cost(model, usage, at or datetime.now(UTC)).usd
 
@@ -110,9 +110,9 @@ class Prices:
                 tokens, model.removeprefix("models/"), provider_id=self._provider, genai_request_timestamp=at
             )
         except (LookupError, ValueError):
-            # unknown to the list, or known without the price of something that was used
+            # The list does not have the model, or not the price of something that was used.
             return None
-        # The list counts a missing price as 0. Embedding models have none for output, and use none.
+        # The list counts a missing price as 0. Embedding models have no price for output, and no output.
         prices = found.model_price
         unpriced = prices.input_mtok is None or (prices.output_mtok is None and usage.output + usage.thinking > 0)
         return None if unpriced else found
@@ -148,15 +148,15 @@ def _read_overrides(path: Path) -> tuple[PriceOverride, ...]:
 
 
 AROUND_A_REQUEST = 1024
-"""Tokens beside the texts: roles, the sentence that explains the marks (under 500 bytes), the frame of a schema."""
+"""Maximum tokens around the texts: roles, the sentence that explains the marks (under 500 bytes), a schema's frame."""
 AROUND_A_PART = 256
-"""Marks and label of a part (under 170 bytes), or the frame of a function's declaration."""
+"""Maximum tokens around a part (marks and label, under 170 bytes) or around a function's declaration."""
 
 
 def most_input_tokens(effect: CallModel) -> int:
-    """Return an upper bound for any tokenizer: a token stands for at least one byte of UTF-8.
+    """Return the maximum number of tokens for any tokenizer: a token has at least one byte of UTF-8.
 
-    The adapter's cleaning shortens a text. The replacement of a forged mark (14 bytes) is fewer tokens than the mark's
+    The adapter's cleaning shortens texts. The replacement of a forged mark (14 bytes) has fewer tokens than the mark's
     shortest form had bytes (11).
     """
     texts = [effect.system, *(part.text for part in effect.parts)]

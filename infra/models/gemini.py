@@ -1,4 +1,4 @@
-"""Gemini's chat. One ``CallModel`` is one ``generateContent`` request, without retries."""
+"""Gemini's chat. Each ``CallModel`` is one ``generateContent`` request, without retries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GeminiModel:
         self._client, self._prices = client, prices
 
     async def perform(self, effect: CallModel) -> Answer:
-        """Call the model once. An unusable response becomes a ``Failure`` reply, with its cost where known.
+        """Call the model once. An unusable response becomes a ``Failure`` reply, with its cost if known.
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
@@ -48,9 +48,9 @@ class GeminiModel:
             return exc.answer
 
     def worst_case_usd(self, effect: CallModel) -> Decimal | None:
-        """Return the price of the longest possible prompt of this text and of every output token, thinking included.
+        """Return the maximum price: for the maximum number of prompt tokens and all output tokens, including thinking.
 
-        None when the price is unknown.
+        None = the price is unknown.
         """
         limit = output_limit(self.model, effect.max_output_tokens, effect.thinking)
         return self._prices.worst_case_usd(self.model, most_input_tokens(effect), limit)
@@ -60,11 +60,11 @@ class GeminiModel:
         return 0
 
     async def listed_models(self) -> tuple[ListedModel, ...]:
-        """Return the models that are open to the key, embedding models among them: one GET per 1,000.
+        """Return the models available to the key, including embedding models, with one GET per 1,000.
 
         Raises:
             TransientError, PermanentError: as :meth:`perform`.
-            UselessAnswerError: the answer is no list of models.
+            UselessAnswerError: the response is not a list of models.
         """
         return await self._client.ask(
             self._listed(),

@@ -1,6 +1,6 @@
-"""The only Gemini API client, for chat and embeddings: google-genai with one request per call, errors translated.
+"""The only Gemini API client, for chat and embeddings: google-genai with one request per call and translated errors.
 
-By default the library sends more requests: it retries connection errors over aiohttp, runs functions by itself and
+By default, the library sends more requests: it retries connection errors over aiohttp, runs functions by itself and
 continues long responses. All three are off, so that every attempt is an event of the case and every cost is recorded.
 
 Wire format of an error: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status).
@@ -38,14 +38,14 @@ from schemas.errors import NewsproofError, PermanentError, TransientError
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
 _KEY_REASONS = {"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"}
-"""A wrong key comes as 400 INVALID_ARGUMENT with one of these reasons, not as 401."""
+"""Gemini reports a wrong key as 400 INVALID_ARGUMENT with one of these reasons, not as 401."""
 _QUOTA_ZONE = ZoneInfo("America/Los_Angeles")
-"""A day's quota begins anew at midnight there (https://ai.google.dev/gemini-api/docs/rate-limits, 2026-11-23)."""
+"""Daily quotas are reset at midnight in this zone (https://ai.google.dev/gemini-api/docs/rate-limits, 2026-11-23)."""
 _Response = TypeVar("_Response")
 
 
 class GeminiClient:
-    """One key at one address with one connection pool. Safe for concurrent calls within one event loop."""
+    """A client with one key, one address and one connection pool. Safe for concurrent calls within one event loop."""
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class GeminiClient:
         key_setting: str = "GEMINI_API_KEY",
         address_setting: str = "GEMINI_BASE_URL",
     ) -> None:
-        """``timeout_s`` bounds a whole call, body included. ``base_url`` None = Google's own address.
+        """``timeout_s`` bounds a whole call, including the body. ``base_url`` None = Google's own address.
 
-        ``key_setting`` and ``address_setting`` name the settings that error messages tell the user to correct.
+        ``key_setting`` and ``address_setting`` are the names of the settings in error messages.
 
         Raises:
             ConfigError: the key or the address is invalid.
@@ -70,14 +70,14 @@ class GeminiClient:
         self._http = guarded_client(address, timeout_s=timeout_s, max_bytes=max_response_bytes)
         self._client = genai.Client(
             api_key=checked_key(api_key, key_setting),
-            # Explicit, or GOOGLE_GENAI_USE_VERTEXAI in the environment would send the key elsewhere.
+            # Explicit, because GOOGLE_GENAI_USE_VERTEXAI in the environment would otherwise send the key elsewhere.
             vertexai=False,
             http_options=types.HttpOptions(
                 base_url=address,
                 timeout=max(1, round(timeout_s * 1000)),
-                # An httpx client of our own keeps the library off aiohttp, whose connection errors it retries.
+                # With an httpx client of our own, the library does not use aiohttp, whose connection errors it retries.
                 httpx_async_client=self._http,
-                # Otherwise it loads all certificates twice more, for transports that are never used.
+                # Otherwise the library loads all certificates twice more, for transports that are never used.
                 client_args={"verify": tls_context()},
                 async_client_args={"ssl": tls_context()},
             ),
@@ -85,7 +85,7 @@ class GeminiClient:
 
     @property
     def models(self) -> AsyncModels:
-        """The library's calls, to be awaited by :meth:`ask`."""
+        """The library's calls, for :meth:`ask` to await."""
         return self._client.aio.models
 
     async def ask(
@@ -100,8 +100,8 @@ class GeminiClient:
 
         Raises:
             TransientError: timeout, network.
-            NewsproofError: what ``refused`` returns for a status other than 200.
-            UselessAnswerError: what ``useless`` returns for a response that is not JSON or has another shape.
+            NewsproofError: the result of ``refused`` for a status other than 200.
+            UselessAnswerError: the result of ``useless`` for a response that is not JSON or has another shape.
             PermanentError: internal.
         """
         try:
@@ -114,7 +114,7 @@ class GeminiClient:
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
             raise transport_failure(exc, "Gemini", self._timeout_s) from exc
         except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as exc:
-            # Not JSON, or JSON of another shape than the library expects; the request was built before.
+            # Not JSON, or JSON of an unexpected shape. It is not the request, which was built before.
             raise useless(exc) from exc
         except Exception as exc:
             raise PermanentError(
@@ -163,7 +163,7 @@ def _rate_limited(exc: vendor.APIError, said: str, model: str, now: datetime) ->
     if not _is_of_the_day(exc):
         text, wait_s = f"Gemini's rate limit is reached ({said}); it is tried again later", _wanted_delay_s(exc, now)
         return TransientError(text, kind="rate_limit", status=429, retry_after_s=wait_s)
-    # Its RetryInfo may say some seconds all the same (github.com/voideditor/void/issues/557).
+    # Its RetryInfo may nevertheless say a few seconds (github.com/voideditor/void/issues/557).
     return TransientError(
         f"the day's quota of {model!r} is used up ({said}); it is asked again after midnight in California, when the quota "
         "begins anew: enable billing for the key and start again, or name another model",
@@ -174,7 +174,7 @@ def _rate_limited(exc: vendor.APIError, said: str, model: str, now: datetime) ->
 
 
 def quota_day_left_s(now: datetime) -> float:
-    """Return the seconds until a daily quota begins anew. ``now`` is timezone-aware."""
+    """Return the seconds until daily quotas are reset. ``now`` is timezone-aware."""
     day = now.astimezone(_QUOTA_ZONE).date() + timedelta(days=1)
     return (datetime(day.year, day.month, day.day, tzinfo=_QUOTA_ZONE).astimezone(UTC) - now).total_seconds()
 

@@ -1,9 +1,10 @@
-"""What each Gemini model takes of a request: thinking, sampling, and the tokens that one answer may have.
+"""The parameters that each Gemini model accepts: thinking, sampling, and the output limit.
 
-Looked up 2026-11-23. Levels: the "Supported thinking levels" of Google's developer guides,
-https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/guides/gemini-3-8-flash (likewise 3-5-flash, 3-6-flash,
-3-7-flash). Budgets: https://ai.google.dev/gemini-api/docs/generate-content/thinking. Both at once are refused, as is a level
-that the model does not have. Sampling: https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.7.
+Sources, as of 2026-11-23. Levels: the "Supported thinking levels" of Google's developer guides,
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/guides/gemini-3-8-flash (likewise 3-5-flash,
+3-6-flash, 3-7-flash). Budgets: https://ai.google.dev/gemini-api/docs/generate-content/thinking. Gemini refuses a
+request with both, or with a level that the model does not have. Sampling:
+https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.7.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from schemas.effects import MOST_OUTPUT_TOKENS, Thinking
 
 _VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?\b")
 _WITH_MINIMAL = re.compile(r"gemini-3(\.[56])?-flash\b|gemini-[\d.]+-flash-lite\b")
-"""Models of version 3 whose lowest level is minimal; of the others, and of names that nobody knows yet, it is low."""
+"""Models of version 3 whose lowest level is minimal. For other and unknown models it is low."""
 _LEVELS: dict[Thinking, types.ThinkingLevel] = {
     "off": types.ThinkingLevel.LOW,
     "low": types.ThinkingLevel.LOW,
@@ -24,22 +25,22 @@ _LEVELS: dict[Thinking, types.ThinkingLevel] = {
     "high": types.ThinkingLevel.HIGH,
 }
 _BUDGETS: dict[Thinking, int] = {"off": 0, "low": 1_024, "medium": 8_192, "high": 24_576}
-"""Tokens of thinking for 2.5, as Google maps effort to them (https://ai.google.dev/gemini-api/docs/openai)."""
+"""Thinking tokens for 2.5, according to Google's mapping from effort (https://ai.google.dev/gemini-api/docs/openai)."""
 _LEAST_OF_PRO = 128
-"""2.5 Pro cannot stop thinking: its range begins here."""
+"""Minimum budget of 2.5 Pro, whose thinking cannot be turned off."""
 _ALLOWANCES = {
     types.ThinkingLevel.MINIMAL: 1_024,
     types.ThinkingLevel.LOW: 4_096,
     types.ThinkingLevel.MEDIUM: 8_192,
     types.ThinkingLevel.HIGH: 24_576,
 }
-"""Room for each level. Google names no numbers: what bounds thinking is ``max_output_tokens``, which counts it too."""
+"""Tokens added for each level. Google states no numbers: ``max_output_tokens`` counts thinking and thereby bounds it."""
 _LEAST_ROOM = 1_024
-"""Room for a budget above 0, which is a wish: a model may think for longer."""
+"""Minimum tokens added for a budget above 0, because a model may exceed its budget."""
 
 
 def thinking_config(model: str, thinking: Thinking) -> types.ThinkingConfig | None:
-    """Return a budget for 2.5, a level from 3 on (and for a name without a version), None for what does not think."""
+    """Return a budget for 2.5, a level from 3 on (and for names without a version), None for models that do not think."""
     version = _version(model)
     if version is None or version < (2, 5):
         return None
@@ -51,15 +52,15 @@ def thinking_config(model: str, thinking: Thinking) -> types.ThinkingConfig | No
 
 
 def output_limit(model: str, answer_tokens: int, thinking: Thinking) -> int:
-    """Return ``max_output_tokens`` of the request: the answer's tokens and room for thinking, at most 65,536.
+    """Return the request's ``max_output_tokens``: the answer's tokens plus tokens for thinking, at most 65,536.
 
-    The model bounds both together by it (googleapis/python-genai issues 811 and 2062), so it bounds the cost, too.
+    It limits both together (googleapis/python-genai issues 811 and 2062), so it also limits the cost.
     """
     return min(answer_tokens + room_for(model, thinking), MOST_OUTPUT_TOKENS)
 
 
 def room_for(model: str, thinking: Thinking) -> int:
-    """Return the tokens that thinking may take beside the answer."""
+    """Return the number of tokens to add for thinking."""
     config = thinking_config(model, thinking)
     if config is not None and config.thinking_level is not None:
         return _ALLOWANCES[config.thinking_level]
@@ -73,7 +74,7 @@ def takes_sampling(model: str) -> bool:
 
 
 def _version(model: str) -> tuple[int, int] | None:
-    """Return (major, minor); that of 3 for a Gemini without a version (``gemini-flash-latest``), None for no Gemini."""
+    """Return (major, minor); (3, 0) for a Gemini without a version (``gemini-flash-latest``), None for other models."""
     name = model.lower()
     if (found := _VERSION.search(name)) is not None:
         return int(found[1]), int(found[2] or 0)

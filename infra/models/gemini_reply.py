@@ -1,6 +1,6 @@
-"""Parse a generateContent response into an ``Answer``, or an error that says why it is unusable.
+"""Parsing of a generateContent response into an ``Answer``, or into an error that says why it is unusable.
 
-An unusable response is billed all the same, so the error carries its usage and cost.
+An unusable response is billed, too, so the error contains its usage and cost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REFUSALS = {
     "PUP_LIMITED_DISABLED",
     "MODEL_ARMOR",
 }
-"""Finish reasons of a policy (``types.FinishReason``), which a retry would meet again. Others may pass."""
+"""Finish reasons of a policy (``types.FinishReason``), which a retry would repeat. With others, a retry may succeed."""
 
 
 def read_reply(
@@ -41,8 +41,9 @@ def read_reply(
     """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: cut (it ended at its limit of tokens), invalid_output (malformed, empty, not JSON, or not the
-            forced function), or refused (the prompt or the response was blocked).
+        UselessAnswerError: cut (the response ended at its token limit), invalid_output (malformed, empty, not JSON, or
+        not
+            the forced function), or refused (the prompt or the response was blocked).
     """
     spent = _spent(response, model, prices, asked_at)
     candidate = response.candidates[0] if response.candidates else None

@@ -1,4 +1,4 @@
-"""What a provider of models says of those that are open to us, for ``newsproof doctor``."""
+"""A model provider's list of available models, for ``newsproof doctor``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """One model of a provider's list. ``name``: as MODEL_* settings name it, without the provider.
+    """A model in a provider's list. ``name``: the name in MODEL_* settings, without the provider.
 
-    ``context``: most tokens of a request, prompt and answer together (Gemini: of the prompt alone); None: not told.
+    ``context``: maximum tokens of prompt and response together (Gemini: of the prompt alone); None = not stated.
     """
 
     name: str
@@ -19,13 +19,13 @@ class ListedModel(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class ListsModels(Protocol):
-    """An adapter whose provider can be asked for its list of models."""
+    """An adapter whose provider can list its models."""
 
     async def listed_models(self) -> tuple[ListedModel, ...]:
-        """Return the models that are open to the key, by GET requests that cost nothing.
+        """Return the models available to the key, with GET requests that cost nothing.
 
         Raises:
             TransientError, PermanentError: as ``Port.perform``.
-            UselessAnswerError: the answer is no list of models.
+            UselessAnswerError: the response is not a list of models.
         """
         ...

@@ -1,4 +1,4 @@
-"""A call in the form in which an OpenAI-compatible server is asked for it, and its reply in the form that was wanted."""
+"""Conversion of calls into a form that an OpenAI-compatible server accepts, and of replies back into the call's form."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from schemas.effects import CallModel, Failure, FunctionCall, ModelReply, Reply
 
 
 def as_asked(effect: CallModel, *, forcing: str, strict: bool) -> CallModel:
-    """Return the effect with strict schemas where they have that form, and a forced function as a plan where asked for."""
+    """Return the effect to send: with ``strict``, its schemas in strict form; with ``forcing`` "plan", as a plan.
+
+    A plan requests the forced function's arguments by JSON schema, without tools.
+    """
     asked = strictly(effect) if strict else effect
     return _planned(asked) if forcing == "plan" and effect.forced_function is not None else asked
 
 
 def strictly(effect: CallModel) -> CallModel:
-    """Return the effect with its schemas in strict form; one that has none stays as it is."""
+    """Return the effect with its schemas in strict form; schemas without a strict form are not changed."""
     functions = tuple(replace(f, parameters=_strict_or_same(f.parameters)) for f in effect.functions)
     schema = effect.response_schema
     return replace(effect, functions=functions, response_schema=None if schema is None else _strict_or_same(schema))
 
 
 def as_wanted(reply: Reply, effect: CallModel) -> Reply:
-    """Return a reply to any form of the effect as one to the effect itself.
+    """Return the reply to any form of the effect as a reply to the effect itself.
 
-    The arguments of a plan become the function's call, and nulls that stand for left-out properties go.
+    The arguments of a plan become a call of the function, and nulls that replace omitted properties are removed.
     """
     if not isinstance(reply, ModelReply):
         return reply
@@ -55,11 +58,11 @@ def _left_out(schema: dict[str, Any], data: Any) -> Any:
     return without_stand_ins(schema, data)
 
 
-# JSON Schemas as OpenAI's structured outputs demand them with ``strict``, and the answers that come back.
+# JSON Schemas in the form that OpenAI's structured outputs require with ``strict``, and the conversion of responses.
 #
-# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas: every object forbids other properties and
-# requires all of its own; what may be left out is null instead; keywords beyond the list are refused. Servers of open models
-# make a grammar of such a schema as of any other.
+# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas: every object forbids other properties
+# and requires all of its own; optional properties are null instead; keywords that are not listed are refused. Servers
+# of open models make a grammar from such a schema as from any other.
 
 Schema = dict[str, Any]
 
@@ -71,9 +74,9 @@ _NULL = {"type": "null"}
 
 
 def strict(schema: Schema) -> Schema | None:
-    """Return the schema in strict form; None when it has none (it uses another keyword, or an object without properties).
+    """Return the schema in strict form; None if it has none, due to another keyword or an object without properties.
 
-    ``propertyOrdering``, which is Gemini's, becomes the order of the properties.
+    Gemini's ``propertyOrdering`` becomes the order of the properties.
     """
     if schema.get("type") != "object":
         return None
@@ -84,7 +87,7 @@ def strict(schema: Schema) -> Schema | None:
 
 
 def without_stand_ins(schema: Schema, data: Any) -> Any:
-    """Return an answer to ``strict(schema)`` as one to ``schema``: without the nulls of properties that were left out."""
+    """Return data of ``strict(schema)`` as data of ``schema``: without the nulls that replace omitted properties."""
     if isinstance(data, list) and isinstance(schema.get("items"), dict):
         return [without_stand_ins(schema["items"], one) for one in data]
     if not isinstance(data, dict) or "properties" not in schema:

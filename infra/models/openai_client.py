@@ -1,4 +1,4 @@
-"""The only client of OpenAI-compatible endpoints, for chat, embeddings and lists of models: address, key, prices and errors."""
+"""The only client of OpenAI-compatible endpoints, for chat, embeddings and lists of models."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_MODEL = "model_not_found"
 
 
 class OpenAICompatibleClient(ServiceClient):
-    """One key, or none, at one address."""
+    """A client with one address and at most one key."""
 
     def __init__(
         self,
@@ -48,9 +48,10 @@ class OpenAICompatibleClient(ServiceClient):
         prices: Prices | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """``base_url`` None = OpenAI's own address. ``prices`` None = the price list of the address' host, if known.
+        """``base_url`` None = OpenAI's own address. ``prices`` None = the price list of the address's host, if known.
 
-        Without a key, models at a local address are counted as free: what stands behind it, such as a proxy, nobody can see.
+        Without a key, models at a local address count as free. A proxy to a paid service at such an address is not
+        detected.
 
         Raises:
             ConfigError: the key or the address is invalid; names the settings of ``service``.
@@ -65,8 +66,9 @@ class OpenAICompatibleClient(ServiceClient):
         """Send one request; return the response with any status.
 
         Raises:
-            TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`; a server of one's own that
-                is not running is told with the command that starts it.
+            TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`. If a local server
+            is not
+                running, the text has the command that starts it.
         """
         headers = {"content-type": "application/json"}
         try:
@@ -75,7 +77,7 @@ class OpenAICompatibleClient(ServiceClient):
             raise self._told(exc) from exc.__cause__
 
     async def get(self, path: str) -> httpx.Response:
-        """Send one GET to the address with this path, or with one that begins with ``//`` to its host, less the version.
+        """Send one GET request for this path below the address, without the address's version for a path with ``//``.
 
         Raises:
             TransientError, PermanentError, UselessAnswerError: as :meth:`post`.
@@ -88,7 +90,7 @@ class OpenAICompatibleClient(ServiceClient):
             raise self._told(exc) from exc.__cause__
 
     def unavailable(self, response: httpx.Response, said: str, model: str, *, named_by: str) -> PermanentError | None:
-        """Return the error for an exhausted plan, a model that is not open, or a key that is asked for; None for any other.
+        """Return the error for an exhausted plan, an unavailable model, a wrong address or a missing key, else None.
 
         ``said`` is the server's own message; ``named_by`` is the setting that names the model.
         """
@@ -124,7 +126,7 @@ class OpenAICompatibleClient(ServiceClient):
         )
 
     def _told(self, exc: TransientError) -> TransientError:
-        """Return the error, or one that says how to start a server of one's own that refuses the connection."""
+        """Return the error, or one with the command that starts the server if a local one refuses the connection."""
         if not self.local or not isinstance(exc.__cause__, httpx.ConnectError):
             return exc
         command = f" ({STARTED_BY[self.provider]})" if self.provider in STARTED_BY else ""
@@ -133,19 +135,20 @@ class OpenAICompatibleClient(ServiceClient):
 
 
 _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""vLLM; OpenRouter and Together; Groq; Mistral."""
+"""Fields with a model's context: of vLLM; OpenRouter and Together; Groq; Mistral."""
 
 
 async def listed_models(
     client: OpenAICompatibleClient, model: str, refused: Callable[[httpx.Response, str], NewsproofError]
 ) -> tuple[ListedModel, ...]:
-    """Return what ``GET /models`` lists. llama-server and Ollama tell elsewhere what context they really run with.
+    """Return the models that ``GET /models`` lists. llama-server and Ollama report their real context elsewhere.
 
-    Ollama lists ``NAME:latest`` for what is asked for as NAME: such a name of ``model`` is listed as asked for.
+    Ollama lists a model that is requested as NAME as ``NAME:latest``; if that is ``model``, it is returned as NAME.
 
     Raises:
-        TransientError, PermanentError: as :meth:`OpenAICompatibleClient.get`, or what ``refused`` makes of another status.
-        UselessAnswerError: the answer is no list of models.
+        TransientError, PermanentError: as :meth:`OpenAICompatibleClient.get`, or the result of ``refused`` for another
+            status.
+        UselessAnswerError: the response is not a list of models.
     """
     response = await client.get("/models")
     if response.status_code != 200:
@@ -176,7 +179,7 @@ async def _of_llamacpp(client: OpenAICompatibleClient) -> int | None:
 
 
 async def _of_ollama(client: OpenAICompatibleClient) -> dict[str, int | None]:
-    """Return the contexts of the models that are loaded, the only ones that are known: Ollama sets them by free memory.
+    """Return the contexts of the loaded models. Others have no known context, because Ollama sets it by free memory.
 
     https://docs.ollama.com/context-length, https://docs.ollama.com/api/ps
     """
@@ -186,7 +189,7 @@ async def _of_ollama(client: OpenAICompatibleClient) -> dict[str, int | None]:
 
 
 async def _object(client: OpenAICompatibleClient, path: str) -> dict[str, Any]:
-    """Return the answer; empty where the server has no such address."""
+    """Return the JSON object in the response; empty if the server has no such address."""
     response = await client.get(path)
     return json_object(response, client.service) if response.status_code == 200 else {}
 

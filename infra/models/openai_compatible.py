@@ -1,9 +1,9 @@
-"""Chat with any endpoint of OpenAI's ``POST /chat/completions``: OpenAI, DeepSeek, Qwen, vLLM, Ollama, gateways.
+"""Chat with any endpoint that has OpenAI's ``POST /chat/completions``: OpenAI, DeepSeek, Qwen, vLLM, Ollama, gateways.
 
-Servers differ in what they accept (a JSON schema, a forced function, the name of the token limit). A feature that a
-server rejects by name with status 400 or 422 is left out, and a schema or a forced function is requested in words
-instead. Such a rejection computes nothing and costs nothing, so the same attempt continues, and the adapter remembers
-it. Apart from that, one ``CallModel`` is one request.
+Servers differ in the features that they accept (a JSON schema, a forced function, the name of the token limit). If a
+server rejects a feature by name with status 400 or 422, the adapter leaves it out, and requests a schema or a forced
+function in words instead. Such a rejection costs nothing, because nothing was computed. So the same attempt continues,
+and the adapter remembers the rejection. Apart from that, one ``CallModel`` is one request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from schemas.effects import MOST_OUTPUT_TOKENS, CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
 SCRIPTED_HEADER = "x-newsproof-scripted"
-"""Header of every response of the scripted model server (``newsproof model-server``); a live call must reject it."""
+"""Header of all responses from the scripted model server (``newsproof model-server``); live calls must reject them."""
 SERVICE = Service(
     name="The OpenAI-compatible model",
     address_setting="OPENAI_BASE_URL",
@@ -50,7 +50,7 @@ _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "exceed_conte
 
 
 def service_of(endpoint: Endpoint) -> Service:
-    """Return the endpoint's name and settings, as error messages show them."""
+    """Return the endpoint's name and settings for error messages."""
     return Service(
         name=_NAMES.get(endpoint.provider, f"The gateway {endpoint.provider}"),
         address_setting=endpoint.address_setting,
@@ -62,14 +62,14 @@ def service_of(endpoint: Endpoint) -> Service:
 _UNKNOWN = re.compile(
     r"unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|extra|not permitted", re.IGNORECASE
 )
-"""How servers say that they do not know a field, rather than that its value is wrong."""
+"""Words by which servers say that they do not know a field, rather than that its value is wrong."""
 
 
 class Dialect(msgspec.Struct):
-    """The features that the server is assumed to accept: all at first, reduced by its rejections.
+    """The features that the server is assumed to accept: all at first, then without those that it rejected.
 
-    ``forcing``: a function by its ``name``, as the only one that is ``required``, or as a ``plan``: its arguments as an answer
-    by JSON schema, without tools.
+    ``forcing``: force a function by its ``name``, or as the only one with a ``required`` call, or as a ``plan``: the
+    response is its arguments by JSON schema, without tools.
     """
 
     limit: str = "max_tokens"
@@ -82,13 +82,13 @@ class Dialect(msgspec.Struct):
     temperature: bool = True
 
     def without(self, said: str, sent: Container[str]) -> bool:
-        """Drop the feature that the rejection of a body with these fields names; False when it names none to be dropped."""
+        """Drop the feature that a rejection names; False if there is none to drop. ``sent``: the rejected body's fields."""
         structured = "response_format" in sent and re.search(
             r"response_format|json.(schema|object)|grammar", said, re.I
         )
         schemas = "response_format" in sent or "tools" in sent
         if self.other_limit and self.limit in said and (self.other_limit in said or _UNKNOWN.search(said)):
-            self.limit, self.other_limit = self.other_limit, ""  # never dropped: the budget reserves by it
+            self.limit, self.other_limit = self.other_limit, ""  # never dropped: the budget's reservation relies on it
         elif "temperature" in said and self.temperature:
             self.temperature = False
         elif schemas and self.strict and re.search(r"\bstrict\b|[Ii]nvalid schema for", said):
@@ -107,9 +107,9 @@ class Dialect(msgspec.Struct):
 
 
 DIALECTS = {"ollama": Dialect(forcing="plan")}
-"""Ollama ignores ``tool_choice`` (https://docs.ollama.com/api/openai-compatibility), so it cannot be learned by a rejection."""
+"""Ollama ignores ``tool_choice`` (https://docs.ollama.com/api/openai-compatibility), so no rejection shows it."""
 LOCAL = Dialect(forcing="required")
-"""llama.cpp takes an object in ``tool_choice`` for "auto" (oaicompat_chat_params_parse in its tools/server/server-common.cpp),
+"""llama.cpp reads an object in ``tool_choice`` as "auto" (oaicompat_chat_params_parse in tools/server/server-common.cpp),
 and LM Studio rejects one (lmstudio-ai/lmstudio-bug-tracker issue 670)."""
 
 
@@ -119,7 +119,7 @@ class OpenAICompatibleModel:
     mode: ProviderMode = "live"
 
     def __init__(self, client: OpenAICompatibleClient, *, model: str, dialect: Dialect | None = None) -> None:
-        """``dialect``: what the server is known to accept; None: all, until it says otherwise."""
+        """``dialect``: the features that the server is known to accept; None = all, until it rejects one."""
         self.model, self.provider = model, client.provider
         self._client, self._prices = client, client.prices
         self._dialect = msgspec.structs.replace(dialect or Dialect())
@@ -127,7 +127,7 @@ class OpenAICompatibleModel:
             self._dialect = Dialect(limit="max_completion_tokens", other_limit="max_tokens")
 
     async def perform(self, effect: CallModel) -> Answer:
-        """Call the model once. An unusable response becomes a ``Failure`` reply, with its cost where known.
+        """Call the model once. An unusable response becomes a ``Failure`` reply, with its cost if known.
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
@@ -146,14 +146,14 @@ class OpenAICompatibleModel:
 
         Raises:
             TransientError, PermanentError: as :meth:`perform`.
-            UselessAnswerError: the answer is no list of models.
+            UselessAnswerError: the response is not a list of models.
         """
         return await listed_models(self._client, self.model, self._failure)
 
     def worst_case_usd(self, effect: CallModel) -> Decimal | None:
-        """Return the price of the longest possible prompt of this text and of every output token; None when unknown.
+        """Return the maximum price: for the maximum number of prompt tokens and all output tokens; None = unknown.
 
-        Both as they are sent: the schemas in their strict form, and the limit with room for thinking.
+        It allows for schemas in strict form, and for thinking.
         """
         longest = max(most_input_tokens(effect), most_input_tokens(strictly(effect)))
         return self._prices.worst_case_usd(self.model, longest, self._limit(effect))
@@ -166,7 +166,7 @@ class OpenAICompatibleModel:
         await self._client.close()
 
     async def _ask(self, effect: CallModel) -> tuple[dict[str, Any], CallModel]:
-        """Return the response and the effect in the form in which the server was asked for it."""
+        """Return the response, and the effect in the form in which it was sent."""
         mark = untrusted.new_mark()
         deadline = asyncio.get_running_loop().time() + self._client.timeout_s
         while True:
@@ -188,8 +188,8 @@ class OpenAICompatibleModel:
             if _names_features(response.status_code, said) and (
                 self._dialect != spoken or self._dialect.without(named, body)
             ):
-                log.warning("asked again without what the server does not take", model=self.model, said=said)
-                continue  # a concurrent call may have learned it meanwhile
+                log.warning("the server does not support a feature; retrying without it", model=self.model, said=said)
+                continue  # perhaps because a concurrent call has dropped the feature in the meantime
             raise self._failure(response, said)
 
     def _body(self, effect: CallModel, mark: str, dialect: Dialect) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class OpenAICompatibleModel:
         return body | {"reasoning_effort": effort} if effort and dialect.effort else body
 
     def _limit(self, effect: CallModel) -> int:
-        """Return the tokens of the answer and of thinking, which servers count together; at most 65,536."""
+        """Return the token limit for answer and thinking, which servers count together; at most 65,536."""
         room = effort_of(self.model, effect.thinking, local=self._client.local)[1]
         return min(effect.max_output_tokens + room, MOST_OUTPUT_TOKENS)
 
@@ -214,7 +214,7 @@ class OpenAICompatibleModel:
 
 
 def _names_features(status: int, said: str) -> bool:
-    """Return whether a rejection may name a feature: OpenRouter's comes as 404, that of llama-server without --jinja as 500."""
+    """Return whether a rejection may name a feature. OpenRouter uses status 404, llama-server without --jinja 500."""
     return status in {400, 422} or "No endpoints found that support" in said or "requires --jinja" in said
 
 

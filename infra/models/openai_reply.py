@@ -1,6 +1,6 @@
-"""Parse a chat completion into an ``Answer``, or an error that says why it is unusable.
+"""Parsing of a chat completion into an ``Answer``, or into an error that says why it is unusable.
 
-An unusable response is billed all the same, so the error carries its usage and cost.
+An unusable response is billed, too, so the error contains its usage and cost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from schemas.effects import CallModel, FunctionCall
 
 _THOUGHT = re.compile(r"<(think|thinking|thought)>.*?(</\1>|\Z)", re.DOTALL)
 _REST_OF_A_THOUGHT = re.compile(r"\A.*</(think|thinking|thought)>", re.DOTALL)
-"""Templates of some models open the tag within the prompt."""
+"""The templates of some models open the tag in the prompt."""
 _ENDED_WELL = {"stop", "tool_calls", "function_call", "eos", "length", ""}
 
 
@@ -27,8 +27,8 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
     """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: cut (it ended at its limit of tokens), invalid_output (empty, not JSON, not the forced function,
-            or not a chat completion), or refused (by the model or a filter).
+        UselessAnswerError: cut (the response ended at its token limit), invalid_output (empty, not JSON, not the forced
+            function, or not a chat completion), or refused (by the model or a filter).
     """
     spent = _spent(body, model, prices, asked_at)
     choices = body.get("choices")
@@ -53,7 +53,7 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
 
 
 def without_thoughts(text: str) -> str:
-    """Return the answer without the thinking that servers of open models leave in it, closed or not. JSON stays as it is."""
+    """Return the text without thinking that servers of open models leave in it, closed or not. JSON is not changed."""
     for thought in (_THOUGHT, _REST_OF_A_THOUGHT):
         try:
             orjson.loads(text)
@@ -101,7 +101,7 @@ def _spent(body: dict[str, Any], model: str, prices: Prices, asked_at: datetime)
         return priced(TokenUsage(), answered_by, model, prices, asked_at) if free else unpriced(answered_by)
     thinking = _count(used.get("completion_tokens_details"), "reasoning_tokens")
     read, written = _count(used, "prompt_tokens"), _count(used, "completion_tokens")
-    # completion_tokens includes the reasoning tokens. Where the total says that a server counts them apart, the sum counts.
+    # completion_tokens includes the reasoning tokens, unless the numbers show that the server counts them separately.
     apart = thinking > written or _count(used, "total_tokens") >= read + written + thinking
     usage = TokenUsage(
         input=read,

@@ -1,4 +1,4 @@
-"""Which ``reasoning_effort`` an OpenAI-compatible model is asked for, by its name: providers do not list it."""
+"""The ``reasoning_effort`` for an OpenAI-compatible model, chosen by its name, because providers do not list it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from schemas.effects import Thinking
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 
 ALLOWANCE: dict[Effort, int] = {"none": 0, "minimal": 512, "low": 1024, "medium": 4096, "high": 16_384}
-"""Tokens by level: added to the limit of a call and to its worst case. Our choice: no provider promises a figure."""
+"""Tokens by level, added to a call's limit and to its maximum cost. Our own choice: no provider states a number."""
 EFFORTS: tuple[Effort, ...] = tuple(ALLOWANCE)
-"""From the least on."""
+"""In ascending order."""
 
 _ALWAYS = re.compile(
     r"(?<!non-)(think|reason)|(^|[-/])r1\b|qwq|magistral"
     r"|grok-[4-9](?!.*non-reasoning)|kimi-k2\.[5-9]|glm-(4\.[5-9]|[5-9])|minimax-m|deepseek-v[4-9]"
 )
-"""Models that think whatever is asked: their name says so (claude-…-thinking, deepseek-reasoner, deepseek-r1:14b), or they
-do so unless told otherwise in words of their own (https://github.com/BerriAI/litellm-docs/pull/559).
+"""Models that always think: their name says so (claude-…-thinking, deepseek-reasoner, deepseek-r1:14b), or only a
+parameter of their own turns thinking off (https://github.com/BerriAI/litellm-docs/pull/559).
 """
 _OPENAI = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _GEMINI = re.compile(r"gemini-(\d+)(?:\.\d+)?(-pro)?")
 
 
 def effort_of(model: str, thinking: Thinking, *, local: bool) -> tuple[Effort | None, int]:
-    """Return the effort to ask for (None: leave it out) and the tokens that thinking may take beside the answer.
+    """Return the effort to request (None = omit it), and the number of tokens to add for thinking.
 
-    ``off`` is the least that the model takes. A model that is known not to think is asked for nothing. ``local``: a server of
-    open models, where "none" turns thinking off, and a model without any ignores it
+    ``off`` requests the lowest effort that the model accepts. Nothing is requested from a model that is known not to
+    think. ``local``: a server of open models, where "none" turns thinking off, and models without thinking ignore it
     (https://github.com/ggml-org/llama.cpp/pull/26045, https://docs.ollama.com/api/openai-compatibility).
     """
     name = model.lower().rpartition("/")[2]
@@ -49,8 +49,9 @@ def effort_of(model: str, thinking: Thinking, *, local: bool) -> tuple[Effort | 
 def _least(name: str) -> Effort | None:
     """Return the lowest effort of a model that is known to think; None for any other.
 
-    https://learn.microsoft.com/en-us/javascript/api/@azure/ai-projects/reasoningeffort (OpenAI's text: before 5.1 no model
-    takes none, gpt-5-pro takes high alone), https://ai.google.dev/gemini-api/docs/openai (3.x and 2.5-pro cannot be off).
+    https://learn.microsoft.com/en-us/javascript/api/@azure/ai-projects/reasoningeffort (OpenAI: before 5.1 no model
+    accepts none; gpt-5-pro accepts only high), https://ai.google.dev/gemini-api/docs/openai (3.x and 2.5-pro cannot be
+    off).
     """
     if re.match(r"o\d|gpt-oss", name):
         return "low"

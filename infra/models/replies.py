@@ -1,6 +1,6 @@
-"""Shared handling of parsed model responses: validate, price, and build the error of an unusable one.
+"""Shared handling of parsed model responses: validation, pricing, and the errors for unusable responses.
 
-An unusable response is billed all the same, so the error carries its usage and cost.
+An unusable response is billed, too, so the error contains its usage and cost.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def checked_reply(
     who: str,
     answer: str,
 ) -> ModelReply:
-    """Return the reply if it is what the effect requested. ``who`` and ``answer`` name both in errors.
+    """Return the reply if it matches the effect. ``who`` and ``answer`` name the model and its response in errors.
 
     Raises:
-        UselessAnswerError: invalid_output (a function that was not offered, a forced one that was not called, empty, or
-            not JSON).
+        UselessAnswerError: invalid_output (a function was not offered, the forced function was not called, or the
+        response
+            is empty or not JSON).
     """
     wanted = {effect.forced_function} if effect.forced_function else {f.name for f in effect.functions}
     strange = [c.name for c in calls if c.name not in wanted]
@@ -53,7 +54,7 @@ def checked_reply(
 
 
 def priced(usage: TokenUsage, answered_by: str, model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:
-    """Return the fields of ``Answer`` other than its reply, priced as ``answered_by``, else as ``model``."""
+    """Return the fields of ``Answer`` other than its reply, with the price of ``answered_by``, else of ``model``."""
     cost = prices.cost(answered_by, usage, asked_at)
     if cost.usd is None and answered_by != model:
         cost = prices.cost(model, usage, asked_at)
@@ -79,7 +80,7 @@ def invalid(message: str, spent: dict[str, Any]) -> UselessAnswerError:
 
 
 def cut(effect: CallModel, beside: str, spent: dict[str, Any]) -> UselessAnswerError:
-    """Return the error for a response that ended at its limit of tokens. ``beside`` says what else the limit held."""
+    """Return the error for a response that ended at its token limit. ``beside`` says what else the limit includes."""
     text = (
         f"the answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens{beside}; a step asks once more with "
         f"twice as many: set MODEL_OPTIONS={effect.task}=max_output_tokens:… if that is too few, or happens often"

@@ -1,4 +1,4 @@
-"""Delimiters of untrusted text in prompts: random marks that the text's author cannot know in advance.
+"""Delimiters for untrusted text in prompts: random marks that the text's author cannot know in advance.
 
 They are added after the request hash is computed, so that the same request has the same hash in every run.
 """
@@ -30,7 +30,7 @@ _INVISIBLE_OTHERS = frozenset(
         *range(0xE0100, 0xE01F0),
     ]
 )
-# Possessive: a text with many spaces must not make the matcher try every way to divide them.
+# Possessive, so that a text with many spaces cannot make the matcher try every way to divide them.
 _FORGED = re.compile(r"[\[［【〚⟦]{2}\s*+(?:[/／]\s*+)?+untrusted[^\]］】〛⟧\n]{0,200}[\]］】〛⟧]{0,2}", re.IGNORECASE)
 _LABEL = re.compile(r"[^\w.:/-]+")
 
@@ -41,7 +41,7 @@ def new_mark() -> str:
 
 
 def visible(text: str) -> str:
-    """Remove characters that a person would not see; convert line ends to ``\\n``."""
+    """Remove characters that people cannot see; convert line ends to ``\\n``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     return "".join(
         c
@@ -61,12 +61,12 @@ def explain(mark: str) -> str:
 
 
 def render(parts: Sequence[Part], mark: str) -> list[str]:
-    """Return one text per part: trusted ones unchanged, the others cleaned and enclosed in the marks."""
+    """Return one text per part: trusted parts unchanged, others cleaned and enclosed in the marks."""
     return [part.text if isinstance(part, Trusted) else _enclose(part.label, part.text, mark) for part in parts]
 
 
 def _enclose(label: str, text: str, mark: str) -> str:
-    # The label is untrusted too (a host, a source), so it may not carry words of its own.
+    # The label is untrusted, too (a host, a source), so it must not contain sentences.
     origin = _LABEL.sub("_", visible(label))[:80]
     clean = _FORGED.sub("(removed mark)", visible(text)).replace(mark, "(removed mark)")
     return f"[[UNTRUSTED {mark} {origin}]]\n{clean}\n[[/UNTRUSTED {mark}]]"

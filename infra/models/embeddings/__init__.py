@@ -1,4 +1,4 @@
-"""Embeddings that compare texts, and the table of providers. To add one, write its adapter and add one row here."""
+"""Embeddings for comparing texts, and the table of their providers. To add one, write its adapter and a row here."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ PROVIDERS: dict[str, Callable[[Settings], Embedder]] = {"gemini": _gemini, "open
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
-    """Return the embedding model of live mode; None means the hashing vector, which every other mode uses.
+    """Return the embedding model of live mode; None = the hashing vector, which every other mode uses.
 
     Raises:
-        ConfigError: its key is missing, or a key or an address is invalid.
+        ConfigError: the key is missing, or a key or an address is invalid.
     """
     if settings.mode != "live" or settings.embedding_provider == "offline":
         return None
@@ -68,7 +68,7 @@ def _key(settings: Settings, shared: str) -> tuple[str, str]:
     own, other = settings.embedding_api_key, getattr(settings, shared.lower())
     if own is None and other is None:
         raise ConfigError(
-            f"EMBEDDING_PROVIDER={settings.embedding_provider} needs a key: set {shared}, or EMBEDDING_API_KEY where it is "
-            "another one; EMBEDDING_PROVIDER=offline compares texts without a provider"
+            f"EMBEDDING_PROVIDER={settings.embedding_provider} needs a key: set {shared}, or EMBEDDING_API_KEY for a "
+            "separate key; EMBEDDING_PROVIDER=offline compares texts without a provider"
         )
     return (own or other).get_secret_value(), "EMBEDDING_API_KEY" if own else shared

@@ -1,4 +1,4 @@
-"""Gemini embeddings. One text is one ``batchEmbedContents`` request, without retries."""
+"""Gemini embeddings. Each text is one ``batchEmbedContents`` request, without retries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from infra.models.gemini_client import GeminiClient, translate_status
 from schemas.errors import PermanentError, TransientError
 
 WITH_TASK_TYPES = ("gemini-embedding-001",)
-"""Models that take a task type; later ones do not (https://ai.google.dev/gemini-api/docs/embeddings)."""
+"""Models that accept a task type; later models do not (https://ai.google.dev/gemini-api/docs/embeddings)."""
 
 
 class GeminiEmbedder:
-    """One Gemini embedding model. Safe for concurrent calls within one event loop."""
+    """A Gemini embedding model. Safe for concurrent calls within one event loop."""
 
     provider = "gemini"
 
@@ -55,7 +55,7 @@ class GeminiEmbedder:
             raise self._useless(exc) from exc
 
     def worst_case_usd(self, text: str) -> Decimal | None:
-        """Return the price of the most tokens that the text can have; None when the price is unknown."""
+        """Return the price for the maximum number of the text's tokens; None = the price is unknown."""
         return self._prices.worst_case_usd(self.model, most_tokens(text), 0)
 
     async def close(self) -> None:

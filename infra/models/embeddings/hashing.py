@@ -25,7 +25,7 @@ DIMENSIONS = 256
 LARGEST = 127
 """Largest absolute value of a component: the symmetric range of one byte."""
 MAX_CHARACTERS = 4096
-"""Characters read from a text. The start of a news item says what it is about."""
+"""Maximum number of characters read from a text: the start of a news item states its subject."""
 
 AT_ONCE = 200
 """Texts per batch of :func:`embed_all`: about ten thousand characters, which fit the processor's cache with all
@@ -48,7 +48,7 @@ def embed(text: str) -> list[int]:
 
 
 def embed_all(texts: Sequence[str]) -> list[npt.NDArray[np.int8]]:
-    """Return the vector of each text; an empty one for a text without letters or digits."""
+    """Return the vector of each text, empty for a text without letters or digits."""
     vectors: list[npt.NDArray[np.int8]] = []
     for first in range(0, len(texts), AT_ONCE):
         vectors += _embedded([normalise_text(text)[:MAX_CHARACTERS] for text in texts[first : first + AT_ONCE]])
@@ -60,7 +60,7 @@ def _embedded(folded: Sequence[str]) -> list[npt.NDArray[np.int8]]:
     lengths = np.array([len(text) + 2 for text in folded])
     of = np.repeat(np.arange(len(folded)), lengths)
     han = (codes >= _HAN_FIRST) & (codes <= _HAN_LAST)
-    # An n-gram that reaches into the next text belongs to neither.
+    # An n-gram that extends into the next text belongs to neither.
     two, three = han[:-1] & (of[:-1] == of[1:]), ~han[:-2] & (of[:-2] == of[2:])
     wide = codes.astype(np.uint64)
     pairs = (wide[:-1] << _LETTER) | wide[1:]
@@ -90,7 +90,7 @@ def quantised(vector: Sequence[float] | npt.NDArray[np.float64]) -> list[int]:
 
 
 def cosine(a: Sequence[int], b: Sequence[int]) -> float:
-    """Return the cosine similarity of two vectors of one model; 0 when one of them is empty."""
+    """Return the cosine similarity of two vectors of one model; 0 if one of them is empty."""
     if not a or not b:
         return 0.0
     product = sum(x * y for x, y in zip(a, b, strict=True))

@@ -17,7 +17,7 @@ from schemas.errors import NewsproofError
 
 
 def embedding_service(key_setting: str, address_setting: str) -> Service:
-    """Return the endpoint's name and settings, as error messages show them."""
+    """Return the endpoint's name and settings for error messages."""
     return Service(
         name="The OpenAI-compatible embedding model",
         address_setting=address_setting,
@@ -27,10 +27,10 @@ def embedding_service(key_setting: str, address_setting: str) -> Service:
 
 
 class OpenAICompatibleEmbedder:
-    """One embedding model. Safe for concurrent calls within one event loop.
+    """An embedding model. Safe for concurrent calls within one event loop.
 
-    ``dimensions`` is sent until the server rejects the field by name. After that the model's own vectors must have that
-    size.
+    ``dimensions`` is sent until the server rejects the field by name. After that, the model's default vectors must have
+    that size.
     """
 
     provider = "openai"
@@ -70,7 +70,7 @@ class OpenAICompatibleEmbedder:
             ) from exc
 
     def worst_case_usd(self, text: str) -> Decimal | None:
-        """Return the price of the most tokens that the text can have; None when the price is unknown."""
+        """Return the price for the maximum number of the text's tokens; None = the price is unknown."""
         return self._prices.worst_case_usd(self.model, most_tokens(text), 0)
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class OpenAICompatibleEmbedder:
                 return json_object(response, self._client.service)
             said = error_message(response, "error", "message")
             if response.status_code in {400, 422} and sent and "dimensions" in said:
-                self._sends_dimensions = False  # such a rejection computes nothing and costs nothing
+                self._sends_dimensions = False  # such a rejection costs nothing, because nothing was computed
                 continue
             raise self._failure(response, said)
 

@@ -1,4 +1,4 @@
-"""The port for text vectors: the hashing embedding or a provider's model. One text is one request, without retries."""
+"""The port for text vectors: the hashing embedding or a provider's model. Each text is one request, without retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.ids import content_hash
 
 
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):
-    """A :func:`~infra.models.embeddings.hashing.quantised` vector and its cost: None = unknown, 0 = free."""
+    """A vector (:func:`~infra.models.embeddings.hashing.quantised`) and its cost: None = unknown, 0 = free."""
 
     vector: list[int]
     cost_usd: Decimal | None
@@ -24,7 +24,7 @@ class Embedded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Embedder(Protocol):
-    """One embedding model. ``rows`` is stored with each vector: vectors of different ``rows`` are never compared."""
+    """An embedding model. ``rows`` is stored with each vector; vectors with different ``rows`` are never compared."""
 
     provider: str
     model: str
@@ -34,8 +34,8 @@ class Embedder(Protocol):
         """Return the text's vector; empty for a text without letters or digits.
 
         Raises:
-            TransientError: worth a retry.
-            PermanentError: not worth a retry. No vendor exception passes untranslated.
+            TransientError: a retry may succeed.
+            PermanentError: a retry cannot succeed. Vendor exceptions are always translated.
         """
         ...
 
@@ -65,13 +65,13 @@ class Hashing:
 
 
 def packed(vector: Sequence[int], rows: str, text: str) -> TextEmbedding | None:
-    """Return the vector in the journal's format; None for an empty one."""
+    """Return the vector in the journal's format; None for an empty vector."""
     if not vector:
         return None
     return TextEmbedding(model=rows, text_hash=content_hash(text), vector=np.array(vector, dtype=np.int8).tobytes())
 
 
 def unpacked(made: TextEmbedding) -> list[int]:
-    """Reverse :func:`packed`."""
+    """Return the vector from the journal's format."""
     whole: list[int] = np.frombuffer(made.vector, dtype=np.int8).tolist()
     return whole

@@ -11,11 +11,11 @@ from infra.models.embeddings.hashing import quantised
 from infra.models.embeddings.port import Embedded
 
 AROUND_A_TEXT = 64
-"""Upper bound of the tokens that a model adds to a text."""
+"""Maximum number of tokens that a model adds to a text."""
 
 
 def most_tokens(text: str) -> int:
-    """Return an upper bound for any tokenizer: a token stands for at least one byte of UTF-8."""
+    """Return the maximum number of a text's tokens for any tokenizer: a token has at least one byte of UTF-8."""
     return len(text.encode("utf-8", "surrogatepass")) + AROUND_A_TEXT
 
 
@@ -29,10 +29,10 @@ def embedded(
     model: str,
     asked_at: datetime,
 ) -> Embedded:
-    """Return the vector with its cost, for :func:`most_tokens` when the response reports no ``tokens`` (None).
+    """Return the vector with its cost. ``tokens`` None = not reported; the cost is then that of :func:`most_tokens`.
 
     Raises:
-        ValueError, TypeError: these are not ``dimensions`` finite numbers with a direction.
+        ValueError, TypeError: ``values`` are not ``dimensions`` finite numbers, or all of them are 0.
     """
     if values is None or len(values) != dimensions:
         raise ValueError(f"{0 if values is None else len(values)} numbers instead of {dimensions}")
