@@ -136,7 +136,7 @@ def _news_row(r: AcceptedRecord, event: ev.EventReceived) -> Row:
 
 
 def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]:
-    """Return the memory rows of a case that ended in a signal: by the hashing vector and by a paid one, if any (ADR 17).
+    """Return the memory rows of a case with a signal: one by the hashing vector, one by a paid vector if any (ADR 17).
 
     Raises:
         TypeError: the record's event is not ``SignalSynthesized``.

@@ -38,7 +38,7 @@ _BLOCKED = frozenset[Reason]({"refused", "no_key", "robots", "not_opened", "web_
 
 
 class NotReadError(NewsproofError):
-    """A poll failed. ``state`` is blocked if polling again will not help. ``wait_s``: the pause that the source wants."""
+    """A poll failed. ``state`` is blocked if polling again will not help. ``wait_s``: the source's requested pause."""
 
     def __init__(self, message: str, reason: Reason, *, wait_s: float | None = None) -> None:
         super().__init__(redacted(message))  # a key may be part of an address in the text

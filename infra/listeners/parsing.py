@@ -28,7 +28,7 @@ Problem = Literal["", "a web page", "another shape", "no items"]
 
 
 class ItemsAsked(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
-    """A response as received. ``refill``: it is from a socket's ``refill`` address; its items are at ``refill_items``."""
+    """A response as received. ``refill``: it is from a socket's ``refill`` address, with items at ``refill_items``."""
 
     body: bytes
     content_type: str

@@ -9,7 +9,7 @@ import struct
 from schemas.ids import normalise_text
 
 HASHES = 64
-"""Number of MinHashes in a sketch, one byte each. A text of 200 words may end with a counter that changes at every poll.
+"""Number of MinHashes in a sketch, one byte each. A text of 200 words may end with a counter that every poll changes.
 With 16, it would count as edited at one of a hundred polls; with 64, not within a day."""
 SHINGLE_WORDS = 3
 _ASIAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"

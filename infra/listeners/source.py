@@ -77,7 +77,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pong: str = ""
     """For a socket: the reply to a text message ``ping``."""
     refill: str = ""
-    """For a socket: a JSON address with the same items, at ``refill_items``. It is polled once after each connection."""
+    """For a socket: a JSON address with the same items, at ``refill_items``; polled once after each connection."""
     refill_items: str = ""
 
 

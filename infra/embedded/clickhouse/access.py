@@ -255,9 +255,7 @@ def _check_name(parts: Sequence[str]) -> None:
     if len(parts) == 1:
         _check_function(parts[0])
     elif parts[0].lower() == "system" and parts[1] not in SYSTEM_TABLES:
-        raise _denied(
-            f"system.{parts[1]}: this user may read only system tables about tables, types and formats"
-        )
+        raise _denied(f"system.{parts[1]}: this user may read only system tables about tables, types and formats")
 
 
 def _denied(what: str) -> AccessDeniedError:
