@@ -68,8 +68,9 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         here = all(one.strip().rpartition(":")[0] == LOOPBACK for one in self.bootstrap.split(","))
         if self.security_protocol == "SASL_PLAINTEXT" and not (here and self.password_file):
             raise ConfigError(
-                f"SASL without TLS would send the password to {self.bootstrap} in the clear, which is only allowed for the "
-                f"embedded Kafka at {LOOPBACK}: unset KAFKA_EMBEDDED_PASSWORD_FILE, and set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+                f"SASL without TLS would send the password to {self.bootstrap} in the clear, which is only allowed for "
+                f"the embedded Kafka at {LOOPBACK}: unset KAFKA_EMBEDDED_PASSWORD_FILE, and set "
+                "KAFKA_SECURITY_PROTOCOL=SASL_SSL"
             )
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ HEARTBEAT_S = 30.0
 
 
 class _GuardedResolver(AbstractResolver):
-    """Returns only addresses that the guard allows; aiohttp connects to no other. IP literals are checked with the URL."""
+    """Returns only addresses that the guard allows; aiohttp uses no others. IP literals are checked with the URL."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

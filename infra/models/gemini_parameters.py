@@ -34,13 +34,13 @@ _ALLOWANCES = {
     types.ThinkingLevel.MEDIUM: 8_192,
     types.ThinkingLevel.HIGH: 24_576,
 }
-"""Tokens added for each level. Google states no numbers: ``max_output_tokens`` counts thinking and thereby bounds it."""
+"""Tokens added for each level. Google states no numbers: ``max_output_tokens`` counts thinking, and so bounds it."""
 _LEAST_ROOM = 1_024
 """Minimum tokens added for a budget above 0, because a model may exceed its budget."""
 
 
 def thinking_config(model: str, thinking: Thinking) -> types.ThinkingConfig | None:
-    """Return a budget for 2.5, a level from 3 on (and for names without a version), None for models that do not think."""
+    """Return a budget for 2.5, a level from 3 on (and for names without a version), None for other models."""
     version = _version(model)
     if version is None or version < (2, 5):
         return None

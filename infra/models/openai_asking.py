@@ -1,4 +1,4 @@
-"""Conversion of calls into a form that an OpenAI-compatible server accepts, and of replies back into the call's form."""
+"""Conversion of calls into a form that an OpenAI-compatible server accepts, and of its replies into the call's form."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Dialect(msgspec.Struct):
     temperature: bool = True
 
     def without(self, said: str, sent: Container[str]) -> bool:
-        """Drop the feature that a rejection names; False if there is none to drop. ``sent``: the rejected body's fields."""
+        """Drop the feature that a rejection names; False if there is none. ``sent``: the rejected body's fields."""
         structured = "response_format" in sent and re.search(
             r"response_format|json.(schema|object)|grammar", said, re.I
         )
@@ -109,8 +109,8 @@ class Dialect(msgspec.Struct):
 DIALECTS = {"ollama": Dialect(forcing="plan")}
 """Ollama ignores ``tool_choice`` (https://docs.ollama.com/api/openai-compatibility), so no rejection shows it."""
 LOCAL = Dialect(forcing="required")
-"""llama.cpp reads an object in ``tool_choice`` as "auto" (oaicompat_chat_params_parse in tools/server/server-common.cpp),
-and LM Studio rejects one (lmstudio-ai/lmstudio-bug-tracker issue 670)."""
+"""llama.cpp reads an object in ``tool_choice`` as "auto" (oaicompat_chat_params_parse in its
+tools/server/server-common.cpp), and LM Studio rejects one (lmstudio-ai/lmstudio-bug-tracker issue 670)."""
 
 
 class OpenAICompatibleModel:

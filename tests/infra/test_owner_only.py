@@ -42,7 +42,7 @@ def test_a_directory_that_cannot_be_closed_is_said_to_be_so(tmp_path: Path, monk
 
     tmp_path.chmod(0o755)
     monkeypatch.setattr(Path, "chmod", refused)
-    with pytest.raises(ConfigError, match="keeps permissions"):
+    with pytest.raises(ConfigError, match="stores permissions"):
         make_owner_only(tmp_path)
 
 

@@ -230,7 +230,7 @@ class BarRows:
         return self._symbols[written]
 
     def settle(self) -> None:
-        """Sort each market's bars by time and drop repeated ones. Different prices at one time and outliers are errors."""
+        """Sort each market's bars by time and drop repeated ones. Conflicting prices and outliers become errors."""
         for (symbol, _), market in self._markets.items():
             if any(earlier >= later for earlier, later in pairwise(market.times)):
                 self._sort(symbol, market)

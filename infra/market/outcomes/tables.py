@@ -149,7 +149,7 @@ async def compute(
 
 
 async def changes(client: ClickHouse, computed: Computed, *, share: float) -> Changes:
-    """Compare the stored outcomes with the computed ones. ``share``: the change above which ``beyond`` counts a return."""
+    """Compare the stored outcomes with the computed ones. ``beyond`` counts returns that change by over ``share``."""
     known: dict[tuple[str, int], tuple[Outcome, str]] = {}
     for *fields, source in (await client.query(_KNOWN)).rows:
         outcome = Outcome(**dict(zip(Outcome.__struct_fields__, fields, strict=True)))

@@ -62,7 +62,7 @@ async def test_a_database_of_newer_code_is_refused(empty: ClickHouse, tmp_path: 
         ("m001_t", "CREATE TABLE t (n UInt8) ENGINE = Memory;", "may run twice"),
         ("m001_t", "INSERT INTO t VALUES (1);", "may run twice"),
         ("m001_t", TABLE + "INSERT INTO t (n) SELECT 1;", "a copy, .* into a ReplacingMergeTree"),
-        ("m002_t", TABLE, "has to be m001"),
+        ("m002_t", TABLE, "must be m001"),
         ("tables", TABLE, "name it m001"),
     ],
 )

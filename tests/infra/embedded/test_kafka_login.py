@@ -255,7 +255,7 @@ def test_a_login_without_tls_is_for_the_embedded_kafka_of_this_machine_alone(tmp
         KafkaAddress(bootstrap="127.0.0.1:9092", security_protocol="SASL_PLAINTEXT", username="u", password="p")
     with pytest.raises(ConfigError, match="KAFKA_SECURITY_PROTOCOL"):
         load_settings(kafka_security_protocol="SASL_PLAINTEXT")
-    with pytest.raises(ConfigError, match=f"there is no {tmp_path}/none.*end that and start it again"):
+    with pytest.raises(ConfigError, match=f"{tmp_path}/none does not exist.*stop it and start it again"):
         at = Settings(_env_file=None, kafka_embedded_password_file=tmp_path / "none")
         KafkaAddress.of(at, "127.0.0.1:9092")
 

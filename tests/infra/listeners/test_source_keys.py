@@ -60,7 +60,7 @@ def test_a_key_that_is_missing_is_named_by_doctor_and_by_the_list(tmp_path: obje
     settings = load_settings(_env_file=None, listener_sources=file, phoenix_api_key=KEY)
     (check,) = _listened(settings)
     assert (check.name, check.do) == (
-        "source cryptopanic", "set CRYPTOPANIC_API_KEY: this publisher answers nobody without a key",
+        "source cryptopanic", "set CRYPTOPANIC_API_KEY: this publisher requires a key",
     )  # fmt: skip
     states = {one.id: (one.state, one.reason, one.key) for one in listed_sources(settings, {}, recent(1).at)}  # type: ignore[arg-type]
     assert states["cryptopanic"] == ("left out", "no_key", "CRYPTOPANIC_API_KEY")

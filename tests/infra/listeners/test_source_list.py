@@ -44,7 +44,7 @@ def test_four_lines_add_a_feed_and_rows_of_a_known_id_change_it(tmp_path: Path) 
     [
         ("[[source]]\nid = 'a b'\nkind = 'feed'\nurl = 'https://x'", "source 1 of"),
         ("[[source]]\nid = 'a'\nkind = 'rss'\nurl = 'https://x'", "rss"),
-        ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'ftp://x'", "begins with https"),
+        ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'ftp://x'", "must begin with https"),
         ("[[source]]\nid = 'a'\nkind = 'json'\nurl = 'https://x'", "title or text"),
         ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'https://x'\ntimezone = 'Mars'", "timezone"),
         ("[[source]]\nid = 'a'\nkind = 'feed'\nurl = 'https://x'\nstrip = ['(']", "is wrong"),
