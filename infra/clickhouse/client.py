@@ -39,10 +39,10 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """The columns of a table that rows are mapped to, in their order, as the writer of an insert's body.
+    """The columns of a table that rows are mapped to, in their order, with their types. Builds the bodies of inserts.
 
-    Only the values of a column are written by clickhouse_connect. Its own insert imports pandas to check whether the
-    rows are a data frame, which adds two seconds to a process's first insert.
+    clickhouse_connect only encodes the values of a column. Its own insert is not used, because it imports pandas to
+    check whether the rows are a data frame, which adds two seconds to a process's first insert.
     """
 
     def __init__(self, table: str, columns: Sequence[str], types: Sequence[ClickHouseType]) -> None:

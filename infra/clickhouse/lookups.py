@@ -77,7 +77,7 @@ MAX_PAGES = 5
 MAX_QUOTE_CHARACTERS = 400
 MAX_NAMES = 8
 SHORT_NAME = 3
-"""A Latin name of at most this many characters must be a whole word; a longer one may start it ("hack", "hacked")."""
+"""A Latin name of at most this many characters must be a whole word; a longer one may begin one ("hack", "hacked")."""
 _TOLD = ("supports", "denies", "hedges", "earlier")
 """The stances of the pages that a signal lists, in this order."""
 

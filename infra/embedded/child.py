@@ -59,7 +59,7 @@ def why_not_bound(port: int, host: str = "127.0.0.1") -> OSError | None:
 def port_owner(port: int) -> str:
     """Return the process that listens on a TCP port of this machine, for an error text: "PID 123 (nginx)".
 
-    Returns "another process" if the system does not reveal it: only root sees other users' processes, and on macOS any.
+    Without root, the system hides other users' processes, and macOS hides all: the text is then "another process".
     """
     import psutil
 

@@ -34,8 +34,8 @@ from schemas.errors import PermanentError, TransientError
 
 LOOK_WITHIN_S = 20.0
 QUICK_WITHIN_S = 2.0
-"""Responses that take longer to parse go to a separate process, so that no other source waits for them. 50 items take
-0.3 s on a busy core."""
+"""Responses that take longer to parse go to a second reading process, so that no other source waits for them. 50 items
+take 0.3 s on a busy core."""
 READ_WITHIN_S = 10.0
 _ACCEPTED = {
     "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",

@@ -42,8 +42,7 @@ def read_reply(
 
     Raises:
         UselessAnswerError: cut (the response ended at its token limit), invalid_output (malformed, empty, not JSON, or
-        not
-            the forced function), or refused (the prompt or the response was blocked).
+            not the forced function), or refused (the prompt or the response was blocked).
     """
     spent = _spent(response, model, prices, asked_at)
     candidate = response.candidates[0] if response.candidates else None

@@ -67,8 +67,7 @@ class OpenAICompatibleClient(ServiceClient):
 
         Raises:
             TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`. If a local server
-            is not
-                running, the text has the command that starts it.
+                is not running, the text has the command that starts it.
         """
         headers = {"content-type": "application/json"}
         try:

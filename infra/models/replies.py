@@ -32,8 +32,7 @@ def checked_reply(
 
     Raises:
         UselessAnswerError: invalid_output (a function was not offered, the forced function was not called, or the
-        response
-            is empty or not JSON).
+            response is empty or not JSON).
     """
     wanted = {effect.forced_function} if effect.forced_function else {f.name for f in effect.functions}
     strange = [c.name for c in calls if c.name not in wanted]

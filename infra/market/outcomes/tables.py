@@ -214,6 +214,6 @@ async def _next_version(client: ClickHouse) -> int:
 
 
 async def coverage(client: ClickHouse) -> list[tuple[int, str, int, float]]:
-    """Return the live signals by horizon and state, over all imports, as (horizon, standing, signals, share)."""
+    """Return the number and share of live signals by horizon and state, as (horizon, standing, signals, share)."""
     found = await client.query(_COVERAGE)
     return [(int(h), str(standing), int(n), float(share)) for h, standing, n, share in found.rows]
