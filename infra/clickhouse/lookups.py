@@ -1,7 +1,7 @@
 """Lookups in ClickHouse as of a time: signals for the research chat, and the brief that an investigation continues from.
 
-A chat never waits long for ClickHouse. Any failure of it becomes a ``Failure`` of kind ``unavailable`` within five seconds;
-the market data beside it may take ten.
+A chat never waits long for ClickHouse. Any failure of ClickHouse becomes a ``Failure`` of kind ``unavailable`` within
+five seconds. The chat's requests for market data at the same time may take ten.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def _unavailable(message: str, *, retryable: bool) -> Failure:
 TIMEOUT_S = 5.0
 """Timeout in seconds of both queries together.
 
-Measured over 200,000 signals on two cores at a load of 11: an asset's signals take 0.03 s (at most 0.5 s), names 0.6 s (at most
-1.0 s), and 2.3 s where four look for names at once. A busy first minute must not cost an answer its signals.
+Measured over 200,000 signals on two cores at a load of 11: 0.03 s for an asset's signals (at most 0.5 s), 0.6 s for
+names (at most 1.0 s), and 2.3 s if four requests search for names at once. The timeout is long enough for a busy first
+minute.
 """
 AT_ONCE = 4
 """Maximum number of concurrent requests. More would only time out together, so a burst queues here instead."""
