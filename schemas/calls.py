@@ -23,6 +23,7 @@ from schemas.effects import (
     FindEarlier,
     FindSignals,
     FindStory,
+    OpenPart,
     PublishNews,
     Recall,
     Reply,
@@ -73,6 +74,7 @@ KIND_OF: dict[type, CallKind] = {
     FindEarlier: "duplicate_check",
     FindConcerned: "earlier_claims",
     FindStory: "story",
+    OpenPart: "news",
 }
 """Type of an effect → the kind of its call."""
 

@@ -129,7 +129,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``quality_floors``: provider → the minimum score of a page, as a share of the best score in its reply;
     ``quality_min_relevance`` is the minimum score for the other providers. ``quality_widths``: provider → minimum width of a
     content in columns, else 50. ``second_looks_after_seconds``: seconds after the first decision at which an unconfirmed case
-    gets a second look; empty: never.
+    gets a second look; empty: never. ``claims_per_message``: maximum claims about different assets that one message opens a
+    case for; 1 in snapshots from before this field.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -176,6 +177,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     retraction_window_days: int = 14
     story_window_hours: float = 0.0
     second_looks_after_seconds: tuple[float, ...] = ()
+    claims_per_message: int = 1
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()
 

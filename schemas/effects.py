@@ -16,7 +16,7 @@ from schemas.errors import FailureKind
 from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page, PreviousBrief, SearchResult
 from schemas.ids import content_hash
 from schemas.news import News
-from schemas.signals import Draft, StatedClaim, Story, Verdict
+from schemas.signals import Draft, MessagePart, StatedClaim, Story, Verdict
 
 Tier = Literal["light", "heavy"]
 Thinking = Literal["off", "low", "medium", "high"]
@@ -211,6 +211,17 @@ class PublishNews(msgspec.Struct, frozen=True, kw_only=True, tag="publish_news")
     news: News
 
 
+class OpenPart(msgspec.Struct, frozen=True, kw_only=True, tag="open_part"):
+    """Open the case of one further claim of a message. Repeating it is harmless: the journal opens it once."""
+
+    news: News
+    part: MessagePart
+    config_hash: str
+    text_hash: str
+    language: str
+    authenticated: bool
+
+
 Effect = (
     CallModel
     | Search
@@ -224,6 +235,7 @@ Effect = (
     | FindSignals
     | FindBrief
     | PublishNews
+    | OpenPart
 )
 
 
@@ -383,7 +395,7 @@ class BriefReply(msgspec.Struct, frozen=True, kw_only=True, tag="brief"):
 
 
 class PublishedReply(msgspec.Struct, frozen=True, kw_only=True, tag="published"):
-    """The item is on the log; ``case_id`` is the case that it opens."""
+    """The item, or the opening, is on the log; ``case_id`` is the case that it opens."""
 
     case_id: str
 

@@ -204,7 +204,8 @@ def encode(
     ]
     if causation_id is not None:
         headers.append(("ce_causationid", causation_id.encode()))
-    if isinstance(event, EventReceived) and event.retries is None:  # an attempt claims no text: the first one did
+    # An attempt claims no text, and no further claim of a message either: the first case did.
+    if isinstance(event, EventReceived) and event.retries is None and event.part is None:
         headers.append((TEXT_HASH_HEADER, event.text_hash.encode()))
     return subject, _encoder.encode(event), headers
 

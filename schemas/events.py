@@ -31,6 +31,7 @@ from schemas.signals import (
     Adjustment,
     Direction,
     Draft,
+    MessagePart,
     Signal,
     SignalEvidence,
     StatedClaim,
@@ -102,6 +103,8 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
     ``edits`` is the first case of the same source and external id with another text; ``news_*`` are its place on ``news``.
     ``retries`` is the failed case that this one is another attempt at.
     ``authenticated``: the listener's mark on the news was valid, so its listed source did publish it.
+    ``part``: the case is about one further claim of ``news``, which its first case opened (docs/adr/0024). It is no report of
+    its own: readers that count news leave it out.
     """
 
     news: News
@@ -113,6 +116,12 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
     news_offset: int = -1
     retries: str | None = None
     authenticated: bool = False
+    part: MessagePart | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the news' text as far as it is about this case's claim."""
+        return self.news.text if self.part is None else self.part.text
 
 
 class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, frozen=True):
@@ -120,7 +129,8 @@ class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, 
 
     It judges the same news with the same draft and claim, as of ``due_at``: ``after_s`` seconds after the first decision.
     ``number`` counts from 1. ``verdict`` is that of the signal, ``known`` the addresses of its evidence, ``keywords`` those of
-    the first plan; empty: those of the query builder. ``authenticated`` as in the first case's opening.
+    the first plan; empty: those of the query builder. ``authenticated`` as in the first case's opening. ``part``: the one
+    claim of several that ``of_case`` is about.
     """
 
     of_case: str
@@ -137,6 +147,7 @@ class SecondLookOpened(Event, tag="newsproof.second_look_opened", kw_only=True, 
     keywords: str = ""
     known: tuple[str, ...] = ()
     authenticated: bool = False
+    part: MessagePart | None = None
 
 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):
@@ -147,6 +158,7 @@ class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True
     not searched for. With ``route`` story, the story is searched for next, and ``then`` is the gate's decision.
 
     ``preliminary_signal``: published at once, if the configuration has two stages and the case continues.
+    ``part``: the message makes several claims; this case is about that one, and has opened a case for each of the others.
     """
 
     draft: Draft
@@ -158,6 +170,7 @@ class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True
     claim: StatedClaim | None = None
     story: Story | None = None
     then: Gated | None = None
+    part: MessagePart | None = None
 
 
 class EarlierReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -62,6 +62,11 @@ def case_id(source: str, external_id: str, of_text: str) -> str:
     return uuid5("case", source, external_id, of_text)
 
 
+def part_id(first_case: str, asset: str) -> str:
+    """Return the id of the case for a message's claim about this asset; ``first_case``: the one that the message opened."""
+    return uuid5("part", first_case, asset)
+
+
 def investigation_id(*given: str) -> str:
     """Return the id of the investigation requested under this key: the client's key, or ``watch`` and its trigger."""
     return uuid5("investigation", *given)

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from schemas.evidence import ProviderMode, ReadStance
+from schemas.ids import part_id
 from schemas.printable import printable_line
 
 SIGNAL_SCHEMA_VERSION = 2
@@ -124,6 +125,32 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     entity: str | None = None
     summary_zh: str | None = None
     summary_en: str | None = None
+
+
+class MessagePart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of several claims that a message makes, each about another asset.
+
+    ``assets``: those of all these claims, the first case's before the others. ``left_out``: assets beyond the limit, which
+    have no claim. ``text``: the message with ``asset`` instead of the list that names them all.
+
+    ``draft`` and ``claim``: what the first case's triage says of this claim, where another case opens with it; there,
+    ``injection_suspected`` is the first case's, too.
+    """
+
+    first_case: str
+    asset: str
+    assets: tuple[str, ...]
+    text: str
+    left_out: tuple[str, ...] = ()
+    draft: Draft | None = None
+    claim: StatedClaim | None = None
+    injection_suspected: bool = False
+
+    @property
+    def cases(self) -> dict[str, str]:
+        """Return asset → id of the case about it, for every claim of the message."""
+        first, *others = self.assets
+        return {first: self.first_case, **{asset: part_id(self.first_case, asset) for asset in others}}
 
 
 class Adjustment(msgspec.Struct, frozen=True, kw_only=True):

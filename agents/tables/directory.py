@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from agents.text.matching import CJK, fold_han, has_cjk, words_regex
@@ -15,6 +16,14 @@ _AFTER = re.compile(r"^(?:\)|[/-](?:USDT?|USDC|BTC|ETH|BNB|EUR|KRW)\b| ?(?:代�
 """Marks after a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
 _CITING = re.compile(rf"(?:^|[^{CJK}]|[据引述自由被向对在是和与及])$")
 _EDGAR_CIK = re.compile(r"/edgar/data/0*(\d+)(?:/|$)|[?&]cik=0*(\d+)", re.IGNORECASE)
+
+
+class Mention(NamedTuple):
+    """Where a text names an asset."""
+
+    start: int
+    end: int
+    ticker: str
 
 
 class Directory:
@@ -124,6 +133,18 @@ class Directory:
                 found.append((match.start(), listed))
         ordered = sorted(found, key=lambda place: place[0])
         return tuple({asset.ticker: asset for _, asset in ordered}.values())
+
+    def mentions_in(self, text: str) -> tuple[Mention, ...]:
+        """Return every place of a text, which must be folded, that may name an asset; also words that are tickers, too.
+
+        For readers that know by something else that assets are named there, such as a list of them.
+        """
+        names = [Mention(*m.span(), self._asset_names[_key(m.group())].ticker) for m in self._asset_pattern.finditer(text)
+                 if not (m.group().islower() and _key(m.group()) in self._ordinary)]  # fmt: skip
+        tickers = [Mention(m.start(), m.end(), listed.ticker) for m in _TICKER.finditer(text)
+                   if (listed := self._assets.get(m[2].upper() if m[1] else m[2])) is not None
+                   and not any(n.start <= m.start() < n.end for n in names)]  # fmt: skip
+        return tuple(sorted((*names, *tickers)))
 
     def _is_ordinary(self, spelled: str, asset: Asset) -> bool:
         if spelled == asset.ticker and spelled in self._word_tickers:
