@@ -65,8 +65,12 @@ NEWS = Flow(
             also_opened_by=(ev.SecondLookOpened,),
         ),
     ),
-    # No letter for a second look: requeued, it would open another case for news that already has one.
-    letter=lambda case: (case.news.key, msgspec.json.encode(case.news)) if case.look is None else None,
+    # No letter for a second look or a further claim: requeued, it would open another case for news that already has one.
+    letter=lambda case: (
+        (case.received.news.key, msgspec.json.encode(case.received.news))
+        if case.look is None and case.received.part is None
+        else None
+    ),
 )
 _BY_A_PERSON = (("any_step", ev.StepFailed), ("person", ev.CancelRequested), ("person", FinishRequested))
 RESEARCH = Flow(

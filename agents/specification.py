@@ -58,7 +58,10 @@ def case_after(*events: Event, config: Snapshot | None = None) -> Any:
     """Fold these events, one second apart. The first must open a case or a turn."""
     first, *rest = events
     assert isinstance(first, Opening), "begin with what opens a case: opened(...), question(...) or asked(...)"
-    case_id = first.news.case_id if isinstance(first, EventReceived) else ids.uuid5("asked", ids.content_hash(first))
+    case_id = ids.uuid5("asked", ids.content_hash(first))
+    if isinstance(first, EventReceived):
+        part = first.part
+        case_id = first.news.case_id if part is None else ids.part_id(part.first_case, part.asset)
     head_id = ids.event_id(ids.LIVE_RUN, case_id, "")
     flow = _registry(type(first)).flow
     case = flow.kind_of(type(first)).open(

@@ -92,6 +92,7 @@ CHECKED = frozenset(
         "bocha_cost_usd",
         "bocha_enabled",
         "case_deadline_seconds",
+        "claims_per_message",
         "clickhouse_analyst_max_memory_mb",
         "clickhouse_analyst_max_rows",
         "clickhouse_analyst_max_seconds",

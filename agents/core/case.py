@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Unpack
 
+from msgspec.structs import replace
+
 from agents.core.case_core import Apply, Opening, Replies, denied_kinds, moved, opened
 from agents.core.inquiry import ROUNDS, Inquiry, done
 from schemas import events as ev
@@ -16,7 +18,7 @@ from schemas.budget import MAX_UNITS, UNLISTED, ClaimKind
 from schemas.evidence import MemoryEntry
 from schemas.news import News, is_backlog
 from schemas.research_events import Limits
-from schemas.signals import Draft, StatedClaim
+from schemas.signals import Draft, MessagePart, StatedClaim
 
 __all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
 
@@ -32,7 +34,7 @@ LOOKED_AT_AGAIN = WEIGHTY | {"partnership"}
 
 
 class Case(Inquiry, frozen=True, kw_only=True):
-    """The state of the case of one news item, or of a second ``look`` at one."""
+    """The state of the case of one news item, of one further claim of it, or of a second ``look`` at one."""
 
     received: ev.EventReceived
     look: ev.SecondLookOpened | None = None
@@ -55,8 +57,14 @@ class Case(Inquiry, frozen=True, kw_only=True):
         return (*self.retractions, *((self.corroborated,) if self.corroborated else ()))
 
     @property
+    def part(self) -> MessagePart | None:
+        """Which of several claims of its message this case is about; None where the message makes one."""
+        return self.received.part or (self.triaged.part if self.triaged is not None else None)
+
+    @property
     def news(self) -> News:
-        return self.received.news
+        """The news, as far as its text is about this case's claim. ``received`` has all of it."""
+        return self.received.news if self.part is None else replace(self.received.news, text=self.part.text)
 
     @property
     def as_of(self) -> datetime:
@@ -158,7 +166,7 @@ def open_case(event: ev.EventReceived | ev.SecondLookOpened, **by: Unpack[Openin
         return Case(received=event, **opened(event, by))
     received = ev.EventReceived(
         news=event.news, config_hash=event.config_hash, text_hash=event.text_hash, language=event.language,
-        authenticated=event.authenticated,
+        authenticated=event.authenticated, part=event.part,
     )  # fmt: skip
     return Case(received=received, look=event, **opened(event, by))
 

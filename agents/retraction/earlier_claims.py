@@ -18,6 +18,7 @@ from agents.core.case import Case
 from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import tickers_in
+from agents.evidence.message_parts import listed_with
 from agents.evidence.news_claim import ParsedText, parsed_text_of
 from agents.retraction.statement import DeniedPart, Statement, clauses_of, is_beside, speaks_of
 from agents.text.amounts import Amounts, share
@@ -61,7 +62,7 @@ def earlier_claims_query(case: Case) -> FindConcerned | None:
     parsed = parsed_text_of(case)
     if not (parsed.denial or parsed.correction or parsed.refutes_denial):
         return None  # most news: no need to parse the parties
-    news = _statement_of(case)
+    news = _statement_of(case, case.draft.asset)
     names = _names(case, news)
     if not names:
         return None
@@ -79,12 +80,14 @@ def find_candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candida
     asked = earlier_claims_query(case)
     if asked is None:
         return ()
-    news, tables = _statement_of(case), compiled(case.config.tables)
+    tables, listed = compiled(case.config.tables), _listed(case)
     about = [c for c in claims if c.asset in asked.assets and asked.since <= c.as_of <= asked.as_of]
     found = [
         c
         for claim in about
-        if claim.case_id != case.signal_case and (c := _candidate(news, claim, tables, case.as_of)) is not None
+        if claim.case_id != case.signal_case
+        for news in [_statement_of(case, claim.asset if claim.asset in listed else case.draft.asset)]
+        if (c := _candidate(news, claim, tables, case.as_of)) is not None
     ]
     best = sorted(found, key=lambda c: (c.same_claim, c.claim.as_of, c.claim.case_id), reverse=True)[:MAX_CANDIDATES]
     return tuple(sorted(best, key=lambda c: (c.claim.as_of, c.claim.case_id)))
@@ -115,8 +118,8 @@ def _statement(tables: Compiled, text: str, entity: str | None, asset: str) -> S
     return Statement(tables, text, entity=entity, asset=asset)
 
 
-def _statement_of(case: Case) -> Statement:
-    return case.memo.once(_statement, compiled(case.config.tables), case.news.text, case.draft.entity, case.draft.asset)
+def _statement_of(case: Case, asset: str) -> Statement:
+    return case.memo.once(_statement, compiled(case.config.tables), case.news.text, case.draft.entity, asset)
 
 
 def _assets(case: Case, news: Statement) -> tuple[str, ...]:
@@ -125,7 +128,13 @@ def _assets(case: Case, news: Statement) -> tuple[str, ...]:
     names = compiled(case.config.tables).asset_names
     named = {ticker for ticker, words in names.items() if any(fold_han(w).lower() in news.low for w in words)}
     issued = {a for e in news.entities.values() for a in e.assets}
-    return tuple(sorted({case.draft.asset, *named, *issued, *tickers_in(case.news.text)}))
+    return tuple(sorted({case.draft.asset, *named, *issued, *tickers_in(case.news.text), *_listed(case)}))
+
+
+def _listed(case: Case) -> tuple[str, ...]:
+    """Return the assets that the news denies something of in one list: a message that claims it of them has a case for each."""
+    several = case.config.claims_per_message > 1
+    return listed_with(case.draft.asset, case.news.text, compiled(case.config.tables)) if several else ()
 
 
 def _names(case: Case, news: Statement) -> tuple[str, ...]:

@@ -109,8 +109,8 @@ def _first_case(first: StoryReport, case: Case) -> Case | None:
     news = replace(case.news, text=first.text, url=first.url, origins=(*case.news.origins, *origins))
     return replace(
         case,
-        received=replace(case.received, news=news, language=first.language),
-        triaged=replace(case.triaged, draft=first.draft, claim=first.claim),
+        received=replace(case.received, news=news, language=first.language, part=None),
+        triaged=replace(case.triaged, draft=first.draft, claim=first.claim, part=None),
     )
 
 

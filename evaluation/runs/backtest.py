@@ -39,8 +39,9 @@ from newsproof.app.data_access import LogAccess
 from newsproof.app.invocation import Invocation
 from newsproof.app.servers import servers, with_data
 from schemas.calls import ProviderMode
-from schemas.effects import Failure, FindStory, StoryReply
+from schemas.effects import Failure, FindStory, OpenPart, PublishedReply, StoryReply
 from schemas.errors import ConfigError
+from schemas.ids import part_id
 from schemas.topics import Topics
 from streams.journal.gc_thresholds import rarely_collected
 from streams.journal.log import KafkaLog
@@ -57,16 +58,20 @@ AT_ONCE = 16
 class UnrecordedJournal(Free):
     """Replaces the journal's own ports: a backtest answers such queries from the recording or not at all.
 
-    Only news whose story was not looked up at the time counts as the first report of it.
+    Only news whose story was not looked up at the time counts as the first report of it. A further claim of a message has
+    a case in the recording or none.
     """
 
     provider = "journal"
     mode: ProviderMode = "offline"
 
     async def perform(self, effect: Any) -> Answer:
-        """Return a failure, since there is no journal to query; for a story, that nobody reported it before."""
+        """Return a failure, since there is no journal to query; for a story, that nobody reported it before. Opens nothing."""
         if isinstance(effect, FindStory):
             return Answer(reply=StoryReply(), cost_usd=Decimal(0))
+        if isinstance(effect, OpenPart):
+            case_id = part_id(effect.part.first_case, effect.part.asset)
+            return Answer(reply=PublishedReply(case_id=case_id), cost_usd=Decimal(0))
         said = f"a backtest cannot ask the journal of then: {type(effect).__name__}"
         return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
 
@@ -94,7 +99,8 @@ async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[LogAcces
 
 def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
     """Return the configured adapters; a backtest does not query the journal's own."""
-    return ports_of(settings, tables, UnrecordedJournal(), UnrecordedJournal(), UnrecordedJournal())
+    none = UnrecordedJournal()
+    return ports_of(settings, tables, none, concerned=none, story=none, parts=none)
 
 
 class RunResult(msgspec.Struct, kw_only=True):

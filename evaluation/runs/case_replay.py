@@ -82,7 +82,8 @@ async def find_recording(source: Source, wanted: str) -> Recording:
     found: list[Recording] = []
     async for recording in recordings(source, (lambda _id: True) if not exact else exact.__contains__):
         opening = recording.received
-        if exact or (isinstance(opening, EventReceived) and opening.news.external_id == wanted):
+        named = isinstance(opening, EventReceived) and opening.part is None and opening.news.external_id == wanted
+        if exact or named:
             found.append(recording)
     if len(found) == 1:
         return found[0]

@@ -28,6 +28,7 @@ from schemas.effects import (
     FindConcerned,
     FindEarlier,
     FindStory,
+    OpenPart,
     Recall,
     RecallReply,
     Reply,
@@ -202,7 +203,9 @@ class Performer:
         if isinstance(effect, Recall) and self._memory is not None and not self._live:
             calls, refused = await self._memory.recall(effect, need.case)
             self.refused_memories[need.case.case_id] += refused
-        elif isinstance(effect, CallModel | FindStory) or (self._live and not isinstance(effect, JOURNAL_QUERIES)):
+        elif isinstance(effect, CallModel | FindStory | OpenPart) or (
+            self._live and not isinstance(effect, JOURNAL_QUERIES)
+        ):
             done = await self._performed(need)
             if isinstance(done, Miss):
                 return done

@@ -42,7 +42,7 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded
     rows: Rows = {}
     if accepted:
         rows["events"] = [_event_row(record)]
-        if isinstance(event, ev.EventReceived):
+        if isinstance(event, ev.EventReceived) and event.part is None:  # a message is one row, whatever it claims
             rows["news"] = [_news_row(record, event)]
         if isinstance(event, ev.BriefWritten) and event.claims:
             rows["memories"] = [brief_row(record, event, embedded)]

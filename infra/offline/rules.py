@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 _BIG = re.compile(r"\$?\s?\d[\d,.]*\s?(?:B\b|bn|billion|亿)|\$?\s?[1-9]\d{2}[\d,.]*\s?(?:M\b|million)", re.IGNORECASE)
 _TICKER = re.compile(r"(?<![A-Za-z])\$?([A-Z]{2,6})(?![A-Za-z])")
 _LISTED = re.compile(
-    r"(?:\b(?:de)?list(?:s|ed|ing)?|上线|上币|上架|下架)\s*(?:the\s+|代币\s*)?\$?([A-Z][A-Z0-9]{1,9})\b(?!\s*(?:ETF|Trust))"
+    r"(?:\b(?:[Dd]e)?[Ll]ist(?:s|ed|ing)?|上线|上币|上架|下架)\s*(?:the\s+|代币\s*)?\$?([A-Z][A-Z0-9]{1,9})\b(?!\s*(?:ETF|Trust))"
 )
 _NAME = re.compile(r"[A-Z][\w.\-]*(?:\s+(?:[A-Z][\w.\-]*|\d+))*")
 _WORD = re.compile(r"\$?\d[\d,.]*[A-Za-z%]*|[A-Za-z][\w.\-']*|[一-鿿]+")

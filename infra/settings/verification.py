@@ -91,6 +91,13 @@ class VerificationSettings(BaseSettings):
         description="Comma-separated delays in seconds after the first decision, at most four. An unconfirmed high-impact "
         "case is searched again after each of them. 0: never",
     )
+    claims_per_message: int = Field(
+        5,
+        ge=1,
+        le=12,
+        description="Maximum claims of one message, such as a listing of several coins. Each is a case with its own signal; "
+        "they share one triage. 1: every message makes one claim",
+    )
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching per case")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Timeout of one search or page, in seconds")
     hot_settings_file: Path | None = Field(

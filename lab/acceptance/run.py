@@ -121,6 +121,7 @@ def _own(settings: Settings) -> dict[str, object]:
         "metrics_port": None,
         "publish_preliminary": False,
         "second_looks_after_seconds": "0",  # what a message costs is measured when its case has ended
+        "claims_per_message": 1,  # a message is one case
         "story_window_hours": 0.0,  # some messages tell one event in two languages, and each is measured
         "hot_settings_file": None,
     }

@@ -221,13 +221,11 @@ def include_domains(settings: Settings) -> tuple[str, ...]:
     return written(settings) if settings.mode == "live" else ()
 
 
-def ports_of(
-    settings: Settings, clickhouse: ClickHouse, earlier: Port, concerned: Port | None = None, story: Port | None = None
-) -> Ports:
+def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journal: Port) -> Ports:
     """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
-    ``earlier``, ``concerned`` and ``story`` answer from the journal: copies of a text, claims that a denial may concern,
-    and earlier tellings of a story.
+    ``earlier`` and ``journal`` use the journal: copies of a text; ``concerned``, claims that a denial may concern; ``story``,
+    earlier tellings of a story; ``parts``, the cases of a message's further claims.
 
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
@@ -236,7 +234,7 @@ def ports_of(
     from infra.models.embeddings import embedder_of
 
     recall = ClickHouseMemory(clickhouse, mode=settings.mode, embedder=embedder_of(settings))
-    ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned, "story": story}
+    ours: dict[str, Any] = {"recall": recall, "earlier": earlier, **journal}
     if settings.mode == "live":
         models, fallbacks = live_models(settings)
         return Ports(
@@ -342,20 +340,20 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
     """
     from infra.listeners.source import own_file, sources_of
     from streams.intake.claim_index import ClaimIndex
+    from streams.intake.part_opener import PartOpener
     from streams.intake.story_index import StoryIndex
     from streams.intake.text_index import TextIndex
 
-    address, topics = address_of(settings), topics_of(settings)
+    address, topics, count = address_of(settings), topics_of(settings), settings.topic_partitions
     folds = worker_options(settings).fold_directory(topics)
     texts = TextIndex(
         address, topics, window_days=settings.dedup_days, by_owner=settings.story_window_hours > 0, directory=folds, searches=searches
     )  # fmt: skip
-    claims = ClaimIndex(
-        address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
-    )
+    claims = ClaimIndex(address, topics, texts, partitions=count, window_days=settings.retraction_window_days)
     listed, hours = (lambda: sources_of(own_file(settings))), settings.story_window_hours
-    stories = StoryIndex(texts, listed, partitions=settings.topic_partitions, window_hours=hours)
-    return ports_of(settings, clickhouse, texts, claims, stories), texts
+    stories = StoryIndex(texts, listed, partitions=count, window_hours=hours)
+    parts = PartOpener(address, topics, partitions=count)
+    return ports_of(settings, clickhouse, texts, concerned=claims, story=stories, parts=parts), texts
 
 
 def worker_of(

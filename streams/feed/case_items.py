@@ -38,8 +38,8 @@ class FeedCase(CaseRow, kw_only=True):
         super().take(env, event)
         self.close(env)
         match event:
-            case ev.EventReceived(news=news, language=language):
-                self.text, self.language = news.text[:TEXT_CHARS], language
+            case ev.EventReceived(text=text, language=language):
+                self.text, self.language = text[:TEXT_CHARS], language
             case ev.CaseTriaged(draft=judged) | ev.SignalSynthesized(signal=judged):
                 self.confidence = judged.confidence
             case _:

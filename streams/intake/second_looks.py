@@ -259,6 +259,7 @@ class SecondLooks:
             keywords=case.keywords or "",
             known=tuple(e.url for e in signal.evidence),
             authenticated=opening.authenticated,
+            part=None if (part := opening.part or triaged.part) is None else replace(part, draft=None, claim=None),
         )
 
     def _next(self, look: SecondLookOpened) -> SecondLookOpened | None:

@@ -286,9 +286,10 @@ class StoryIndex(Free, Port):
                     self._rows.write("INSERT INTO reports (case_id, at_ms, as_of) VALUES (?, ?, ?)", *values)
                     opened = msgspec.msgpack.encode(self._telling(case, event))
                     self._rows.write("INSERT INTO tellings VALUES (last_insert_rowid(), ?)", opened)
-            case CaseTriaged(story=story, draft=draft, claim=claim) if story is not None:
+            case CaseTriaged(story=story, draft=draft, claim=claim, part=part) if story is not None:
                 if (telling := self._told(case)) is not None and telling.story is None:
-                    self._add(case, replace(telling, draft=draft, claim=claim), story, place)
+                    text = telling.text if part is None else part.text[:HEAD]
+                    self._add(case, replace(telling, text=text, draft=draft, claim=claim), story, place)
             case RetractionFound(of_case=of, rival=rival):
                 self._oppose(case, rival, of)
             case StoryCorroborated(of_case=first, verdict=verdict):
@@ -329,7 +330,7 @@ class StoryIndex(Free, Port):
             case_id=case,
             source=news.source,
             language=event.language,
-            text=news.text[:HEAD],
+            text=event.text[:HEAD],
             published_at=news.published_at,
             url=own_page(news, sources, self._directory, authenticated=event.authenticated),
             group=sources[news.source].group if event.authenticated and news.source in sources else "",

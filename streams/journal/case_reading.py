@@ -96,8 +96,10 @@ class CaseRow(msgspec.Struct, kw_only=True):
             return
         self.status = STATUSES.get(env.type, self.status)
         match event:
-            case EventReceived(news=news):
-                self.source, self.external_id, self.text = news.source, news.external_id, news.text
+            case EventReceived(news=news, text=text, part=part):
+                # Its item's id names the first case alone.
+                known = news.external_id if part is None else None
+                self.source, self.external_id, self.text = news.source, known, text
             case CaseTriaged(draft=draft):
                 self.event_type, self.asset = draft.event_type, draft.asset
             case SignalSynthesized(signal=signal):

@@ -130,6 +130,8 @@ class ReputationFold:
     def take(self, case_id: str, event: Event, appended_at: datetime) -> None:
         """Take one accepted event of a case, of its partition in log order; others than openings, drops and retractions count for nothing."""
         match event:
+            case EventReceived(part=part) if part is not None:
+                pass  # its message counts with the first case
             case EventReceived(edits=edits, retries=retries):
                 self._cases[case_id] = _case(case_id, event, appended_at)
                 if (before := edits or retries) is not None:

@@ -146,7 +146,8 @@ class SinkJournal:
             keywords = tuple(dict.fromkeys(word.lower() for word in news.keywords_hit))
             known = knowable_at(news, datetime.fromtimestamp(appended_ms / 1000, UTC))
             of_case = event.of_case if isinstance(event, SecondLookOpened) else None
-            self._heads[env.case_id] = Head(self._after(event), env.time, news.text, known, keywords, of_case=of_case)
+            text = news.text if event.part is None else event.part.text
+            self._heads[env.case_id] = Head(self._after(event), env.time, text, known, keywords, of_case=of_case)
         elif isinstance(event, TERMINAL):
             self._heads.pop(env.case_id, None)
         elif (head := self._heads.get(env.case_id)) is not None:

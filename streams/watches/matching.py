@@ -76,7 +76,12 @@ class NewsMatches:
     def _take(self, env: wire.Envelope, record: Any) -> None:
         if env.type == OPENING_NAME:
             event = _decoded(env, record)
-            if isinstance(event, EventReceived) and not event.news.source.startswith(SOURCE_PREFIX):
+            # A further claim of a message is no news of its own: the first case matches by the whole text.
+            if (
+                isinstance(event, EventReceived)
+                and event.part is None
+                and not event.news.source.startswith(SOURCE_PREFIX)
+            ):
                 self._untriaged[env.case_id] = event.news
         elif env.type == _TRIAGED and (news := self._untriaged.pop(env.case_id, None)) is not None:
             event = _decoded(env, record)
