@@ -23,7 +23,7 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     ``pages``: the references in order, each with the stance that counts. ``confidence``: the steps from the first confidence
     to the final one. ``revisions``: the signal's, as published. ``passed_by``: records that acceptance ignored. Their calls
-    were paid for, so ``calls`` includes them.
+    were paid for, so ``calls`` includes them. ``claims``: asset → case of every claim of a message that makes several.
     """
 
     case_id: str
@@ -39,6 +39,7 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
     revisions: Sequence[Any]
     calls: list[narrative.CaseCall]
     passed_by: list[JournalRecord]
+    claims: dict[str, str]
 
 
 def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ()) -> CaseDocument:
@@ -65,6 +66,7 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
         revisions=revisions,
         calls=narrative.calls_of(records),
         passed_by=[r for r in records if not r.accepted],
+        claims=next((part.cases for r in records if r.accepted and (part := getattr(r.event, "part", None))), {}),
     )
 
 

@@ -18,7 +18,7 @@ from newsproof.report.recorded_reasons import as_written, translate_reason
 from newsproof.report.signals import action_in_words, verdict_in_words
 from schemas import events as ev
 from schemas.effects import Failure
-from schemas.signals import StatedClaim
+from schemas.signals import MessagePart, StatedClaim
 from streams.journal.case_reading import JournalRecord
 
 
@@ -63,6 +63,8 @@ _ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFa
 
 def _told_opening(event: Any) -> tuple[str, Text, Text]:
     match event:
+        case ev.EventReceived(news=news, part=part) if part is not None:
+            return "received", _further_claim(part, news.source), _NOTHING
         case ev.EventReceived(news=news, edits=edits, language=language):
             edit = fill("; an edit of case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
             said = LANGUAGES.get(language, LANGUAGES["other"])
@@ -73,7 +75,7 @@ def _told_opening(event: Any) -> tuple[str, Text, Text]:
             zh = "{n} 分钟后再次核查（第 {number} 次）。首次结论：{verdict}。"
             told_of = {"n": round(after_s / 60), "number": number, "verdict": term(verdict)}
             return "second_look", fill(en, zh, **told_of), _NOTHING
-        case ev.CaseTriaged(draft=draft, route=route, then=then, gate_reason=reason, claim=claim):
+        case ev.CaseTriaged(draft=draft, route=route, then=then, gate_reason=reason, claim=claim, part=part):
             what = fill(
                 "First judgement: {kind}, {asset}, {action} ({direction}) with confidence {confidence}. {claim}{route}",
                 "初判：{kind}，{asset}，{action}（{direction}），置信度 {confidence}。{claim}{route}",
@@ -82,7 +84,7 @@ def _told_opening(event: Any) -> tuple[str, Text, Text]:
                 action=term(draft.action),
                 direction=term(draft.direction),
                 confidence=f"{draft.confidence:.2f}",
-                claim=_claim_in_words(claim),
+                claim=joined((_claim_in_words(claim), _parts_in_words(part)), "", ""),
                 route=ROUTES[then or route],
             )
             return "triaged", what, translate_reason(reason)
@@ -111,6 +113,24 @@ def _claim_in_words(claim: StatedClaim | None) -> Text:
     said = joined(dict.fromkeys(part for part in parts if part), " · ", " · ")
     how, by = term(claim.modality), ATTRIBUTIONS[claim.attribution]
     return fill("It claims: {said} ({how}, {by}). ", "它声称：{said}（{how}，{by}）。", said=said, how=how, by=by)
+
+
+def _further_claim(part: MessagePart, source: str) -> Text:
+    en = "Opened for claim {n} of {of} of a message from {source}, about {asset}. The first claim is case {case}."
+    zh = "来自 {source} 的一条新闻含 {of} 条说法，本案例核查第 {n} 条，涉及 {asset}。第一条见案例 {case}。"
+    n, of = str(part.assets.index(part.asset) + 1), str(len(part.assets))
+    return fill(en, zh, n=n, of=of, source=source, asset=part.asset, case=part.first_case)
+
+
+def _parts_in_words(part: MessagePart | None) -> Text:
+    """Return how many claims the message makes, in its first case."""
+    if part is None:
+        return _NOTHING
+    en, zh = "; left out beyond the limit: {assets}", "；超出上限未核查：{assets}"
+    left_out = fill(en, zh, assets=", ".join(part.left_out)) if part.left_out else _NOTHING
+    en = "The message makes {of} claims, each with its own case: {assets}{left_out}. "
+    zh = "该新闻含 {of} 条说法，各立一个案例：{assets}{left_out}。"
+    return fill(en, zh, of=str(len(part.assets)), assets=", ".join(part.assets), left_out=left_out)
 
 
 _NOTHING = Text()

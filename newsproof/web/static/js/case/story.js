@@ -38,17 +38,25 @@ function section(name, content) {
   return content && h("section", { class: `section case-${name}`, "aria-labelledby": `case-${name}` }, h("h2", { id: `case-${name}` }, t(`case.${name}`)), content);
 }
 
-function head({ case: one, news }) {
+function head({ case: one, news, claims = {} }) {
   const facts = [
     [t("case.source"), words(news?.source ?? one.source)],
     [t("case.published"), news?.published_at && exactTime(news.published_at)],
     [t("case.opened"), exactTime(one.received_at)],
     [t("case.took"), one.ended_at ? duration(new Date(one.ended_at) - new Date(one.received_at)) : t("case.open")],
     [t("case.id"), h("code", {}, one.case_id)],
+    [t("case.claims"), Object.keys(claims).length > 0 && claimsOfMessage(one.case_id, Object.entries(claims))],
   ];
   return h("header", {},
     words(news?.text ?? one.text, "p", { class: "news", lang: (news?.language ?? one.language) === "zh" ? "zh" : null }),
     h("dl", { class: "facts case-facts" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
+}
+
+/** Which of a message's claims this case is about, with links to the others. */
+function claimsOfMessage(own, claims) {
+  const number = claims.findIndex(([, id]) => id === own) + 1;
+  return [t("case.claims.number", { number, of: claims.length }),
+    ...claims.map(([asset, id]) => [" ", id === own ? h("strong", {}, asset) : h("a", { href: `/case/${encodeURIComponent(id)}` }, asset)])];
 }
 
 function result(signal) {

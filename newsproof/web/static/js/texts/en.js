@@ -221,6 +221,8 @@ export default {
   "case.open": "still open",
   "case.open.long": "This page updates as the case continues.",
   "case.id": "Case ID",
+  "case.claims": "Claims of this message",
+  "case.claims.number": "{number} of {of}:",
   "case.signal": "Signal",
   "case.note": "ClickHouse is not responding, so revisions of the signal are missing here.",
   "case.strength": "strength {of}",

@@ -213,6 +213,8 @@ export default {
   "case.took": "用时",
   "case.open": "处理中",
   "case.open.long": "案例有新进展时，本页自动更新。",
+  "case.claims": "同一新闻的说法",
+  "case.claims.number": "第 {number} 条，共 {of} 条：",
   "case.id": "案例编号",
   "case.signal": "信号",
   "case.note": "ClickHouse 无响应，此处缺少信号的修订记录。",
