@@ -16,7 +16,7 @@ from schemas import events as ev
 from schemas.effects import Failure, ModelReply
 from schemas.errors import ContractError
 from schemas.news import News
-from schemas.signals import Adjustment, PromptUse, SignalEvidence
+from schemas.signals import Adjustment, MessagePart, PromptUse, SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import (
     NOW,
     fill,
@@ -211,3 +211,10 @@ async def test_a_row_that_does_not_fit_its_table_breaks_the_contract(clickhouse:
 def test_only_a_signal_makes_a_memory() -> None:
     with pytest.raises(TypeError, match="SignalSynthesized"):
         memory_row(record(RECALLED))
+
+
+def test_a_further_claim_of_a_message_is_no_row_of_news() -> None:
+    news = News(source="wire", text="lists ZK and ARB", published_at=NOW)
+    part = MessagePart(first_case="first", asset="ARB", assets=("ZK", "ARB"), text="lists ARB")
+    opening = ev.EventReceived(news=news, config_hash="c", text_hash="t", language="en", part=part)
+    assert set(rows_of(record(opening))) == {"events"}

@@ -13,7 +13,7 @@ from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.evidence import MarketValue, MemoryEntry, Observation, Page, PageStance
 from schemas.news import News
-from schemas.signals import ClaimAmount, Draft, StatedClaim
+from schemas.signals import ClaimAmount, Draft, MessagePart, StatedClaim
 from tests.newsproof.report.test_narrative import FOUND, NOW, record
 from tests.newsproof.signal_samples import signal
 
@@ -42,7 +42,25 @@ CUT = Call(
 MEMORY = MemoryEntry(
     case_id="c", summary="old hack", event_type="hack", asset="ETH", confidence=0.8, similarity=0.91, decided_at=NOW
 )
+FIRST_PART = MessagePart(first_case="case-1", asset="ETH", assets=("ETH", "BTC"), text="t", left_out=("XYZ",))
 EVENTS: list[tuple[ev.Event, str, str]] = [
+    (
+        ev.EventReceived(
+            news=News(source="wire", text="t", published_at=NOW),
+            config_hash="h",
+            text_hash="t",
+            language="en",
+            part=replace(FIRST_PART, asset="BTC"),
+        ),
+        "Opened for claim 2 of 2 of a message from wire, about BTC. The first claim is case case-1.",
+        "",
+    ),
+    (
+        ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="", rollout_bucket=0.0, part=FIRST_PART),
+        "First judgement: hack, ETH, sell (short) with confidence 0.75. The message makes 2 claims, each with its own case: "
+        "ETH, BTC; left out beyond the limit: XYZ. It passes the gate: its claims will be checked.",
+        "",
+    ),
     (
         ev.EventReceived(
             news=News(source="wire", text="t", published_at=NOW),

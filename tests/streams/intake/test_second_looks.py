@@ -17,7 +17,7 @@ from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.ids import LIVE_RUN, event_id, signal_id, text_hash, uuid5
 from schemas.news import News, look_id
-from schemas.signals import Signal
+from schemas.signals import MessagePart, Signal
 from schemas.topics import Topics, partition_of
 from streams.intake.second_looks import SecondLooks
 from streams.journal.memory_log import MemoryLog
@@ -96,7 +96,7 @@ class Installation:
 
     def judged(
         self, text: str = "hacked", config: Snapshot = LOOKING, draft: Any = HACK, as_of: datetime | None = None,
-        flags: tuple[str, ...] = (), authenticated: bool = False, **changes: Any,
+        flags: tuple[str, ...] = (), authenticated: bool = False, part: MessagePart | None = None, **changes: Any,
     ) -> str:  # fmt: skip
         """Write a case that was decided now; return its id."""
         at = as_of or virtual_now()
@@ -105,7 +105,7 @@ class Installation:
         self.write(case, ev.EventReceived(
             news=news, config_hash=config.config_hash, text_hash=text_hash(text), language="en",
             authenticated=authenticated))  # fmt: skip
-        self.write(case, ev.CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0))
+        self.write(case, ev.CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0, part=part))
         self.write(case, ev.ToolPlanned(
             round=1, tools=("search",), search_keywords="first words", keywords_from="model", decided_by="model",
             reason="", tasks=(), route="search"))  # fmt: skip
@@ -169,6 +169,18 @@ def test_it_is_opened_when_it_is_due_and_the_second_one_where_the_first_found_no
         there.ended(second)
         await asyncio.sleep(300 * MINUTE)
         assert len(await there.opened()) == 2
+
+    play(story)
+
+
+def test_it_is_about_the_same_claim_of_its_message() -> None:
+    part = MessagePart(first_case="first", asset="ZK", assets=("ZK", "ARB"), text="lists ZK")
+
+    async def story(there: Installation) -> None:
+        there.worker()
+        there.judged(part=part)
+        await asyncio.sleep(13 * MINUTE)
+        assert [look.part for _, look in await there.opened()] == [part]
 
     play(story)
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from schemas.events import CaseDropped, EventReceived, RetractionFound, Rival
 from schemas.news import News
-from schemas.signals import SignalEvidence
+from schemas.signals import MessagePart, SignalEvidence
 from streams.reputation.fold import MOST_A_DAY, Reputation, ReputationFold
 from streams.reputation.intervals import median_interval, rare
 from tests.infra.clickhouse.clickhouse_samples import signal
@@ -131,6 +131,15 @@ def test_a_story_counts_once_through_chains_edits_and_copies_of_ones_own() -> No
     told.case("copy", "other", 90, looked_s=80, of="again")
     assert (told["wire"].stories, told["wire"].edited, told["wire"].copies.count) == (1, 1, 0)
     assert (told["wire"].first.count, told["other"].stories, told["other"].copies.count) == (1, 1, 1)
+
+
+def test_further_claims_of_a_message_are_no_stories_of_its_source() -> None:
+    told = Told()
+    told.case("a", "wire")
+    told.case("b", "wire", part=MessagePart(first_case="a", asset="ARB", assets=("ZK", "ARB"), text="t"))
+    told.judged("a", "confirmed", "other.example")
+    told.judged("b", "refuted", "other.example")
+    assert (told["wire"].stories, told["wire"].confirmed.count, told["wire"].refuted.count) == (1, 1, 0)
 
 
 def test_at_most_so_many_stories_of_a_day_count_whatever_comes_first() -> None:
