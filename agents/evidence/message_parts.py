@@ -28,6 +28,8 @@ _BETWEEN_HAN = re.compile(r"\s?(?:、\s?(?:以及|及|和|与)?|以及|[及和�
 _NAME = re.compile(r"[^\W_][\w.'’&-]*(?: [A-Za-z0-9][\w.'’-]*){0,3} ?")
 """A name before its ticker in brackets: the tables may not know it."""
 LONGEST_NAME = 40
+LONGEST = 20_000
+"""Characters of a message that a further claim's case reads, as models do. Its opening holds the whole message once."""
 _WORD_START = re.compile(r"(?<![A-Za-z0-9.'’&-])[A-Za-z0-9]")
 _MARKED = re.compile(r"\(\$?([A-Z][A-Z0-9]{1,9})\)")
 _MARKED_BEHIND = re.compile(rf"(?: [A-Z][\w.'’-]*){{0,2}}\s?{_MARKED.pattern}")
@@ -135,7 +137,7 @@ def parts_of(
             asset=asset,
             assets=kept,
             left_out=left_out,
-            text=about(text),
+            text=about(text[:LONGEST]),
             draft=own,
             claim=stated,
         )

@@ -190,6 +190,16 @@ async def test_a_case_begins_with_its_sentence_and_every_flag_says_what_it_means
         await means.wait_for(state="hidden")
 
 
+async def test_one_of_several_claims_leads_to_the_others(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = copy.deepcopy(rich_case(fake))
+    fake.documents[case_id] = document | {"claims": {"ZK": "first", "ETH": case_id, "ARB": "third"}}
+    page = (await opened(f"/case/{case_id}")).page
+    facts = page.locator(".case-facts")
+    await facts.get_by_text("2 of 3: ZK ETH ARB").wait_for()
+    links = facts.locator("a")
+    assert [await one.get_attribute("href") for one in await links.all()] == ["/case/first", "/case/third"]
+
+
 async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened) -> None:
     case_id, whole = rich_case(fake)
     begun = {
