@@ -121,13 +121,19 @@ def parts_of(
         def about(words: str) -> str:
             return narrowed(words, asset, assets, known)
 
+        def said(words: str | None) -> str | None:
+            # Where a summary names another asset outside of a list, the claim is told by its parts.
+            own = None if words is None else about(words)
+            named = {a.ticker for a in known.directory.assets_in(own or "")}
+            return "" if named & set(assets) - {asset} else own
+
         own = replace(
             draft,
             asset=asset,
             asset_name=draft.asset_name if asset == draft.asset else names[asset],
-            summary=about(draft.summary),
-            summary_zh=None if draft.summary_zh is None else about(draft.summary_zh),
-            summary_en=None if draft.summary_en is None else about(draft.summary_en),
+            summary=said(draft.summary) or about(text.strip().partition("\n")[0][:HEADLINE]),
+            summary_zh=said(draft.summary_zh),
+            summary_en=said(draft.summary_en),
             entity=None if draft.entity is None else about(draft.entity),
         )
         object = _object(about(claim.object), asset, assets, known)

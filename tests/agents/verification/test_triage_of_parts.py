@@ -130,6 +130,14 @@ def test_text_that_steers_the_model_is_flagged_in_every_claim(five, listing):
     assert [t.injection_suspected for t in all_triaged(opened(text), listing(text), five)] == [True] * 5
 
 
+def test_a_summary_of_another_asset_is_not_that_of_a_claim(five, listing):
+    told = all_triaged(
+        opened(TEXT), listing(summary="Binance lists five coins", summary_en="ZK leads, PEPE follows"), five
+    )
+    assert {t.draft.summary for t in told} == {"Binance lists five coins"}
+    assert [t.draft.summary_en for t in told] == [""] * 5
+
+
 def test_what_is_left_out_is_in_the_first_case(five, listing):
     told = all_triaged(opened(TEXT), listing(), replace(five, claims_per_message=2))
     assert [t.draft.asset for t in told] == ["ZK", "PEPE"]
