@@ -58,6 +58,10 @@ BY_HAND = {
     "org.slf4j:slf4j-simple": ("MIT", "the POM of its parent on Maven Central"),
 }
 
+VENDORED = (("lightweight-charts", "5.2.1", "Apache-2.0", "newsproof/web/static/vendor/lightweight-charts.js"),)
+"""Files of others that are in the repository: an npm package, its version, its licence, the file, unchanged."""
+VENDORED_SHA256 = {"lightweight-charts": "1bb1ee79f9d4dd17261b53d930f7a8995748276f80e7ba0e24412b5068062f5f"}
+
 HEAD = """# Licences
 
 Look up here the licence of every package and jar that Newsproof uses.
@@ -66,10 +70,11 @@ Look up here the licence of every package and jar that Newsproof uses.
 `.venv/bin/python docs/sbom.py` prints the same as a CycloneDX SBOM.
 
 Newsproof itself is under the Apache License 2.0 ([LICENSE](../LICENSE)), as are Kafka and
-ClickHouse. Apart from the rows of one table (below), it ships nothing of this list: `./run` fetches
-the packages, and the first start of the embedded Kafka fetches the jars. If you pass on an image
-that was built from it, you pass these on, too: keep their licence files (in
-`site-packages/*.dist-info`, in `java-runtime/legal`, in the jars).
+ClickHouse. Apart from the file of the first table, and the rows of one table (below), it ships
+nothing of this list: `./run` fetches the packages, and the first start of the embedded Kafka fetches
+the jars. If you pass on an image that was built from it, you pass these on, too: keep their licence
+files (in `site-packages/*.dist-info`, in `java-runtime/legal`, in the jars, in
+`newsproof/web/static/vendor`).
 
 ## Notes
 
@@ -86,6 +91,9 @@ that was built from it, you pass these on, too: keep their licence files (in
   under MPL 2.0. Both are used unchanged; the MPL requires the source only of changed files.
 - **venusian** is under the Repoze licence: BSD with three clauses, and a fourth that changed files
   say so. SPDX has no name for it.
+- **lightweight-charts** draws the page's price chart. Its licence requires that the page name
+  TradingView and link to it, which the page does below each chart. Licence and notice are beside the
+  file. It contains fancy-canvas 2.1.0 (MIT) and parts of tslib (0BSD).
 - **agents/tables/assets_ranked.json** holds tickers, names, ranks by market value and chains of 200
   assets, taken by `lab/assets.py` from the npm package `@web3icons/common 0.11.51`. Its metadata
   says MIT and names 0xa3k5 as its author; the package itself holds no licence file. No icon of it
@@ -186,7 +194,9 @@ def page() -> str:
         raise LookupError(
             f"nothing tells the licence of {', '.join(silent)}: read their files, and write it into BY_HAND"
         )
-    tables = {f"The {len(packages)} Python packages": packages, f"The {len(jars)} jars of the embedded Kafka": jars}
+    vendored = [(name, version, (licence, file)) for name, version, licence, file in VENDORED]
+    tables = {"Files in this repository": vendored}
+    tables |= {f"The {len(packages)} Python packages": packages, f"The {len(jars)} jars of the embedded Kafka": jars}
     sections = [
         "\n".join(
             [f"\n## {title}\n", "| name | version | licence | read from |", "|---|---|---|---|"]

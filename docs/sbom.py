@@ -1,4 +1,4 @@
-"""Print what an installation consists of, as a CycloneDX 1.6 SBOM (JSON): the locked packages and the 46 jars.
+"""Print what an installation consists of, as a CycloneDX 1.6 SBOM (JSON): locked packages, 46 jars, vendored files.
 
     .venv/bin/python docs/sbom.py > newsproof.cdx.json
 
@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from licences import PROJECT, Locked, locked_packages, written
+from licences import PROJECT, VENDORED, VENDORED_SHA256, Locked, locked_packages, written
 
 from infra.embedded.kafka.jars import PinnedJar, read_pins
 
@@ -32,6 +32,7 @@ def sbom() -> dict[str, Any]:
     licences = {key: licence for key, (licence, _) in written().items()}
     components = [_package(one, licences[one.name, one.version]) for one in locked_packages()]
     components += [_jar(pin, licences[tuple(pin.coordinates.rsplit(":", 1))]) for pin in read_pins()]  # type: ignore[index]
+    components += [_vendored(name, version, licence) for name, version, licence, _ in VENDORED]
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
     ours = _component(
         "application", f"pkg:pypi/{project['name']}@{project['version']}", project["name"], project["version"]
@@ -63,6 +64,12 @@ def _package(one: Locked, licence: str) -> dict[str, Any]:
     component = _component("library", f"pkg:pypi/{one.name}@{one.version}", one.name, one.version)
     component |= {"licenses": [{"expression": licence}], "externalReferences": [files]}
     return component | ({"properties": [{"name": "newsproof:only-where", "value": one.marker}]} if one.marker else {})
+
+
+def _vendored(name: str, version: str, licence: str) -> dict[str, Any]:
+    hashes = [{"alg": "SHA-256", "content": VENDORED_SHA256[name]}]
+    component = _component("library", f"pkg:npm/{name}@{version}", name, version)
+    return component | {"hashes": hashes, "licenses": [{"expression": licence}]}
 
 
 def _jar(pin: PinnedJar, licence: str) -> dict[str, Any]:

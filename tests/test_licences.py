@@ -55,7 +55,15 @@ def test_the_page_lists_every_locked_package_and_every_pinned_jar_at_its_version
     locked = {(package.name, package.version) for package in licences.locked_packages()}
     pinned = {tuple(pin.coordinates.rsplit(":", 1)) for pin in read_pins()}
     assert len(locked) > 100 and len(pinned) == 46
-    assert set(licences.written()) == locked | pinned
+    assert set(licences.written()) == locked | pinned | {(name, version) for name, version, *_ in licences.VENDORED}
+
+
+def test_a_file_of_others_is_the_one_that_is_pinned_with_its_licence_beside_it(licences: ModuleType) -> None:
+    for name, _, _, file in licences.VENDORED:
+        path = PROJECT / file
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == licences.VENDORED_SHA256[name]
+        assert "Apache License" in path.with_name(f"{path.stem}.LICENSE.txt").read_text("utf-8")
+        assert "https://www.tradingview.com/" in path.with_name(f"{path.stem}.NOTICE.txt").read_text("utf-8")
 
 
 def test_every_licence_is_one_that_spdx_knows(licences: ModuleType) -> None:
@@ -96,7 +104,7 @@ def test_the_sbom_holds_every_package_and_jar_with_the_hashes_that_installing_ch
 ) -> None:
     by_purl = {component["purl"]: component for component in sbom["components"]}
     packages, pins = licences.locked_packages(), read_pins()
-    assert len(by_purl) == len(packages) + len(pins)
+    assert len(by_purl) == len(packages) + len(pins) + len(licences.VENDORED)
     for package in packages:
         (files,) = by_purl[f"pkg:pypi/{package.name}@{package.version}"]["externalReferences"]
         assert {one["content"] for one in files["hashes"]} == set(package.sha256) != set()

@@ -18,13 +18,15 @@ TEXT_CHARS = 280
 class FeedCase(CaseRow, kw_only=True):
     """Row of a case whose first events may not have been read. ``text`` is cut to ``TEXT_CHARS``.
 
-    ``withdrawn``: retracted or superseded, where it is known that the case's signal was.
+    ``withdrawn``: retracted or superseded, where it is known that the case's signal was. ``verdict``: of the signal; empty
+    without one.
     """
 
     ended_at: datetime | None = None
     language: str = ""
     confidence: float | None = None
     withdrawn: str = ""
+    verdict: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -40,8 +42,10 @@ class FeedCase(CaseRow, kw_only=True):
         match event:
             case ev.EventReceived(text=text, language=language):
                 self.text, self.language = text[:TEXT_CHARS], language
-            case ev.CaseTriaged(draft=judged) | ev.SignalSynthesized(signal=judged):
-                self.confidence = judged.confidence
+            case ev.CaseTriaged(draft=draft):
+                self.confidence = draft.confidence
+            case ev.SignalSynthesized(signal=signal):
+                self.confidence, self.verdict = signal.confidence, signal.verdict or ""
             case _:
                 pass
 
@@ -52,7 +56,10 @@ class FeedCase(CaseRow, kw_only=True):
 
 
 class Facts(NamedTuple):
-    """The fields that lists and streams are filtered by. A case has the first four; ``confidence`` None: not known yet."""
+    """The fields that lists and streams are filtered by. A case has the first four; ``confidence`` None: not known yet.
+
+    ``words``: what is searched for words; None where that is not held, which any words match.
+    """
 
     asset: str
     event_type: str
@@ -62,6 +69,7 @@ class Facts(NamedTuple):
     verdict: str | None = None
     stage: str = ""
     supporting: int | None = None
+    words: tuple[str, ...] | None = None
 
 
 def facts_of(signal: Signal) -> Facts:
@@ -69,12 +77,17 @@ def facts_of(signal: Signal) -> Facts:
     return Facts(
         *(signal.asset, signal.event_type, signal.confidence, signal.news_source),
         *(signal.action, signal.verdict, signal.stage, signal.supporting_sources),
+        words=(
+            *(signal.asset, signal.asset_name, signal.news_source, signal.case_id),
+            *(signal.summary, signal.summary_en or "", signal.summary_zh or ""),
+        ),
     )
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Filter of a list or a stream; an empty field matches everything. Assets, types and sources are case-insensitive.
+    """Filter of a list or a stream; an empty field matches everything. No field is case-sensitive.
 
+    ``asset``: one or several, with commas. ``text``: words, of which a signal has to contain each; a case, the whole text.
     ``min_sources``: least supporting sources. It, ``action``, ``verdict`` and ``stage`` filter signals alone.
     """
 
@@ -91,8 +104,14 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     def fits(self, facts: Facts) -> bool:
         """Return whether these facts match. A confidence that is not known yet matches unless the filter has a minimum."""
-        for wanted, found in zip((self.asset, self.event_type, self.source), (*facts[:2], facts.source), strict=True):
+        if self.asset and facts.asset.casefold() not in self.assets:
+            return False
+        for wanted, found in ((self.event_type, facts.event_type), (self.source, facts.source)):
             if wanted and wanted.casefold() != found.casefold():
+                return False
+        if self.text and facts.words is not None:
+            said = "\n".join(facts.words).lower()
+            if not all(word in said for word in self.text.lower().split()):
                 return False
         if self.min_confidence > 0 and (facts.confidence is None or facts.confidence < self.min_confidence):
             return False
@@ -102,6 +121,11 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
             and self.stage in ("", facts.stage)
             and self.min_sources <= (facts.supporting or 0)
         )
+
+    @property
+    def assets(self) -> list[str]:
+        """The assets that match, in lower case."""
+        return [one.strip() for one in self.asset.casefold().split(",")]
 
     def takes(self, case: FeedCase) -> bool:
         """Return whether a case matches."""

@@ -126,7 +126,8 @@ class LiveFeed:
             self.newest.move_to_end(signal.signal_id)
             earlier = self._shown_by.get(signal.signal_id, ())
             facts = facts_of(signal)
-            self._shown_by[signal.signal_id] = earlier if facts in earlier else (*earlier, facts)[-_FACTS:]
+            held = facts._replace(words=None)  # of a hundred thousand signals, words would take as much memory as all else
+            self._shown_by[signal.signal_id] = earlier if held in earlier else (*earlier, held)[-_FACTS:]
             items.append(
                 Item(
                     kind="signal",

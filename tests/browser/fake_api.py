@@ -87,6 +87,7 @@ class FakeApi:
         self.sql_rows: list[list[Any]] = []
         self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True, "command": "./run --data-dir .data", **recorded.VITALS}  # fmt: skip
         self.prices: Json = {}
+        self.market: Json = {"market": None, "why": "no_import"}
         self.names: dict[str, str] = {}
         self.published: list[Json] = []
         self.signals = copy.deepcopy(recorded.newest_signals())
@@ -132,6 +133,7 @@ class FakeApi:
             "/api/v1/prices",
             self._told(lambda r: {"prices": {c: p for c in r.query.getall("case") if (p := self.prices.get(c))}}),
         )
+        get("/api/v1/prices/candles", self._told(lambda _: self.market))
         post("/api/v1/news", self._publish)
         post("/api/v1/news/sample", self._sample)
         get("/api/v1/stream", self._stream)
@@ -217,7 +219,8 @@ class FakeApi:
         found = [
             one
             for one in self.signals
-            if asked.get("asset", one["asset"]) == one["asset"]
+            if one["asset"] in asked.get("asset", one["asset"]).split(",")
+            and asked.get("q", "").lower() in f"{one['summary']} {one['summary_en']} {one['summary_zh']}".lower()
             and asked.get("event_type", one["event_type"]) == one["event_type"]
             and asked.get("verdict", one["verdict"]) == one["verdict"]
             and asked.get("stage", one["stage"]) == one["stage"]

@@ -110,6 +110,28 @@ def prices() -> Json:
     return found
 
 
+def market() -> Json:
+    """Return made-up candles around the newest signal, with an order, its retraction and the signal itself on them."""
+    own, *_, other = newest_signals()
+    at = datetime.fromisoformat(own["decided_at"])
+    start, price = int(at.timestamp()) // 300 * 300 - 100 * 300, 3_000.0
+    walk = random.Random(7)
+    candles = []
+    for number in range(200):
+        close = price * (1 + walk.uniform(-0.004, 0.0041))
+        candles.append((start + number * 300, price, max(price, close) * 1.001, min(price, close) * 0.999, close))
+        price = close
+    told = {"action": "buy", "direction": "long", "verdict": "confirmed", "confidence": 0.93}
+    held = {"withdrawn": "", "withdrawn_at": None}
+    taken = {"withdrawn": "retracted", "withdrawn_at": (at + timedelta(hours=5)).isoformat()}
+    signals = [
+        {"case_id": own["case_id"], "at": own["decided_at"], **told, **held},
+        {"case_id": other["case_id"], "at": (at - timedelta(hours=4)).isoformat(), **told, "action": "sell", **taken},
+    ]
+    found = {"symbol": "ETH/USDT", "venue": "binance", "step_s": 300, "synthetic": True, "candles": candles}
+    return {"market": plain({**found, "signals": signals}), "why": ""}
+
+
 def case_items() -> list[Json]:
     """Return the list of cases, the newest first."""
     return sorted((d["case"] for d in documents().values()), key=lambda one: str(one["received_at"]), reverse=True)

@@ -22,11 +22,12 @@ View = Callable[[FakeApi, Any], Awaitable[None]]
 
 async def live(fake: FakeApi, page: Any) -> None:
     """The desk, with prices, and a signal's evidence beside it."""
-    fake.prices = recorded.prices()
+    fake.prices, fake.market = recorded.prices(), recorded.market()
     await page.reload()
-    await page.locator(".c-since .up-ink").first.wait_for(state="attached")
+    await page.locator(".c-since .rise-ink").first.wait_for(state="attached")
     await page.locator(".signal").nth(4).click()
     await page.locator(".beside .evidence > li").first.wait_for()
+    await page.locator(".price-canvas canvas").first.wait_for()
 
 
 async def desk_open(fake: FakeApi, page: Any) -> None:
@@ -68,7 +69,7 @@ async def missing(fake: FakeApi, page: Any) -> None:
 
 async def cases(fake: FakeApi, page: Any) -> None:
     """The list of cases."""
-    await page.locator(".case-row").nth(5).wait_for()
+    await page.locator(".case-row .mark").nth(5).wait_for()
 
 
 async def case(fake: FakeApi, page: Any) -> None:

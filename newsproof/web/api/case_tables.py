@@ -102,11 +102,11 @@ def _conditions(wanted: FeedFilter, before: Before | None) -> tuple[list[str], d
     ended = "case_id IN (SELECT case_id FROM events WHERE run_id = {run:String} AND event_type IN {ends:Array(String)})"
     if wanted.state:
         where.append(ended if wanted.state == "ended" else ended.replace(" IN (SELECT", " NOT IN (SELECT", 1))
-    for column, value in (("asset", wanted.asset), ("event_type", wanted.event_type)):
-        if value:
-            of = f"SELECT case_id FROM signals WHERE run_id = {{run:String}} AND lower({column}) = {{{column}:String}}"
+    for column, value in (("asset", wanted.assets), ("event_type", [wanted.event_type.casefold()])):
+        if any(value):
+            of = f"SELECT case_id FROM signals WHERE run_id = {{run:String}} AND lower({column}) IN {{{column}:Array(String)}}"
             where.append(f"case_id IN ({of})")
-            asked[column] = value.casefold()
+            asked[column] = value
     if wanted.text:
         text = "JSONExtractString(payload, 'news', 'text')"
         named = "JSONExtractString(payload, 'news', 'source'), ' ', JSONExtractString(payload, 'news', 'external_id')"
@@ -173,19 +173,24 @@ WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
 
 
 async def withdrawn_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return ``end`` and ``confidence`` of those cases whose signal was retracted or superseded, as it stands now.
+    """Return ``end``, ``verdict`` and ``confidence`` of those cases whose signal was retracted or superseded, as it stands now.
 
     Raises:
         TransientError: ClickHouse is unavailable.
     """
     if not case_ids:
         return {}
-    sql = """SELECT case_id, stage, action, confidence FROM signals FINAL
+    sql = """SELECT case_id, stage, action, verdict, confidence FROM signals FINAL
 WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} ORDER BY case_id, revision DESC LIMIT 1 BY case_id"""
     found = await tables.query(sql, {"run": LIVE_RUN, "cases": list(case_ids)})
     return {
-        str(case_id): {"end": f"{action} {confidence:.2f} ({stage})", "confidence": confidence, "withdrawn": stage}
-        for case_id, stage, action, confidence in found.rows
+        str(case_id): {
+            "end": f"{action} {confidence:.2f} ({stage})",
+            "confidence": confidence,
+            "withdrawn": stage,
+            "verdict": verdict,
+        }
+        for case_id, stage, action, verdict, confidence in found.rows
         if stage in WITHDRAWN
     }
 

@@ -34,13 +34,16 @@ TABLES_WITHIN_S = 15.0
 LATE_RECORDS = 2_000
 UNSUNK_RECORDS = 100_000
 """Records before the end of a partition that are searched for a case that ClickHouse does not know."""
-Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
+Asset = Annotated[str, Query(max_length=1_000, description="Only this asset, such as BTC, or these: BTC,ETH.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this event type, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Minimum confidence.")]
 Source = Annotated[str, Query(max_length=256, description="Only news from this source.")]
 Acts = Annotated[Action | None, Query(description="Only signals with this action.")]
 Judged = Annotated[Verdict | None, Query(description="Only signals with this verdict.")]
 Sources = Annotated[int, Query(ge=0, le=1000, description="Minimum number of supporting sources.")]
+Words = Annotated[
+    str, Query(max_length=200, description="Words that the summary, asset, source or case ID contains, all of them.")
+]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the previous page.")]
 
@@ -58,6 +61,7 @@ def signals_wanted(
     action: Acts = None,
     source: Source = "",
     min_sources: Sources = 0,
+    q: Words = "",
 ) -> FeedFilter:
     """Return the filter that a list of signals and the stream of them take."""
     return FeedFilter(
@@ -68,6 +72,7 @@ def signals_wanted(
         action=action or "",
         verdict=verdict or "",
         min_sources=min_sources,
+        text=q,
     )
 
 
@@ -247,8 +252,9 @@ async def stream(
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:
-    """Send `signal` and `case` events as they happen. Verdict, action and sources filter signals alone.
+    """Send `signal` and `case` events as they happen. Verdict, action, sources and `q` filter signals alone.
 
+    A revision is also sent where an earlier one matched by all but `q`: the words of earlier ones are not held.
     With `Last-Event-ID` or `after`, everything since then is sent first; a `gap` event reports what is no longer held.
     """
     backend = backend_of(request)

@@ -1,23 +1,25 @@
-"""Route of the prices beside signals: at each signal and since, from the bars of the imports that stand."""
+"""Routes of the prices beside signals: at each signal and since, and its market's candles, from the imports that stand."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from itertools import groupby, pairwise
+from statistics import median
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from infra.clickhouse.client import ClickHouse
-from infra.market.outcomes.bars import standing_imports
-from infra.market.outcomes.markets import ENTRY_WITHIN_S, wanted_symbols
+from infra.market.outcomes.bars import standing_imports, stored_bars
+from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets, wanted_symbols
 from newsproof.web.api.live import CASE_ID, TABLES_WITHIN_S, backend_of
 from newsproof.web.responses import as_json
 from schemas.ids import LIVE_RUN
-from schemas.prices import JudgedCase
+from schemas.prices import JudgedCase, PriceSeries
 
 router = APIRouter(prefix="/api/v1", tags=["live"])
 
@@ -44,7 +46,16 @@ _NEWEST = """
 SELECT symbol, venue, toUnixTimestamp64Milli(max(open_at)), argMax(open, (open_at, version)) FROM bars
 WHERE version IN {versions:Array(UInt64)} AND symbol IN {symbols:Array(String)} GROUP BY symbol, venue
 """
+_ON_ASSET = """
+SELECT case_id, toUnixTimestamp64Milli(if(live, greatest(knowable_at, emitted_at), knowable_at)) AS at_ms, action, direction,
+       verdict, confidence, withdrawn_as, toUnixTimestamp64Milli(withdrawn_at)
+FROM v_judgements WHERE run_id = {run:String} AND asset = {asset:String} AND at_ms >= {since:Int64} AND at_ms < {until:Int64}
+ORDER BY at_ms DESC LIMIT 200
+"""
 _QUARTER_MS = 900_000
+_DAY_MS = 86_400_000
+_STEPS_MS = (60_000, 300_000, 900_000, 3_600_000, 14_400_000, _DAY_MS)
+_MOST_CANDLES = 600
 
 
 class PriceSince(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,15 +91,22 @@ async def prices_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str, Pr
         return {}
     known = {market.partition(" ")[0] for one in imports for market in one.markets}
     renamed = [row for one in imports for row in one.maps]
+    cases = await _judged(tables, case_ids)
+    asked = {
+        one.case_id: (one.entry_from_ms, tuple(s for s in wanted_symbols(one, renamed) if s in known)) for one in cases
+    }
+    return await _priced(tables, asked, {one.version: one.source for one in imports})
+
+
+async def _judged(tables: ClickHouse, case_ids: Sequence[str]) -> list[JudgedCase]:
     found = await tables.query(_JUDGED, {"run": LIVE_RUN, "cases": list(case_ids)})
-    asked: dict[str, tuple[int, tuple[str, ...]]] = {}
-    for case_id, asset, symbol, venue, knowable_ms, emitted_ms in found.rows:
-        case = JudgedCase(
+    return [
+        JudgedCase(
             case_id=case_id, asset=asset, symbol=symbol or "", venue=venue or "", knowable_at_ms=knowable_ms,
             emitted_at_ms=emitted_ms or 0,
-        )  # fmt: skip
-        asked[case_id] = case.entry_from_ms, tuple(one for one in wanted_symbols(case, renamed) if one in known)
-    return await _priced(tables, asked, {one.version: one.source for one in imports})
+        )
+        for case_id, asset, symbol, venue, knowable_ms, emitted_ms in found.rows
+    ]  # fmt: skip
 
 
 async def _priced(
@@ -127,4 +145,104 @@ def _since(bar: tuple[Any, ...], last_ms: int, last: float, *, synthetic: bool) 
         last_at=datetime.fromtimestamp(last_ms / 1000, UTC),
         change=last / price - 1,
         synthetic=synthetic,
+    )
+
+
+class MarkedSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal on a market's candles. ``at``: from when on one could act on it; ``withdrawn``: as in ``v_judgements``."""
+
+    case_id: str
+    at: datetime
+    action: str
+    direction: str
+    verdict: str | None
+    confidence: float
+    withdrawn: str
+    withdrawn_at: datetime | None
+
+
+class MarketCandles(msgspec.Struct, frozen=True, kw_only=True):
+    """Candles of one market, oldest first: opening time in seconds since 1970 (UTC), open, high, low, close."""
+
+    symbol: str
+    venue: str
+    step_s: int
+    synthetic: bool
+    candles: list[tuple[int, float, float, float, float]]
+    signals: list[MarkedSignal]
+
+
+Why = Literal["", "no_signal", "no_import", "no_bars"]
+
+
+@router.get("/prices/candles")
+async def candles(
+    request: Request,
+    case_id: Annotated[str, Query(alias="case", pattern=CASE_ID, description="ID of a case with a signal.")],
+    days: Annotated[int, Query(ge=1, le=30, description="Days before and after the signal.")] = 1,
+) -> Response:
+    """Return the prices around a signal, at most 600 candles, and the signals on the same asset in that time.
+
+    Without prices, `market` is null and `why` says what is missing: no_signal (ClickHouse has none of this case), no_import
+    (no prices were imported), no_bars (none of the asset in that time).
+    """
+    async with asyncio.timeout(TABLES_WITHIN_S):
+        market, why = await _market_of(backend_of(request).reachable_tables(), case_id, days * _DAY_MS)
+    return as_json({"market": market, "why": why})
+
+
+async def _market_of(tables: ClickHouse, case_id: str, around_ms: int) -> tuple[MarketCandles | None, Why]:
+    judged, imports = await _judged(tables, [case_id]), await standing_imports(tables)
+    if not judged:
+        return None, "no_signal"
+    if not imports:
+        return None, "no_import"
+    [case], renamed = judged, [row for one in imports for row in one.maps]
+    since, until = case.entry_from_ms - around_ms, case.entry_from_ms + around_ms
+    symbols = wanted_symbols(case, renamed)
+    series = await stored_bars(tables, symbols=symbols, since_ms=since, until_ms=until, imports=imports)
+    bars = Markets(series, renamed).of(case)
+    if bars is None:
+        return None, "no_bars"
+    step_ms = _step_of(bars, 2 * around_ms)
+    asked = {"run": LIVE_RUN, "asset": case.asset, "since": since, "until": until}
+    synthetic = {one.version for one in imports if one.source.startswith("synthetic")}
+    return MarketCandles(
+        symbol=bars.symbol,
+        venue=bars.venue,
+        step_s=step_ms // 1000,
+        synthetic=not synthetic.isdisjoint(bars.imports),
+        candles=_candles(bars, step_ms),
+        signals=[_marked(row) for row in (await tables.query(_ON_ASSET, asked)).rows],
+    ), ""
+
+
+def _step_of(bars: PriceSeries, span_ms: int) -> int:
+    """Return the least step that gives few enough candles, and none shorter than the bars are apart."""
+    usual = median(later - earlier for earlier, later in pairwise(bars.times_ms)) if len(bars.times_ms) > 1 else 0
+    least = max(usual, span_ms / _MOST_CANDLES)
+    return next((step for step in _STEPS_MS if step >= least), _DAY_MS)
+
+
+def _candles(bars: PriceSeries, step_ms: int) -> list[tuple[int, float, float, float, float]]:
+    made = []
+    for part, places in groupby(range(len(bars.times_ms)), key=lambda n: bars.times_ms[n] // step_ms):
+        first, *more = places
+        until = (more[-1] if more else first) + 1
+        high, low = max(bars.highs[first:until]), min(bars.lows[first:until])
+        made.append((part * step_ms // 1000, bars.opens[first], high, low, bars.closes[until - 1]))
+    return made
+
+
+def _marked(row: Sequence[Any]) -> MarkedSignal:
+    case_id, at_ms, action, direction, verdict, confidence, withdrawn, withdrawn_ms = row
+    return MarkedSignal(
+        case_id=case_id,
+        at=datetime.fromtimestamp(at_ms / 1000, UTC),
+        action=action,
+        direction=direction,
+        verdict=verdict or None,
+        confidence=confidence,
+        withdrawn=withdrawn,
+        withdrawn_at=datetime.fromtimestamp(withdrawn_ms / 1000, UTC) if withdrawn_ms else None,
     )

@@ -91,20 +91,30 @@ async def test_the_status_has_the_figures_of_the_pipeline_and_null_for_what_nobo
     ]
 
 
-async def test_lists_and_streams_are_filtered_by_verdict_action_source_and_sources(
+async def test_lists_and_streams_are_filtered_by_verdict_action_source_sources_assets_and_words(
     world: World, serving: Serving
 ) -> None:
-    asked = "verdict=likely&action=buy&source=WIRE&min_sources=2"
-    fits = {"verdict": "likely", "action": "buy", "news_source": "wire", "supporting_sources": 2}
-    others = [{"verdict": "stale"}, {"action": "sell"}, {"news_source": "me"}, {"supporting_sources": 1}]
+    asked = "verdict=likely&action=buy&source=WIRE&min_sources=2&asset=eth,%20BTC&q=YES%20上线"
+    fits = {"verdict": "likely", "action": "buy", "news_source": "wire", "supporting_sources": 2, "summary_zh": "币安上线"}
+    others = [
+        {"verdict": "stale"}, {"action": "sell"}, {"news_source": "me"}, {"supporting_sources": 1}, {"asset": "SOL"},
+        {"summary_zh": "下线"},
+    ]  # fmt: skip
     async with serving() as http, streaming(http, f"/api/v1/stream?{asked}") as stream:
         await stream.connected()
-        no = [signal(f"no{n}", **{**fits, **other}) for n, other in enumerate(others)]
+        no = [signal("yes", **{**fits, **other, "signal_id": f"no{n}"}) for n, other in enumerate(others)]
         await write_signals(world.address, world.topics, *no, signal("yes", **fits))
         first = await stream.next()
         assert first is not None
-        assert first.data["data"]["summary"] == "yes"
-        assert [one["summary"] for one in (await http.get(f"/api/v1/signals?{asked}")).json()["items"]] == ["yes"]
+        found = signal("yes", **fits).signal_id
+        assert first.data["data"]["signal_id"] == found
+        assert [one["signal_id"] for one in (await http.get(f"/api/v1/signals?{asked}")).json()["items"]] == [found]
+        # A retraction whose words are others is sent to who was sent the signal.
+        gone = signal("yes", **{**fits, "summary": "gone", "summary_zh": "", "revision": 2, "stage": "retracted"})
+        await write_signals(world.address, world.topics, gone)
+        later = await stream.next()
+        assert later is not None
+        assert later.data["data"]["revision"] == 2
 
 
 async def test_a_case_is_found_by_the_names_that_the_command_knows(world: World, serving: Serving) -> None:

@@ -124,6 +124,7 @@ async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
         await world.until(withdrawn, 60)
         (one,) = (await http.get("/api/v1/cases")).json()["items"]
         assert (one["status"], one["end"], one["confidence"]) == ("signal", "observe 0.00 (retracted)", 0.0)
+        assert one["verdict"] == "refuted"
         told = (await http.get(f"/api/v1/cases/{case}")).json()["revisions"]
         names = ("stage", "verdict", "action", "direction")
         assert [[r[name] for name in names] for r in told] == [
@@ -133,7 +134,10 @@ async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
 
 
 async def prices_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
+    chart = f"/api/v1/prices/candles?case={signal('a').case_id}"
     assert (await http.get(f"/api/v1/prices?case={signal('a').case_id}")).json() == {"prices": {}}
+    none = {"market": None, "why": "no_import"}, {"market": None, "why": "no_signal"}
+    assert ((await http.get(chart)).json(), (await http.get(f"{chart[:-36]}{signal('none').case_id}")).json()) == none
     async with clickhouse_of(settings) as client:
         await store_prices(client, 1, "csv:a.csv", market("BTC/USDT", {60: 110.0}))
     priced = (await http.get(f"/api/v1/prices?case={signal('a').case_id}&case={signal('none').case_id}")).json()
@@ -142,6 +146,15 @@ async def prices_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
     assert priced["prices"].keys() == {signal("a").case_id}, "of the other there are no prices, and so it is left out"
     change = priced["prices"][signal("a").case_id].pop("change")
     assert (priced["prices"], round(change, 9)) == ({signal("a").case_id: found}, 0.1)
+    market_of = (await http.get(chart)).json()["market"]
+    assert (market_of["symbol"], market_of["step_s"], market_of["synthetic"]) == ("BTC/USDT", 300, False)
+    noon = int(datetime.fromisoformat(found["at"]).timestamp())
+    assert len(market_of["candles"]) == 2 * 288 and market_of["candles"][0][0] == noon - 86_400
+    (own,) = market_of["signals"]
+    assert (own["case_id"], own["at"], own["action"]) == (signal("a").case_id, found["at"], "sell")
+    wider = (await http.get(f"{chart}&days=7")).json()["market"]
+    hour = next(one for one in wider["candles"] if one[0] == noon + 3_600)
+    assert (wider["step_s"], hour[1:]) == (3_600, [110.0, 110.0, 110.0, 110.0])
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ async def test_waiters_are_woken_by_what_they_wait_for_alone() -> None:
 
 
 def test_a_filter_takes_what_fits_in_every_field_and_a_case_by_what_is_known_of_it() -> None:
-    signal = Facts("BTC", "hack", 0.5, "Wire", "buy", "likely", "final", 2)
+    signal = Facts("BTC", "hack", 0.5, "Wire", "buy", "likely", "final", 2, words=("Binance 上线 ZK", "Wire"))
     case = Facts("BTC", "hack", None, "Wire")
     every = {
         "asset": "btc",
@@ -101,7 +101,8 @@ def test_a_filter_takes_what_fits_in_every_field_and_a_case_by_what_is_known_of_
         "verdict": "likely",
         "stage": "final",
     }
-    fits: list[dict[str, Any]] = [{}, every | {"min_confidence": 0.5, "min_sources": 2}]
+    words = [{"text": asked} for asked in ("zk BINANCE", "上线", "wire")]
+    fits: list[dict[str, Any]] = [{}, every | {"min_confidence": 0.5, "min_sources": 2}, {"asset": "eth, btc"}, *words]
     assert all(FeedFilter(**one).fits(signal) for one in fits)
     other = {
         "asset": "ETH",
@@ -111,7 +112,7 @@ def test_a_filter_takes_what_fits_in_every_field_and_a_case_by_what_is_known_of_
         "verdict": "refuted",
         "stage": "x",
     }
-    for name, value in (other | {"min_confidence": 0.6, "min_sources": 3}).items():
+    for name, value in (other | {"min_confidence": 0.6, "min_sources": 3, "text": "binance kraken"}).items():
         assert not FeedFilter(**{name: value}).fits(signal), name
         # Verdict, action, stage and sources of a case are still to come, and filter no case.
         known = name in ("asset", "event_type", "source", "min_confidence")

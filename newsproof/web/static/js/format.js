@@ -23,7 +23,7 @@ export function figure(value, unit = "") {
   else if (size >= 1) shown = value.toLocaleString(locale(), { maximumFractionDigits: size >= 1000 ? 0 : 2 });
   else if (size >= 1e-15) shown = value.toLocaleString(locale(), { maximumSignificantDigits: 4 });
   else if (size > 0) shown = value.toExponential(3);
-  return unit === "%" || unit === "percent" ? `${shown} %` : unit ? `${shown} ${unit}` : shown;
+  return unit === "%" || unit === "percent" ? shown + t("unit.percent") : unit ? `${shown} ${unit}` : shown;
 }
 
 export const fixed = (value, digits) => (known(value) ? unsigned(value, digits).toFixed(digits) : "–");
@@ -84,12 +84,15 @@ export function day(text) {
   return at === null ? "–" : at.toLocaleDateString(locale(), { dateStyle: "medium" });
 }
 
-/** The time of day where it was today, else the day; short, for tables. */
-export function moment24(text) {
+const DAY_MS = 86_400_000;
+
+/** The time of day of what is less than 24 hours old, else the day, with its year where that is another one; short, for tables. */
+export function moment24(text, now = Date.now()) {
   const at = moment(text);
   if (at === null) return "–";
-  const today = at.toDateString() === new Date().toDateString();
-  return today ? at.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }) : at.toLocaleDateString(locale(), { day: "numeric", month: "short" });
+  if (Math.abs(now - at.getTime()) < DAY_MS) return at.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const year = at.getFullYear() === new Date(now).getFullYear() ? {} : { year: "2-digit" };
+  return at.toLocaleDateString(locale(), { day: "numeric", month: "short", ...year });
 }
 
 /** How much of a time is left; null where it is over. */

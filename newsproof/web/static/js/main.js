@@ -3,7 +3,7 @@
 import { getJson } from "./api.js";
 import { h, icon, replace } from "./dom.js";
 import { chooseLanguage, language, t } from "./i18n.js";
-import { remember } from "./memory.js";
+import { remember, remembered } from "./memory.js";
 import * as analytics from "./pages/analytics.js";
 import * as backtests from "./pages/backtests.js";
 import * as cases from "./pages/cases.js";
@@ -95,6 +95,7 @@ function drawToggles() {
   const languages = h("button", { class: "button quiet tiny", type: "button", lang: other, "aria-label": other === "zh" ? "切换到中文" : "Switch to English", on: {
     click: () => {
       chooseLanguage(other);
+      colourPrices();
       drawToggles();
       byId("toggles").querySelector("button").focus();
       show({ move: false });
@@ -110,8 +111,22 @@ function drawToggles() {
       document.dispatchEvent(new CustomEvent("themechange"));
     },
   } }, icon(["M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z"]));
-  replace(byId("toggles"), languages, theme);
+  const isRedUp = () => document.documentElement.dataset.rise === "red";
+  const rise = h("button", { class: "button quiet tiny", type: "button", "aria-label": t("rise"), title: t("rise"), "aria-pressed": String(isRedUp()), on: {
+    click: (event) => {
+      remember("rise", isRedUp() ? "green" : "red");
+      colourPrices();
+      event.currentTarget.setAttribute("aria-pressed", String(isRedUp()));
+      document.dispatchEvent(new CustomEvent("themechange"));
+    },
+  } }, h("span", { class: "rise-ink" }, "▲"), h("span", { class: "fall-ink" }, "▼"));
+  replace(byId("toggles"), languages, theme, rise);
   byId("skip").textContent = t("skip");
+}
+
+/** Which way red means: to Chinese readers up, as their exchanges show it, to others down; unless chosen here. */
+function colourPrices() {
+  document.documentElement.dataset.rise = remembered("rise") ?? (language() === "zh" ? "red" : "green");
 }
 
 async function askStatus() {
@@ -150,6 +165,7 @@ function drawTrouble(kind, about) {
 
 function start() {
   chooseLanguage(language());
+  colourPrices();
   drawToggles();
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();

@@ -6,7 +6,7 @@ import { previewed } from "./preview.js";
 import { lastStatus } from "./status.js";
 import { WITHDRAWN } from "./vocabulary.js";
 
-const TONE = { buy: "up", sell: "down", observe: "" };
+const TONE = { buy: "rise", sell: "fall", observe: "" };
 /** The gravest first: what has little room for flags shows these before others. */
 const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "denied_or_conflict", "scam"];
 /** Signals of providers that are not the real ones. */
@@ -15,20 +15,21 @@ const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.lengt
 const gravestFirst = (flags) => [...flags].sort((one, other) => rank(one) - rank(other));
 /** Each verdict by its word, its sign and its colour: none of them is told by the colour alone. */
 const VERDICT = {
-  confirmed: ["up", ["M5 13l4 4L19 7"]],
+  confirmed: ["good", ["M5 13l4 4L19 7"]],
   likely: ["accent", ["M3 13c3-5 6-5 9 0s6 5 9 0"]],
   unconfirmed: ["warn", ["M8.5 9a3.5 3.5 0 1 1 5 3.2c-1 .5-1.5 1.2-1.5 2.8", "M12 19.5v.1"]],
   stale: ["warn", ["M12 3a9 9 0 1 0 9 9", "M12 7v5l4 2"]],
   disputed: ["warn", ["M4 8h15l-4-4", "M20 16H5l4 4"]],
-  refuted: ["down", ["M6 6l12 12", "M18 6L6 18"]],
+  refuted: ["bad", ["M6 6l12 12", "M18 6L6 18"]],
   unchecked: ["", ["M5 12h14"]],
 };
 const NO_VERDICT = ["", ["M5 12v.1", "M12 12v.1", "M19 12v.1"]];
 
+export const isAsset = (asset) => Boolean(asset) && asset !== "UNKNOWN";
+
 /** The ticker; where none was found that is said, in words. */
 export function assetName(asset) {
-  const found = asset && asset !== "UNKNOWN";
-  return h("strong", { class: `asset${found ? "" : " none"}` }, found ? words(asset) : t("asset.none"));
+  return h("strong", { class: `asset${isAsset(asset) ? "" : " none"}` }, isAsset(asset) ? words(asset) : t("asset.none"));
 }
 
 /** What to do; where that is nothing, also what the claim would mean if it were true. */
@@ -71,12 +72,12 @@ export function actionMark({ action, direction, stage }) {
 export function unusualTags({ stage, verdict, risk_flags: flags }) {
   const unusual = (one) => GRAVE.includes(one) || PRETENDED.has(one) || one.startsWith("degraded");
   const grave = gravestFirst(flagsBesideStrip(flags)).filter((one) => one !== stage && one !== verdict && unusual(one));
-  return [stageTag(stage), grave.map((one) => h("span", { class: `tag ${GRAVE.includes(one) ? "down" : "warn"}` }, flagName(one)))];
+  return [stageTag(stage), grave.map((one) => h("span", { class: `tag ${GRAVE.includes(one) ? "bad" : "warn"}` }, flagName(one)))];
 }
 
 /** How far it got, where that is not to its end. */
 export function stageTag(stage) {
-  return stage !== "final" && h("span", { class: `tag ${WITHDRAWN.has(stage) ? "down" : "warn"}` }, term(stage));
+  return stage !== "final" && h("span", { class: `tag ${WITHDRAWN.has(stage) ? "bad" : "warn"}` }, term(stage));
 }
 
 /** Stage and verdict as words. */
@@ -100,7 +101,7 @@ export function flagTag(flag, tone) {
 
 export function flagTags(flags) {
   if (!flags?.length) return null;
-  return h("ul", { class: "tags", "aria-label": t("flags") }, gravestFirst(flags).map((flag) => h("li", {}, flagTag(flag, GRAVE.includes(flag) ? "down" : "warn"))));
+  return h("ul", { class: "tags", "aria-label": t("flags") }, gravestFirst(flags).map((flag) => h("li", {}, flagTag(flag, GRAVE.includes(flag) ? "bad" : "warn"))));
 }
 
 /** How many sources support the claim, beside how many independent ones speak of it. */

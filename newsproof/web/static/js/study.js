@@ -67,7 +67,7 @@ function notes(found) {
 function figures(groups, kind) {
   const columns = [["group"], ["events"], ["days"]].map(([field]) => ({ name: t(`column.${field}`), field }));
   columns.push(...SHOWN.map((minutes) => ({ name: offset(minutes), field: minutes })));
-  const share = (value) => `${signed(100 * value, 2) || "0.00"}\u00a0%`;
+  const share = (value) => `${signed(100 * value, 2) || "0.00"}${t("unit.percent")}`;
   const cell = (point, events) => {
     const [mean, low, high] = [point[kind], point[`${kind}_low`], point[`${kind}_high`]];
     const of = kind === "raw" ? point.events : point.abnormal_events;
@@ -84,4 +84,4 @@ function figures(groups, kind) {
 }
 
 /** As `offset` of the chart. */
-const offset = (minutes) => (!minutes ? "0" : Math.abs(minutes) < 60 || minutes % 60 ? `${signed(minutes, 0)} min` : `${signed(minutes / 60, 0)} h`);
+const offset = (minutes) => (!minutes ? "0" : Math.abs(minutes) < 60 || minutes % 60 ? `${signed(minutes, 0)} ${t("unit.min")}` : `${signed(minutes / 60, 0)} ${t("unit.h")}`);

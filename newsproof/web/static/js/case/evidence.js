@@ -6,8 +6,8 @@ import { confidence, day, known, utc } from "../format.js";
 import { asWritten, saidIn, t, term } from "../i18n.js";
 import { flagTag } from "../signal_row.js";
 
-export const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
-const OF_CRITIC = { supported: "up", refuted: "down" };
+export const STANCE = { supports: "good", denies: "bad", hedges: "warn", earlier: "warn", unrelated: "" };
+const OF_CRITIC = { supported: "good", refuted: "bad" };
 
 export function searches(events) {
   const all = events.filter((one) => one.accepted && one.event.type === "newsproof.search_completed").flatMap((one) => one.event.outcomes);
@@ -16,7 +16,7 @@ export function searches(events) {
     h("span", { class: "tag" }, words(term(one.provider))), " ",
     words(one.query), " ",
     one.failure
-      ? h("span", { class: "tag down" }, words(`${term(one.failure.kind)}${t("colon")}${one.failure.message}`))
+      ? h("span", { class: "tag bad" }, words(`${term(one.failure.kind)}${t("colon")}${one.failure.message}`))
       : h("span", { class: "small faint" }, t("searches.hits", { n: one.hits }), one.cached ? ` · ${t("searches.cached")}` : ""))));
 }
 
@@ -51,7 +51,7 @@ function piece(one, { stance, said: read, quoted }, critic) {
     speaker(one, read),
     doubts.map((words_of_it) => h("li", { class: "tag warn" }, words_of_it)),
     one.official && h("li", { class: "tag accent" }, t("official")),
-    one.independent ? h("li", { class: "tag up" }, t("independent")) : h("li", { class: "tag" }, t("dependent")),
+    one.independent ? h("li", { class: "tag good" }, t("independent")) : h("li", { class: "tag" }, t("dependent")),
     one.source_credibility !== "unknown" && h("li", { class: "tag" }, t("credibility"), " ", term(one.source_credibility)),
     h("li", { class: "tag" }, t("quality", { score: Math.round(one.quality_score) })),
     one.published_at && h("li", { class: "tag", title: utc(one.published_at) }, day(one.published_at)),
@@ -60,7 +60,7 @@ function piece(one, { stance, said: read, quoted }, critic) {
   return h("li", { id: `evidence-${one.reference_number}`, tabindex: -1 },
     h("span", { class: "number" }, `[${one.reference_number}]`),
     h("div", {}, h("p", {}, external(one.url, one.title || one.url)), h("ul", { class: "tags", "aria-label": t("marks") }, marks),
-      isUnquoted && h("p", { class: "small down-ink" }, t("read.unquoted")),
+      isUnquoted && h("p", { class: "small bad-ink" }, t("read.unquoted")),
       read?.quote && words(read.quote, "blockquote", { class: `quote small${isUnquoted ? " not-there" : ""}` }),
       read?.reason && words(asWritten(read.reason), "p", { class: "small faint" }),
       text && words(text, "p", { class: "small soft snippet" })));

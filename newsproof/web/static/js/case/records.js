@@ -24,7 +24,7 @@ export function calls(all) {
         h("td", { class: "n" }, duration(one.latency_ms)),
         h("td", { class: "n" }, number(tokens(one) || null)),
         h("td", { class: "n" }, usd(one.cost_usd, t("unknown"))),
-        h("td", {}, one.error && h("span", { class: "tag down" }, term(one.error)), one.cached && h("span", { class: "tag" }, t("searches.cached")), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by")), one.mode && one.mode !== "live" && h("span", { class: "tag warn" }, term(one.mode)))))));
+        h("td", {}, one.error && h("span", { class: "tag bad" }, term(one.error)), one.cached && h("span", { class: "tag" }, t("searches.cached")), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by")), one.mode && one.mode !== "live" && h("span", { class: "tag warn" }, term(one.mode)))))));
 }
 
 const tokens = (one) => (one.usage_input_tokens ?? 0) + (one.usage_output_tokens ?? 0);

@@ -4,15 +4,16 @@
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { dateTime, duration } from "../format.js";
+import { priceChart } from "../price_chart.js";
 import { language, saidIn, t, term } from "../i18n.js";
-import { actionTag, assetName, flagTags, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
+import { actionTag, assetName, flagTags, isAsset, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
 import { empty } from "../states.js";
 import { exactTime } from "../times.js";
 import { critique, evidence, searches, withReferences } from "./evidence.js";
 import { calls, prompts, rawEvents, replay } from "./records.js";
 import { waterfall } from "./waterfall.js";
 
-export function showCase(found) {
+export function showCase(found, gone) {
   // The case decides the first revision; later ones (a retraction) change some of its fields.
   const newest = found.signal && found.revisions.at(-1);
   const signal = found.signal && { ...found.signal, ...newest };
@@ -22,6 +23,7 @@ export function showCase(found) {
     head(found),
     found.case.status === "open" && h("p", { class: "notice" }, t("case.open.long")),
     signal && result(signal),
+    signal && isAsset(signal.asset) && priceChart(found.case.case_id, signal.asset, gone),
     section("story", timeline(found)),
     found.findings && section("evidence", evidence(found)),
     found.confidence && section("waterfall", waterfall(found.confidence, found.revisions)),

@@ -17,7 +17,7 @@ export function waterfall(decided, revisions = []) {
     const whole = !known(step.amount);
     const from = whole ? 0 : before;
     before = step.confidence;
-    const tone = whole ? "" : step.amount > 0 ? "up-ink" : step.amount < 0 ? "down-ink" : "";
+    const tone = whole ? "" : step.amount > 0 ? "good-ink" : step.amount < 0 ? "bad-ink" : "";
     return h("tr", { role: "row", class: whole ? "total" : "", data: { step: at } },
       h("th", { scope: "row", role: "rowheader" }, words(term(step.rule))),
       h("td", { role: "cell", class: `n ${tone}` }, whole ? "" : signed(step.amount)),

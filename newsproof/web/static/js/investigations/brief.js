@@ -37,7 +37,7 @@ function changes(data, cited) {
   return h("section", { class: "brief-part new-since" }, h("h2", {}, t("brief.new_since"), " ", link), data.new_since?.length > 0 ? h("ul", {}, data.new_since.map(told)) : h("p", { class: "soft" }, t("brief.nothing_new")));
 }
 
-const TONES = { confirmed: "up", likely: "up", refuted: "down", disputed: "warn" };
+const TONES = { confirmed: "good", likely: "good", refuted: "bad", disputed: "warn" };
 const verdict = (name) => h("span", { class: `tag ${TONES[name] ?? ""}` }, term(name || "unknown"));
 
 function judged(claims, cited) {

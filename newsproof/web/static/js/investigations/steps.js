@@ -17,6 +17,6 @@ export function thoughtStep(data) {
 function calls(all) {
   if (all.length === 0) return null;
   const row = (one) => h("tr", {}, h("th", { scope: "row" }, term(one.kind)), h("td", {}, words(one.model || one.provider || "–")), h("td", { class: "text" }, words(one.query || one.prompt || "–")),
-    h("td", { class: "n" }, one.error ? h("span", { class: "tag down" }, term(one.error)) : one.hits ?? "–"), h("td", { class: "n" }, duration(one.latency_ms)), h("td", { class: "n" }, usd(one.cost_usd)));
+    h("td", { class: "n" }, one.error ? h("span", { class: "tag bad" }, term(one.error)) : one.hits ?? "–"), h("td", { class: "n" }, duration(one.latency_ms)), h("td", { class: "n" }, usd(one.cost_usd)));
   return stackedTable(t("step.calls"), ["call", "by", "asked", "hits", "took", "usd"].map((name, at) => [t(`step.${name}`), at > 2]), all.map(row));
 }

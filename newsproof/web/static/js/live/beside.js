@@ -5,10 +5,11 @@ import { confidenceMove } from "../drawings.js";
 import { external, h, httpUrl, icon, replace, words } from "../dom.js";
 import { dateTime, day } from "../format.js";
 import { summaryOf, t, term } from "../i18n.js";
-import { actionTag, assetName, flagsBesideStrip, flagTags, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
+import { priceChart } from "../price_chart.js";
+import { actionTag, assetName, flagsBesideStrip, flagTags, isAsset, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
 import { priceWords } from "./row.js";
 
-/** `does`: close(), acknowledge(signal), mute(name, value), isSeen(signal), price(signal). */
+/** `does`: close(), acknowledge(signal), mute(name, value), watch(asset), isSeen(signal), isWatched(asset), price(signal), and the signal `gone`. */
 export function beside(place, signal, does) {
   replace(place,
     h("div", { class: "row beside-head" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
@@ -18,12 +19,14 @@ export function beside(place, signal, does) {
     h("div", { class: "row" },
       h("a", { class: "button main tiny", href: `/case/${encodeURIComponent(signal.case_id)}` }, t("beside.case")),
       h("button", { class: "button tiny", type: "button", "aria-pressed": String(does.isSeen(signal)), "aria-keyshortcuts": "a", on: { click: () => does.acknowledge(signal) } }, t("beside.seen")),
+      isAsset(signal.asset) && h("button", { class: "button tiny", type: "button", "aria-pressed": String(does.isWatched(signal.asset)), "aria-keyshortcuts": "w", on: { click: () => does.watch(signal.asset) } }, t("watch.asset", { asset: signal.asset })),
       h("button", { class: "button quiet tiny", type: "button", on: { click: () => does.mute("asset", signal.asset) } }, t("beside.mute", { what: signal.asset || t("asset.none") })),
       h("button", { class: "button quiet tiny", type: "button", on: { click: () => does.mute("source", signal.news_source) } }, t("beside.mute", { what: signal.news_source }))),
     flagTags(flagsBesideStrip(signal.risk_flags)),
     h("p", { class: "small faint" }, [
-      t("beside.from", { source: signal.news_source, at: dateTime(signal.published_at) }), t("case.valid", { until: dateTime(signal.valid_until) }), does.price(signal) && priceWords(does.price(signal)),
+      t("beside.from", { source: signal.news_source, at: dateTime(signal.published_at) }), t("beside.decided", { at: dateTime(signal.decided_at) }), t("case.valid", { until: dateTime(signal.valid_until) }), does.price(signal) && priceWords(does.price(signal)),
     ].filter(Boolean).join(" · ")),
+    isAsset(signal.asset) && priceChart(signal.case_id, signal.asset, does.gone),
     h("h3", {}, t("beside.evidence")), h("p", { class: "small faint" }, sourceCounts(signal)),
     evidence(signal));
 }
@@ -41,7 +44,7 @@ function evidence({ evidence: all }) {
       h("ul", { class: "tags", "aria-label": t("marks") },
         h("li", { class: `tag ${STANCE[one.stance] ?? ""}` }, term(one.stance)),
         one.official && h("li", { class: "tag accent" }, t("official")),
-        one.independent && h("li", { class: "tag up" }, t("independent")),
+        one.independent && h("li", { class: "tag good" }, t("independent")),
         one.published_at && h("li", { class: "tag" }, day(one.published_at))),
       one.quote && words(one.quote, "blockquote", { class: "quote small" })))));
 }

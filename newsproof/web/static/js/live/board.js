@@ -15,7 +15,10 @@ const AIMING_MS = 3_000; // So long after the pointer moved over the list its li
 const AHEAD = 60; // Lines before the end of what was fetched: from there on more is asked for.
 
 export class Board {
-  /** `look`: fits(signal), hidden(signal), acknowledged(signal), price(signal); and what is told: more(), inSight(signals), chosen(signal or null), drawn(). */
+  /**
+   * `look`: fits(signal), hidden(signal), acknowledged(signal), watched(signal), price(signal), order() (null: newest first);
+   * and what is told: sort(column), star(signal), more(), inSight(signals), chosen(signal or null), drawn().
+   */
   constructor(place, look) {
     this.look = look;
     this.all = [];
@@ -31,13 +34,18 @@ export class Board {
     this.note = h("div", {});
     this.canvas = h("div", { class: "desk-canvas", role: "rowgroup" });
     this.scroller = h("div", { class: "desk-scroller" }, this.canvas);
-    this.grid = h("div", { class: "desk-grid", role: "grid", "aria-label": t("live.list") }, h("div", { role: "rowgroup" }, headRow()), this.scroller);
+    this.head = headRow((name) => look.sort(name));
+    this.grid = h("div", { class: "desk-grid no-prices", role: "grid", "aria-label": t("live.list") }, h("div", { role: "rowgroup" }, this.head), this.scroller);
     place.append(this.note, h("div", { class: "fresh-place" }, this.fresh), this.grid);
     this.scroller.addEventListener("scroll", () => this.soon(), { passive: true });
     this.scroller.addEventListener("pointermove", () => {
       this.aimed = Date.now();
     }, { passive: true });
-    this.canvas.addEventListener("click", (event) => this.select(event.target.closest(".signal")?.dataset.id ?? null, { focus: true }));
+    this.canvas.addEventListener("click", (event) => {
+      const id = event.target.closest(".signal")?.dataset.id ?? null;
+      if (event.target.closest(".star")) look.star(this.known.get(id));
+      else this.select(id, { focus: true });
+    });
     new ResizeObserver(() => {
       const line = this.canvas.firstElementChild;
       if (line?.offsetHeight) this.height = line.offsetHeight;
@@ -64,6 +72,7 @@ export class Board {
     this.all.push(...added);
     this.shown.push(...added.filter((one) => !this.look.hidden(one)));
     this.next = next;
+    if (added.length > 0) this.arrange();
     this.stretch();
     this.draw();
   }
@@ -88,14 +97,24 @@ export class Board {
     this.all.unshift(signal);
     if (this.look.hidden(signal)) return false;
     this.say(signal);
-    const kept = this.isRead() ? this.scroller.scrollTop + this.height : null;
-    this.shown.unshift(signal);
+    const order = this.look.order();
+    const above = order ? this.shown.findIndex((one) => order(signal, one) <= 0) : 0;
+    const at = above < 0 ? this.shown.length : above;
+    // What comes below the lines in sight moves none of them.
+    const kept = this.isRead() && at * this.height <= this.scroller.scrollTop ? this.scroller.scrollTop + this.height : null;
+    this.shown.splice(at, 0, signal);
     this.isNew = signal.signal_id;
-    if (kept !== null) this.unseen += 1;
-    this.stretch(kept ?? 0);
+    if (kept !== null && !order) this.unseen += 1;
+    this.stretch(kept ?? this.scroller.scrollTop);
     if (kept !== null) this.scroller.scrollTop = kept;
     this.draw();
     return true;
+  }
+
+  /** In the order that was chosen; `all` stays as it came, newest first. */
+  arrange() {
+    const order = this.look.order();
+    if (order) this.shown.sort(order);
   }
 
   /** Somebody reads: further down, or a line that was chosen; or is about to choose one. */
@@ -117,6 +136,7 @@ export class Board {
       const at = list.indexOf(before);
       if (at >= 0) list.splice(at, 1, ...(fits ? [signal] : []));
     }
+    this.arrange();
     this.drop(signal.signal_id);
     if (fits) {
       this.known.set(signal.signal_id, signal);
@@ -137,6 +157,7 @@ export class Board {
   /** After what is hidden has changed, or the whole list. */
   refilter() {
     this.shown = this.all.filter((one) => !this.look.hidden(one));
+    this.arrange();
     this.drop();
     this.stretch();
     this.draw();
@@ -198,7 +219,7 @@ export class Board {
 
   make(index) {
     const signal = this.shown[index];
-    const line = deskRow(signal, { index, price: this.look.price(signal), acknowledged: this.look.acknowledged(signal), selected: this.selected === signal.signal_id });
+    const line = deskRow(signal, { index, price: this.look.price(signal), acknowledged: this.look.acknowledged(signal), watched: this.look.watched(signal), selected: this.selected === signal.signal_id });
     line.classList.toggle("new", this.isNew === signal.signal_id);
     this.lines.set(signal.signal_id, line);
     return line;

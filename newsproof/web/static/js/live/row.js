@@ -4,24 +4,27 @@ import { confidenceBar } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { dateTime, figure, left, moment24, number, signed, utc } from "../format.js";
 import { summaryOf, t, term } from "../i18n.js";
-import { actionMark, assetName, unusualTags, verdictMark } from "../signal_row.js";
+import { actionMark, assetName, isAsset, unusualTags, verdictMark } from "../signal_row.js";
 import { WITHDRAWN } from "../vocabulary.js";
+import { SORTABLE } from "./sorting.js";
 
-export const COLUMNS = ["time", "asset", "verdict", "action", "confidence", "sources", "what", "price", "since", "expires"];
+export const COLUMNS = ["time", "news", "asset", "verdict", "action", "confidence", "sources", "what", "price", "since", "expires"];
 const RIGHT = new Set(["sources", "price", "since", "expires"]);
 
-export function headRow() {
+/** `sort(name)`: what a click on a column's name does. */
+export function headRow(sort) {
+  const said = (name) => (SORTABLE.includes(name) ? h("button", { class: "as-head", type: "button", on: { click: () => sort(name) } }, t(`col.${name}`)) : t(`col.${name}`));
   return h("div", { class: "desk-row desk-head-row", role: "row", "aria-rowindex": 1 },
-    COLUMNS.map((name) => h("span", { class: `c-${name}${RIGHT.has(name) ? " n" : ""}`, role: "columnheader", title: t(`col.${name}.long`) }, t(`col.${name}`))));
+    COLUMNS.map((name) => h("span", { class: `c-${name}${RIGHT.has(name) ? " n" : ""}`, role: "columnheader", title: t(`col.${name}.long`), data: { name } }, said(name))));
 }
 
 /** `price`: what /prices says of its case, null where there is none, undefined while that is not known. */
-export function deskRow(signal, { price, acknowledged, selected, index }) {
+export function deskRow(signal, { price, acknowledged, selected, watched, index }) {
   const gone = WITHDRAWN.has(signal.stage);
   const cells = {
-    // Not published_at: that is the time of the news, and the list is one of judgements.
-    time: h("time", { datetime: signal.decided_at, title: `${dateTime(signal.decided_at)} · ${utc(signal.decided_at)}` }, moment24(signal.decided_at)),
-    asset: assetName(signal.asset),
+    time: shortTime(signal.decided_at),
+    news: shortTime(signal.published_at),
+    asset: [star(signal.asset, watched), assetName(signal.asset)],
     verdict: verdictMark(signal),
     action: actionMark(signal),
     confidence: confidenceBar(signal.preliminary_confidence, signal.confidence),
@@ -35,6 +38,12 @@ export function deskRow(signal, { price, acknowledged, selected, index }) {
     COLUMNS.map((name) => h("span", { class: `c-${name}${RIGHT.has(name) ? " n" : ""}`, role: "gridcell" }, cells[name])));
 }
 
+const shortTime = (at) => h("time", { datetime: at, title: `${dateTime(at)} · ${utc(at)}` }, moment24(at));
+
+function star(asset, watched) {
+  return isAsset(asset) && h("button", { class: "star", type: "button", tabindex: -1, "aria-pressed": String(watched), "aria-label": t("watch.asset", { asset }), title: t("watch.asset", { asset }) }, watched ? "★" : "☆");
+}
+
 function priceCell(price) {
   if (!price) return "–";
   return h("span", { title: priceWords(price) }, figure(price.price), price.synthetic && h("span", { class: "faint" }, "*"));
@@ -42,7 +51,7 @@ function priceCell(price) {
 
 function sinceCell(price) {
   if (!price) return "–";
-  return h("span", { class: price.change > 0 ? "up-ink" : price.change < 0 ? "down-ink" : "", title: priceWords(price) }, `${signed(100 * price.change, 1) || "0.0"} %`);
+  return h("span", { class: price.change > 0 ? "rise-ink" : price.change < 0 ? "fall-ink" : "", title: priceWords(price) }, (signed(100 * price.change, 1) || "0.0") + t("unit.percent"));
 }
 
 /** Where a price is from, and how old the newest one is. */

@@ -1,4 +1,4 @@
-// What its reader has set aside, in this browser alone: muted assets and sources, and signals that were dealt with.
+// What its reader keeps in this browser alone: watched assets, muted assets and sources, and signals that were dealt with.
 
 import { h, replace, words } from "../dom.js";
 import { t } from "../i18n.js";
@@ -17,7 +17,7 @@ export class SetAside {
       // What somebody else wrote there counts for nothing.
     }
     const list = (name) => new Set(Array.isArray(kept[name]) ? kept[name] : []);
-    this.sets = { asset: list("asset"), source: list("source"), seen: list("seen") };
+    this.sets = { asset: list("asset"), source: list("source"), seen: list("seen"), watch: list("watch") };
     this.changed = changed;
     this.list = h("div", { class: "aside-list" });
     this.summary = h("summary", {});
@@ -27,6 +27,14 @@ export class SetAside {
 
   isMuted(signal) {
     return this.sets.asset.has(signal.asset) || this.sets.source.has(signal.news_source);
+  }
+
+  get watched() {
+    return this.sets.watch;
+  }
+
+  toggleWatched(asset) {
+    this.put("watch", asset, !this.watched.has(asset));
   }
 
   /** Acknowledged in this revision: what is taken back later comes forward again. */

@@ -30,8 +30,8 @@ function providers(all) {
   if (all.length === 0) return figureOf("providers", t("unknown"), "", t("vital.providers.none"));
   const failing = all.filter((one) => one.failing);
   const words = failing.map((one) => t("vital.providers.fails", { provider: one.provider, why: term(one.failing) }));
-  const each = all.map((one) => `${one.provider} (${term(one.kind)})${t("colon")}${one.failing ? t("vital.providers.since", { why: term(one.failing), at: dateTime(one.since) }) : t("vital.providers.answered", { at: dateTime(one.at) })}`);
-  return figureOf("providers", failing.length > 0 ? words.join(t("comma")) : t("vital.providers.ok", { n: all.length }), failing.length > 0 && "down-ink", each.join("\n"));
+  const each = all.map((one) => `${t("vital.providers.of", { provider: one.provider, kind: term(one.kind) })}${t("colon")}${one.failing ? t("vital.providers.since", { why: term(one.failing), at: dateTime(one.since) }) : t("vital.providers.answered", { at: dateTime(one.at) })}`);
+  return figureOf("providers", failing.length > 0 ? words.join(t("comma")) : t("vital.providers.ok", { n: all.length }), failing.length > 0 && "bad-ink", each.join("\n"));
 }
 
 /** Draw it anew where its words have changed: who hovers over it keeps the title. */

@@ -42,7 +42,7 @@ function runs(items, chosen, changed) {
     } } });
   const row = (id, one) => h("tr", {}, h("td", { class: "pick" }, pick("a", id)), h("td", { class: "pick" }, pick("b", id)),
     h("th", { scope: "row" }, words(id)),
-    h("td", {}, one ? h("span", { class: `tag ${one.status === "finished" ? "up" : "warn"}` }, term(one.status)) : ""),
+    h("td", {}, one ? h("span", { class: `tag ${one.status === "finished" ? "good" : "warn"}` }, term(one.status)) : ""),
     h("td", { class: "text" }, one ? words(one.label || asWritten(told(one.changes))) : t("backtests.live")),
     h("td", { class: "n" }, one ? number(one.cases) : ""), h("td", { class: "n" }, one ? usd(one.cost_usd, t("unknown")) : ""),
     h("td", {}, one ? dateTime(one.started_at) : ""));
@@ -75,7 +75,7 @@ function verdictOf({ verdict, metrics: [primary, ...others], changed_texts: chan
 
 const label = (one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`;
 const UNITS = { return: (v) => fixed(v, 5), usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => fixed(v, 4), share: (v) => fixed(v, 4), score: (v) => fixed(v, 4) };
-const TONES = { better: "up", worse: "down", higher: "accent", lower: "accent", changed: "accent" };
+const TONES = { better: "good", worse: "bad", higher: "accent", lower: "accent", changed: "accent" };
 
 function change(delta, write) {
   const size = write(Math.abs(delta));
@@ -110,7 +110,7 @@ function changes(title, all, withTexts = false) {
     h("div", { class: "row" }, words(one.asset || "–", "strong"), h("span", { class: "tag" }, term(one.event_type)),
       h("span", {}, one.action_a === one.action_b ? term(one.action_a || "–") : `${term(one.action_a || "–")} → ${term(one.action_b || "–")}`),
       h("span", {}, `${confidence(one.confidence_a)} → ${confidence(one.confidence_b)}`),
-      h("span", { class: one.delta < 0 ? "down-ink" : "up-ink" }, signed(one.delta)),
+      h("span", { class: one.delta < 0 ? "bad-ink" : "good-ink" }, signed(one.delta)),
       h("a", { class: "small", href: `/case/${encodeURIComponent(one.case_id)}` }, h("code", {}, one.case_id.slice(0, 8)))),
     withTexts && one.diff?.length > 0 && h("pre", { tabindex: 0, class: "diff" }, one.diff.map((line) => h("span", { class: line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "" }, `${line}\n`)))))));
 }

@@ -5,12 +5,13 @@ import { h, replace, roving, words } from "../dom.js";
 import { confidence } from "../format.js";
 import { t, term } from "../i18n.js";
 import { showCase } from "../case/story.js";
+import { verdictMark } from "../signal_row.js";
 import { follow } from "../sse.js";
 import { empty, failed, fill, loading, publishLink } from "../states.js";
 import { agoTime } from "../times.js";
 import { EVENT_TYPES } from "../vocabulary.js";
 
-const PAGE = 40;
+const PAGE = 25;
 const SETTLED_MS = 400; // Several events of one moment are one look.
 
 export function mount(main, place) {
@@ -30,10 +31,10 @@ function showOne(main, { rest, signal, setTitle }) {
     if (found.case_id !== id) history.replaceState(null, "", `/case/${encodeURIComponent(id = found.case_id)}`);
     if (found.case.status === "open") watch(id, signal, async () => {
       const now = await load();
-      body.replaceChildren(showCase(now));
+      body.replaceChildren(showCase(now, signal));
       return now.case.status !== "open";
     });
-    return showCase(found);
+    return showCase(found, signal);
   }, signal);
 }
 
@@ -129,10 +130,11 @@ function caseRow(one) {
       h("a", { class: "case-link", href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.text || one.case_id)),
       h("div", { class: "tags meta" },
         h("span", { class: `tag ${one.status === "open" ? "accent" : ""}` }, term(one.status)),
-        one.withdrawn && h("span", { class: "tag down" }, term(one.withdrawn)),
+        one.withdrawn && h("span", { class: "tag bad" }, term(one.withdrawn)),
         one.asset && h("span", { class: "tag" }, words(one.asset)), one.event_type && h("span", { class: "tag" }, term(one.event_type)),
         one.source && h("span", { class: "tag" }, words(one.source)))),
     h("div", { class: "case-end" },
+      one.verdict && verdictMark(one),
       typeof one.confidence === "number" && h("strong", {}, confidence(one.confidence)),
       agoTime(one.received_at)));
 }

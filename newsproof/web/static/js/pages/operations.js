@@ -12,7 +12,7 @@ import { agoTime, whileSeen } from "../times.js";
 
 const EVERY_MS = 5_000;
 const STALLED_S = 5; // a shorter one is the time between two fetches
-const TONES = { ready: "up", ok: "up", waits: "warn", away: "down" };
+const TONES = { ready: "good", ok: "good", waits: "warn", away: "bad" };
 
 export function mount(main, { signal, setTitle }) {
   setTitle(t("nav.operations"));
@@ -130,7 +130,7 @@ function budget(found) {
 
 function breakers(found) {
   if (found.breakers === null || found.breakers.length === 0) return h("div", {}, head("breakers"), h("p", { class: "hint" }, t(found.breakers === null ? "ops.unknown.figures" : "ops.breakers.none")));
-  const rows = found.breakers.map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.provider)), h("td", {}, h("span", { class: `tag ${{ closed: "up", half_open: "warn" }[one.state] ?? "down"}` }, t(`ops.breaker.${one.state}`))),
+  const rows = found.breakers.map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.provider)), h("td", {}, h("span", { class: `tag ${{ closed: "good", half_open: "warn" }[one.state] ?? "bad"}` }, t(`ops.breaker.${one.state}`))),
     h("td", {}, term(one.kind)), h("td", {}, words(one.model || "–")), h("td", {}, words(one.process)), h("td", { class: "n" }, said(one.opened, number))));
   return h("div", {}, head("breakers", t("ops.breakers.hint")), stackedTable(t("ops.breakers"), [[t("ops.provider")], [t("ops.state")], [t("ops.call")], [t("ops.model")], [t("ops.process")], [t("ops.opened"), 1]], rows));
 }
@@ -139,6 +139,6 @@ function audit(found) {
   const last = found.audit;
   const broken = Object.entries(last?.broken ?? {}).filter(([, n]) => n > 0).map(([name, n]) => t(`ops.audit.${name}`, { n: number(n) }));
   return h("div", {}, head("audit"), last === null ? h("p", { class: "hint" }, t("ops.audit.none")) : h("p", { class: "row" },
-    h("span", { class: `tag ${last.clean ? "up" : "down"}` }, t(last.clean ? "ops.audit.clean" : "ops.audit.broken")), h("span", {}, dateTime(last.at)), h("span", {}, broken.join("; "))),
+    h("span", { class: `tag ${last.clean ? "good" : "bad"}` }, t(last.clean ? "ops.audit.clean" : "ops.audit.broken")), h("span", {}, dateTime(last.at)), h("span", {}, broken.join(t("semicolon")))),
   h("p", { class: "hint" }, t("ops.audit.do")), ownCommand("audit"));
 }

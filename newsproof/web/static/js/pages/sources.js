@@ -14,7 +14,7 @@ import { agoTime, whileSeen } from "../times.js";
 const EVERY_MS = 5_000;
 const STATES = ["blocked", "backing_off", "left out", "stale", "never looked at", "ok", "muted", "off"];
 const KINDS = ["feed", "json", "socket", "telegram", "markets"];
-const TONES = { ok: "up", stale: "warn", "left out": "warn", backing_off: "warn", blocked: "down" };
+const TONES = { ok: "good", stale: "warn", "left out": "warn", backing_off: "warn", blocked: "bad" };
 const COLUMNS = [["source"], ["kind"], ["state"], ["looked_at", 1], ["news_at", 1], ["lag", 1], ["new", 1], ["late", 1], ["edits", 1], ["repeats", 1], ["refused", 1]];
 
 export function mount(main, { query, signal, setTitle }) {

@@ -6,7 +6,7 @@ import { confidence, dateTime, figure, known } from "../format.js";
 import { t, term } from "../i18n.js";
 import { standing } from "../signal_row.js";
 
-const OUTLOOK = { BULLISH: "up", BEARISH: "down", NEUTRAL: "" };
+const OUTLOOK = { BULLISH: "rise", BEARISH: "fall", NEUTRAL: "" };
 const BLOCKS = ["price", "macro", "fear_greed", "onchain", "indicators"];
 
 export const outlookTag = (signal) => h("span", { class: `tag ${OUTLOOK[signal] ?? ""}` }, term(signal));

@@ -126,7 +126,7 @@ export class Turn {
     stage.agents ??= new Map();
     const name = data.agent_name ?? data.agent ?? "?";
     const box = stage.agents.get(name) ?? h("li", { class: "agent" });
-    const head = h("summary", {}, h("strong", {}, term(name)), " ", data.error ? h("span", { class: "tag down" }, t("agent.failed")) : [outlookTag(data.signal), " ", h("span", { class: "small faint" }, known(data.confidence) ? confidence(data.confidence) : "")],
+    const head = h("summary", {}, h("strong", {}, term(name)), " ", data.error ? h("span", { class: "tag bad" }, t("agent.failed")) : [outlookTag(data.signal), " ", h("span", { class: "small faint" }, known(data.confidence) ? confidence(data.confidence) : "")],
       h("span", { class: "agent-short small soft" }, words(inShort(data))));
     replace(box, h("details", {}, head, agent(data)));
     if (!stage.agents.has(name)) {
