@@ -83,6 +83,7 @@ async def test_a_withdrawn_signal_stands_in_the_list_of_cases_as_it_is_now(fake:
     case_id, document = rich_case(fake)
     fake.documents[case_id] = {**document, "case": {**document["case"], "withdrawn": "retracted", "confidence": 0.0}}
     page = (await opened("/cases")).page
+    await page.get_by_role("button", name="Show older").click()
     row = page.locator(".case-row", has=page.locator(f'a[href="/case/{case_id}"]'))
     await row.locator(".tag", has_text="retracted").wait_for()
     assert await row.locator(".case-end strong").inner_text() == "0.00"

@@ -68,7 +68,7 @@ function draw(library, place, market, caseId, gone) {
     h("p", { class: "small faint" }, words([market.symbol, market.venue].filter(Boolean).join(" · ")), " · ", t("chart.step", { step: duration(market.step_s * 1000) }),
       market.synthetic && [" ", h("span", { class: "tag warn" }, t("chart.synthetic"))]),
     listed(market.signals, caseId),
-    h("p", { class: "small faint" }, external(ABOUT, "TradingView Lightweight Charts™", { host: false }), " © 2026 TradingView, Inc."));
+    h("p", { class: "small faint external" }, external(ABOUT, "TradingView Lightweight Charts™", { host: false }), " © 2026 TradingView, Inc."));
   drawn?.remove();
   // Its own mark is set as markup, which the page forbids; the link below stands for it.
   const chart = drawn = library.createChart(canvas, { autoSize: true, layout: { attributionLogo: false }, handleScale: { mouseWheel: false }, handleScroll: { mouseWheel: false, vertTouchDrag: false } });

@@ -41,7 +41,7 @@ export function deskRow(signal, { price, acknowledged, selected, watched, index 
 const shortTime = (at) => h("time", { datetime: at, title: `${dateTime(at)} · ${utc(at)}` }, moment24(at));
 
 function star(asset, watched) {
-  return isAsset(asset) && h("button", { class: "star", type: "button", tabindex: -1, "aria-pressed": String(watched), "aria-label": t("watch.asset", { asset }), title: t("watch.asset", { asset }) }, watched ? "★" : "☆");
+  return isAsset(asset) && h("button", { class: "star", type: "button", tabindex: -1, "aria-pressed": String(watched), "aria-label": t("watch.asset", { asset }), title: t("watch.asset", { asset }) });
 }
 
 function priceCell(price) {

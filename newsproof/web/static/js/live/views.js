@@ -13,7 +13,7 @@ export class Views {
     this.summary = h("summary", {});
     this.list = h("ul", {});
     this.input = h("input", { class: "input", name: "view", maxlength: MOST_CHARS, autocomplete: "off", required: true, "aria-label": t("views.name"), placeholder: t("views.name") });
-    this.node = h("details", { class: "aside-menu", on: { toggle: () => this.draw() } }, this.summary,
+    this.node = h("details", { class: "views-menu", on: { toggle: () => this.draw() } }, this.summary,
       h("div", { class: "aside-list" }, this.list,
         h("form", { class: "row", on: { submit: (event) => this.save(event) } }, this.input, h("button", { class: "button tiny" }, t("views.save"))),
         h("p", { class: "hint" }, t("views.here"))));
