@@ -126,7 +126,9 @@ class LiveFeed:
             self.newest.move_to_end(signal.signal_id)
             earlier = self._shown_by.get(signal.signal_id, ())
             facts = facts_of(signal)
-            held = facts._replace(words=None)  # of a hundred thousand signals, words would take as much memory as all else
+            held = facts._replace(
+                words=None
+            )  # of a hundred thousand signals, words would take as much memory as all else
             self._shown_by[signal.signal_id] = earlier if held in earlier else (*earlier, held)[-_FACTS:]
             items.append(
                 Item(

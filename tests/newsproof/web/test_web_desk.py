@@ -95,7 +95,13 @@ async def test_lists_and_streams_are_filtered_by_verdict_action_source_sources_a
     world: World, serving: Serving
 ) -> None:
     asked = "verdict=likely&action=buy&source=WIRE&min_sources=2&asset=eth,%20BTC&q=YES%20上线"
-    fits = {"verdict": "likely", "action": "buy", "news_source": "wire", "supporting_sources": 2, "summary_zh": "币安上线"}
+    fits = {
+        "verdict": "likely",
+        "action": "buy",
+        "news_source": "wire",
+        "supporting_sources": 2,
+        "summary_zh": "币安上线",
+    }
     others = [
         {"verdict": "stale"}, {"action": "sell"}, {"news_source": "me"}, {"supporting_sources": 1}, {"asset": "SOL"},
         {"summary_zh": "下线"},

@@ -299,7 +299,8 @@ class Desk {
   drawMessage(again = false) {
     this.drawOrder();
     const hidden = this.board.all.length - this.board.shown.length;
-    const kind = this.failed ? "failed" : this.waiting ? "loading" : this.board.shown.length > 0 ? "" : hidden > 0 ? "muted" : this.unwatched ? "unwatched" : [...this.query.keys()].filter((one) => one !== "sort").length > 0 ? "filtered" : "nothing";
+    const isReading = this.waiting || (this.board.empty && this.board.next !== null); // of many signals, none so far
+    const kind = this.failed ? "failed" : isReading ? "loading" : this.board.shown.length > 0 ? "" : hidden > 0 ? "muted" : this.unwatched ? "unwatched" : [...this.query.keys()].filter((one) => one !== "sort").length > 0 ? "filtered" : "nothing";
     if (this.said === kind && kind !== "failed" && !again) return;
     this.said = kind;
     this.unaware = lastStatus() === null;
