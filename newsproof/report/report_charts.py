@@ -26,7 +26,7 @@ from newsproof.report.data import VERDICTS, Report, Row, horizon
 Per = Literal["day", "week", "month"]
 MOST_BARS = 62
 _COLOURS = dict(zip((*VERDICTS, "without_verdict"), (2, 0, 4, 3, 1, 5, 7, 6), strict=True))
-"""Colour of each verdict, as on the page: green for confirmed, red for refuted, grey for unchecked."""
+"""Colour of each verdict, as on the page: blue-green for confirmed, violet for refuted, grey for unchecked."""
 
 
 def per(report: Report, name: str) -> Per:

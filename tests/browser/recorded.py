@@ -110,9 +110,10 @@ def prices() -> Json:
     return found
 
 
-def market() -> Json:
-    """Return made-up candles around the newest signal, with an order, its retraction and the signal itself on them."""
-    own, *_, other = newest_signals()
+def market(own: Json | None = None) -> Json:
+    """Return made-up candles around a signal, else the newest, with an order, its retraction and the signal itself on them."""
+    newest, *_, other = newest_signals()
+    own = own or newest
     at = datetime.fromisoformat(own["decided_at"])
     start, price = int(at.timestamp()) // 300 * 300 - 100 * 300, 3_000.0
     walk = random.Random(7)
@@ -128,7 +129,7 @@ def market() -> Json:
         {"case_id": own["case_id"], "at": own["decided_at"], **told, **held},
         {"case_id": other["case_id"], "at": (at - timedelta(hours=4)).isoformat(), **told, "action": "sell", **taken},
     ]
-    found = {"symbol": "ETH/USDT", "venue": "binance", "step_s": 300, "synthetic": True, "candles": candles}
+    found = {"symbol": f"{own['asset']}/USDT", "venue": "binance", "step_s": 300, "synthetic": True, "candles": candles}
     return {"market": plain({**found, "signals": signals}), "why": ""}
 
 

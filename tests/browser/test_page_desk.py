@@ -168,7 +168,7 @@ async def test_prices_around_a_signal_are_drawn_and_red_means_the_market_alone(f
     await beside.get_by_role("alert").get_by_text("ClickHouse is not responding").wait_for()
     fake.refusals.clear()
     await beside.get_by_role("button", name="Try again").click()
-    chart = beside.get_by_role("img", name="ETH/USDT from")
+    chart = beside.get_by_role("img", name="BTC/USDT from")
     await chart.locator("canvas").first.wait_for()
     assert any(one.endswith("&days=7") for one in fake.asked)
     await beside.get_by_text("synthetic prices, not from a market").wait_for()

@@ -22,7 +22,7 @@ View = Callable[[FakeApi, Any], Awaitable[None]]
 
 async def live(fake: FakeApi, page: Any) -> None:
     """The desk, with prices, and a signal's evidence beside it."""
-    fake.prices, fake.market = recorded.prices(), recorded.market()
+    fake.prices, fake.market = recorded.prices(), recorded.market(fake.signals[4])
     await page.reload()
     await page.locator(".c-since .rise-ink").first.wait_for(state="attached")
     await page.locator(".signal").nth(4).click()
@@ -74,6 +74,11 @@ async def cases(fake: FakeApi, page: Any) -> None:
 
 async def case(fake: FakeApi, page: Any) -> None:
     """One case, its first screen."""
+    found = fake.documents[CASE_OF_SOURCE]
+    signal = {**found["signal"], "case_id": CASE_OF_SOURCE, "decided_at": found["revisions"][0]["decided_at"]}
+    fake.market = recorded.market(signal)
+    await page.reload()
+    await page.locator(".price-canvas canvas").first.wait_for()
     await page.locator(".timeline").wait_for()
 
 

@@ -13,14 +13,16 @@ from schemas.printable import counted
 COLOURS = (
     ("#1f6fb4", "#6cb2ee"),
     ("#b8500f", "#f09a5f"),
-    ("#1b7f5c", "#5cc9a0"),
-    ("#8a4f9e", "#cb98dd"),
+    ("#00737f", "#5fcbd6"),
+    ("#7b5b3a", "#c8a27a"),
     ("#9a7400", "#e3bf4f"),
-    ("#a83a5b", "#ee8aa7"),
-    ("#3d7f8c", "#7fcbd8"),
+    ("#7d2a92", "#d9a0ea"),
+    ("#5a63a8", "#a5adf0"),
     ("#666666", "#aaaaaa"),
 )
-"""Series colours on white and on black; each has a contrast of at least 3:1 (WCAG 2.2, 1.4.11). Last: the rest."""
+"""Series colours on white and on black; each has a contrast of at least 3:1 (WCAG 2.2, 1.4.11). Last: the rest.
+
+None is red or green: on the page those mean the market alone."""
 STYLE = (
     ":root{color-scheme:light dark;--ink:#1c1c1c;--faint:#6b6b6b;--line:#d5d5d5;--page:#ffffff;"
     + "".join(f"--c{n}:{light};" for n, (light, _) in enumerate(COLOURS))

@@ -134,7 +134,6 @@ function caseRow(one) {
         one.asset && h("span", { class: "tag" }, words(one.asset)), one.event_type && h("span", { class: "tag" }, term(one.event_type)),
         one.source && h("span", { class: "tag" }, words(one.source)))),
     h("div", { class: "case-end" },
-      one.verdict && verdictMark(one),
-      typeof one.confidence === "number" && h("strong", {}, confidence(one.confidence)),
+      h("div", { class: "row" }, one.verdict && verdictMark(one), typeof one.confidence === "number" && h("strong", {}, confidence(one.confidence))),
       agoTime(one.received_at)));
 }
