@@ -91,8 +91,9 @@ export function moment24(text, now = Date.now()) {
   const at = moment(text);
   if (at === null) return "–";
   if (Math.abs(now - at.getTime()) < DAY_MS) return at.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const year = at.getFullYear() === new Date(now).getFullYear() ? {} : { year: "2-digit" };
-  return at.toLocaleDateString(locale(), { day: "numeric", month: "short", ...year });
+  if (at.getFullYear() === new Date(now).getFullYear()) return at.toLocaleDateString(locale(), { day: "numeric", month: "short" });
+  // In Chinese a date with its year in characters is too long for a column.
+  return at.toLocaleDateString(locale(), language() === "zh" ? {} : { day: "numeric", month: "short", year: "2-digit" });
 }
 
 /** How much of a time is left; null where it is over. */

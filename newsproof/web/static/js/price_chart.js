@@ -4,7 +4,7 @@
 import { getJson } from "./api.js";
 import { ownCommand } from "./case/records.js";
 import { external, h, replace, words } from "./dom.js";
-import { confidence, dateTime, duration, figure } from "./format.js";
+import { confidence, dateTime, figure } from "./format.js";
 import { language, t, term } from "./i18n.js";
 import { remember, remembered } from "./memory.js";
 import { failed, loading } from "./states.js";
@@ -65,7 +65,7 @@ function without(why, asset) {
 function draw(library, place, market, caseId, gone) {
   const canvas = h("div", { class: "price-canvas", role: "img", "aria-label": said(market) });
   replace(place, canvas,
-    h("p", { class: "small faint" }, words([market.symbol, market.venue].filter(Boolean).join(" · ")), " · ", t("chart.step", { step: duration(market.step_s * 1000) }),
+    h("p", { class: "small faint" }, words([market.symbol, market.venue].filter(Boolean).join(" · ")), " · ", t("chart.step", { step: stepWords(market.step_s) }),
       market.synthetic && [" ", h("span", { class: "tag warn" }, t("chart.synthetic"))]),
     listed(market.signals, caseId),
     h("p", { class: "small faint external" }, external(ABOUT, "TradingView Lightweight Charts™", { host: false }), " © 2026 TradingView, Inc."));
@@ -84,7 +84,7 @@ function draw(library, place, market, caseId, gone) {
       localization: { locale: language() === "zh" ? "zh-CN" : "en-GB" },
       grid: { vertLines: { color: ink.line }, horzLines: { color: ink.line } },
       rightPriceScale: { borderColor: ink.line },
-      timeScale: { borderColor: ink.line, timeVisible: true },
+      timeScale: { borderColor: ink.line, timeVisible: true, maxBarSpacing: 14 },
     });
     series.applyOptions({ upColor: ink.rise, wickUpColor: ink.rise, downColor: ink.fall, wickDownColor: ink.fall });
     markers.setMarkers(marked(market, caseId, ink).map((one) => ({ ...one, time: one.time + shift })));
@@ -100,6 +100,8 @@ function draw(library, place, market, caseId, gone) {
     drawn = null;
   });
 }
+
+const stepWords = (seconds) => (seconds < 3600 ? `${seconds / 60} ${t("unit.min")}` : `${seconds / 3600} ${t("unit.h")}`);
 
 /** The colours of the page's stylesheet, as they are now. */
 function inks(near) {

@@ -47,8 +47,7 @@ export class Board {
       else this.select(id, { focus: true });
     });
     new ResizeObserver(() => {
-      const line = this.canvas.firstElementChild;
-      if (line?.offsetHeight) this.height = line.offsetHeight;
+      this.isMeasured = false;
       this.draw();
     }).observe(this.scroller);
   }
@@ -207,6 +206,7 @@ export class Board {
       line.setAttribute("aria-rowindex", String(index + 2));
       line.tabIndex = (at >= 0 ? id === this.selected : index === 0) ? 0 : -1;
     }
+    if (this.measure()) return void this.draw();
     if (this.focused !== undefined) this.lines.get(this.focused)?.focus({ preventScroll: true });
     this.focused = undefined;
     this.isNew = null;
@@ -215,6 +215,17 @@ export class Board {
     this.look.inSight(this.shown.slice(first, last));
     this.look.drawn();
     if (this.next && last > this.shown.length - AHEAD) this.look.more();
+  }
+
+  /** How high a line is, once there is one, and anew where the list has another size; returns whether that has changed. */
+  measure() {
+    const high = this.isMeasured ? 0 : this.canvas.firstElementChild?.offsetHeight;
+    if (!high) return false;
+    this.isMeasured = true;
+    if (high === this.height) return false;
+    this.height = high;
+    this.stretch();
+    return true;
   }
 
   make(index) {
