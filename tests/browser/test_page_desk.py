@@ -18,7 +18,7 @@ LAPTOP, TABLET, PHONE = ({"width": w, "height": h} for w, h in ((1440, 900), (10
 COLLISIONS = """() => {
   const found = [];
   const box = (one) => one.getBoundingClientRect();
-  const groups = [...document.querySelectorAll('.signal, .desk-head-row, .desk-filters, .vitals, .side, .nav a')].map((one) => [...one.children]);
+  const groups = [...document.querySelectorAll('.signal, .desk-head-row, .page-live, .desk-tools, .desk-tools > .row, .desk-filters, .vitals, .side, .nav a')].map((one) => [...one.children]);
   for (const all of groups) {
     const seen = all.filter((one) => box(one).width > 0 && box(one).height > 0);
     seen.forEach((one, at) => seen.slice(at + 1).forEach((other) => {
