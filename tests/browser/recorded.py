@@ -6,6 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any, cast
 
 import msgspec
@@ -97,7 +99,8 @@ def prices() -> Json:
     for number, one in enumerate(newest_signals()):
         if number % 5 != 3:
             price, change = {"BTC": 64_210.5, "ETH": 3_120.25}.get(one["asset"], 1.842), (number % 7 - 3) / 100
-            at, last_at = one["decided_at"], "2026-11-23T15:00:00Z"
+            at = one["decided_at"]
+            last_at = plain(datetime.fromisoformat(at) + timedelta(hours=8))
             found[one["case_id"]] = {
                 "symbol": f"{one['asset']}/USDT",
                 "price": price,
@@ -115,19 +118,23 @@ def market(own: Json | None = None) -> Json:
     newest, *_, other = newest_signals()
     own = own or newest
     at = datetime.fromisoformat(own["decided_at"])
-    start, price = int(at.timestamp()) // 300 * 300 - 100 * 300, 3_000.0
-    walk = random.Random(7)
-    candles = []
-    for number in range(200):
-        close = price * (1 + walk.uniform(-0.004, 0.0041))
-        candles.append((start + number * 300, price, max(price, close) * 1.001, min(price, close) * 0.999, close))
-        price = close
-    told = {"action": "buy", "direction": "long", "verdict": "confirmed", "confidence": 0.93}
+    start, walk = int(at.timestamp()) // 300 * 300 - 100 * 300, random.Random(7)
+    closes = list(accumulate((1 + walk.uniform(-0.004, 0.0041) for _ in range(201)), mul))
+    scale = prices().get(own["case_id"], {"price": 3_000.0})["price"] / closes[100]  # as the list has it
+    steps = enumerate(pairwise(scale * close for close in closes))
+    candles = [(start + n * 300, a, max(a, b) * 1.001, min(a, b) * 0.999, b) for n, (a, b) in steps]
+    told = {name: own[name] for name in ("action", "direction", "verdict", "confidence")}
     held = {"withdrawn": "", "withdrawn_at": None}
     taken = {"withdrawn": "retracted", "withdrawn_at": (at + timedelta(hours=5)).isoformat()}
     signals = [
         {"case_id": own["case_id"], "at": own["decided_at"], **told, **held},
-        {"case_id": other["case_id"], "at": (at - timedelta(hours=4)).isoformat(), **told, "action": "sell", **taken},
+        {
+            "case_id": other["case_id"],
+            "at": (at - timedelta(hours=4)).isoformat(),
+            **told,
+            "action": "sell" if told["action"] == "buy" else "buy",
+            **taken,
+        },
     ]
     found = {"symbol": f"{own['asset']}/USDT", "venue": "binance", "step_s": 300, "synthetic": True, "candles": candles}
     return {"market": plain({**found, "signals": signals}), "why": ""}
