@@ -187,7 +187,7 @@ async def test_prices_around_a_signal_are_drawn_and_red_means_the_market_alone(f
     assert any(one.endswith("&days=7") for one in fake.asked)
     await beside.get_by_text("synthetic prices, not from a market").wait_for()
     await beside.get_by_text("2 signals on this chart").click()
-    assert "sell 0.93 · confirmed · retracted" in (await beside.locator(".price-chart li").nth(1).inner_text())
+    assert "buy 0.74 · likely · retracted" in (await beside.locator(".price-chart li").nth(1).inner_text())
     link = beside.get_by_role("link", name="TradingView Lightweight Charts™")
     assert await link.get_attribute("href") == "https://www.tradingview.com/"
     red, green = "rgb(165, 48, 47)", "rgb(42, 116, 35)"
