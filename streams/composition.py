@@ -1,7 +1,7 @@
-"""Composition of a worker's runtime: every part is built here, once, from finished parts.
+"""Composition of a worker's runtime: builds each component once, from finished components.
 
-What two parts share is an object that is built before both: :class:`Ending`, :class:`Wake`, the journal partitions, and
-the Faust app. Readers and steps are added to the app last.
+Components share an object that is built before them: :class:`Ending`, :class:`Wake`, the journal partitions, or the
+Faust app. Readers and steps are added to the app last.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def worker_of(
     searches: SearchCache | None = None,
     authenticate: Callable[[News], bool] = lambda _news: False,
 ) -> Worker:
-    """Return a worker of this registry's flow, not started. Needs a running event loop.
+    """Return a worker for this registry's flow, not started. Needs a running event loop.
 
-    ``authenticate``: as of :class:`Intake`; without it nothing is authenticated. ``ending`` and ``wake`` must be the ones that ``budget`` was built with.
+    ``authenticate``: see :class:`Intake`; by default nothing is authenticated. ``ending`` and ``wake``: the objects
+    that ``budget`` was built with.
     """
     flow = registry.flow
     group = topics.group("worker" if flow is NEWS else flow.name)

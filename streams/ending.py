@@ -1,4 +1,4 @@
-"""Shutdown of a worker: the one object through which any part can end it."""
+"""Shutdown of a worker: the one object through which any component can end it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Ending:
 
     @property
     def over(self) -> bool:
-        """Whether the worker must end."""
+        """True if the worker must end."""
         return self._over.is_set()
 
     def stop(self) -> None:

@@ -1,8 +1,8 @@
 """Failpoints: named places in the code where a chaos run kills the process.
 
-An unarmed one costs one lookup in an empty table.
+An unarmed failpoint costs one lookup in an empty table.
 
-A process under test calls :func:`listen`. The chaos run writes a failpoint's name into the file and sends SIGUSR1; the
+A process under test calls :func:`listen`. The chaos run writes a failpoint's name into the file and sends SIGUSR1. The
 next :func:`hit` of that name then kills the process as a power cut would. Nothing arms a failpoint in normal operation.
 """
 
@@ -29,17 +29,17 @@ DRAINED = "revoke:drained"
 
 FAILPOINTS: dict[str, str] = {
     EFFECT_BEFORE: "a call is granted and about to be made",
-    EFFECT_ANSWERED: "the provider answered; nothing of it is in the log yet",
-    APPEND_BEFORE: "a record is about to be handed to the producer",
-    APPEND_DONE: "a record is durable; its offset is not committed, what waits for it does not know yet",
+    EFFECT_ANSWERED: "the provider has responded; the response is not in the log yet",
+    APPEND_BEFORE: "a record is about to be passed to the producer",
+    APPEND_DONE: "a record is durable; its offset is not committed, and its waiters do not know yet",
     COMMIT_BEFORE: "the worker is about to commit its watermark",
     PUBLISH_BEGUN: "inside publish's transaction, before its first signal",
     PUBLISH_SENT: "inside publish's transaction, after its last signal and its offsets",
     SINK_PLANNED: "the sink's range is in its commit metadata; no row is inserted yet",
-    SINK_INSERTED: "the rows are in ClickHouse; that they are is not committed yet",
-    DRAINED: "partitions are being revoked and what ran had its grace; what runs still may be paid twice",
+    SINK_INSERTED: "the rows are in ClickHouse; the commit that says so is not made yet",
+    DRAINED: "partitions are being revoked and the grace period is over; calls still running may be paid twice",
 }
-"""Every failpoint, in the order in which a case passes them, with the state of the world there."""
+"""Every failpoint, in the order in which a case passes them, with the state at that point."""
 
 _armed: dict[str, Callable[[], None]] = {}
 
@@ -51,12 +51,12 @@ def hit(name: str) -> None:
 
 
 def kill_this_process() -> None:
-    """End at once, as in a power cut: no handlers, no flush."""
+    """Kill this process as a power cut would: no handlers, no flush."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def arm(name: str, action: Callable[[], None] = kill_this_process) -> None:
-    """Make every later hit call ``action``, until :func:`disarm`.
+    """Make every later hit of this failpoint call ``action``, until :func:`disarm`.
 
     Raises:
         ConfigError: there is no failpoint of this name.

@@ -1,8 +1,8 @@
-"""The lease of work that one process does at a time: the one partition of a topic, which a consumer group assigns.
+"""A lease for work that one process does at a time: the only partition of a topic, assigned by a consumer group.
 
-A process joins the group only while nobody is in it, so it never interrupts one that works. A holder that is killed or frozen
-leaves the group when its session ends. Until it notices that, it works on beside its successor: work that must not be done twice
-needs a fence besides, such as a transactional id (:class:`Fence`).
+A process joins the group only while it has no members, so it never interrupts a working one. A holder that is killed or
+frozen leaves the group when its session ends. Until the holder notices that, it works beside its successor. Work that
+must never be done twice therefore also needs a fence, such as a transactional id (:class:`Fence`).
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from infra.late_log import log_of
 from streams.journal.retry import is_away, retry_while_unavailable
 
 SESSION_S = 6.0
-"""Time without heartbeats after which the lease of a process is free."""
+"""Time without heartbeats after which another process can take the lease."""
 LOOK_EVERY_S = 1.0
-"""Interval at which a process that stands by asks whether the lease is free."""
+"""Interval at which a standby process checks whether the lease is free."""
 ASSIGNED_WITHIN_S = 15.0
-"""Time for the group to say who has the partition, after a join."""
+"""Maximum time from joining the group to its assignment."""
 LEFT_WITHIN_S = 5.0
-"""Time for the group to be told that a process leaves; after it the session ends."""
+"""Maximum time to tell the group that this process leaves. After it, the group notices when the session ends."""
 HUNG_S = 60.0
-"""Time without an answer of its event loop after which a process leaves the group."""
+"""Time for which the event loop may hang before the process leaves the group."""
 TRANSACTION_TIMEOUT_MS = 10_000
 
 
 class Lease:
-    """Whether this process holds the one partition of ``topic``; nothing is read from it. No other work uses ``group``.
+    """One process's lease: the only partition of ``topic``, from which nothing is read. No other work uses ``group``.
 
-    The member of the group lives in a thread of its own, so that its heartbeats go on while the process' event loop is busy.
-    A process whose event loop does not answer for ``HUNG_S`` leaves the group.
+    The group member runs in a separate thread, so that heartbeats continue while the process's event loop is busy. A
+    process whose event loop hangs for ``HUNG_S`` leaves the group.
 
-    ``known``: the group has said whether anybody holds it. ``lost`` is set when this process held it and does no longer.
-    ``error``: why the group could last not be asked; "" where it could.
+    ``held``: this process has the lease. ``known``: the group has reported whether any process has it. ``lost`` is set
+    when this process loses the lease. ``error``: why the last request to the group failed; "" if it succeeded.
     """
 
     def __init__(self, address: KafkaAddress, group: str, topic: str, *, session_s: float | None = None) -> None:
@@ -56,10 +56,10 @@ class Lease:
         self.error = ""
 
     async def take(self, *, waiting: Callable[[], None] = lambda: None) -> None:
-        """Return when this process holds the lease. ``waiting`` is called when another process has it.
+        """Return when this process holds the lease. Calls ``waiting`` at every check that finds another holder.
 
         Raises:
-            KafkaError, TransientError: no broker answers.
+            KafkaError, TransientError: no broker responds.
         """
         self.lost.clear()
         while not self.held:
@@ -81,10 +81,10 @@ class Lease:
             await member.leave()
 
     async def lead(self, work: Callable[[], Coroutine[Any, Any, None]], stopped: asyncio.Event) -> None:
-        """Stand by for the lease, and run ``work`` while holding it, until stopped. After a lost lease it stands by again.
+        """Until ``stopped``, wait for the lease and run ``work`` while holding it. After losing it, wait for it again.
 
         Raises:
-            Exception: what the work or the client of the group raised, other than that no broker answers.
+            Exception: raised by the work or by the group's client, unless no broker responds.
         """
         try:
             while not stopped.is_set():
@@ -114,9 +114,9 @@ class Lease:
                 await self._answered.wait()
 
     def _hear(self, member: _Member, is_holder: bool | None, why: str, failure: Exception | None) -> None:
-        """Take what the member says. ``is_holder`` None: it holds what it held; ``failure``: what ended it."""
+        """Take a report of the member. ``is_holder`` None: unchanged; ``failure``: the error that ended the member."""
         if member is not self._member:
-            return  # it was left
+            return  # this process has left it
         if is_holder is None:
             self.error = why
             return
@@ -137,7 +137,7 @@ class Lease:
 
 
 class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
-    """A member of the group, in a thread with an event loop of its own. What changes is told to ``hear`` on the maker's loop."""
+    """A member of the group, in a thread with its own event loop. Calls ``hear`` on its creator's loop with changes."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
         self._loop = asyncio.new_event_loop()
         self._left = asyncio.Event()
         self._over = asyncio.Event()
-        """Of the maker's loop: the thread has ended."""
+        """Set when the thread has ended. Belongs to the creator's loop."""
         self._main_answered = time.monotonic()
         self._error = ""
 
@@ -162,7 +162,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
         threading.Thread(target=self._run, name=self._group, daemon=True).start()
 
     async def leave(self) -> None:
-        """Leave the group; return when that is done, or has taken ``LEFT_WITHIN_S``. Idempotent."""
+        """Leave the group. Returns when that is done, at most ``LEFT_WITHIN_S`` later. Idempotent."""
         with suppress(RuntimeError):  # the thread has ended
             self._loop.call_soon_threadsafe(self._left.set)
         await self._over.wait()
@@ -170,8 +170,8 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
     # In the thread
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        # A group that makes a new assignment takes the partition from its holder first, which usually gets it back. Only a
-        # member that the group has dropped has lost it.
+        # Before a new assignment, the group revokes the partition from its holder, which usually gets it back. The
+        # lease is lost only if the group has dropped this member.
         if revoked and self._consumer._coordinator.generation < 0:
             self._tell(False, "the group continued without this process")
 
@@ -187,7 +187,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
         except Exception as exc:
             self._tell(False, repr(exc), exc)
         finally:
-            with suppress(RuntimeError):  # the maker's loop is closed
+            with suppress(RuntimeError):  # the creator's loop is closed
                 self._main.call_soon_threadsafe(self._over.set)
 
     async def _live(self) -> None:
@@ -195,7 +195,8 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
             group_id=self._group,
             session_timeout_ms=int(self._session_s * 1000),
             heartbeat_interval_ms=int(min(self._session_s / 4, 3.0) * 1000),
-            # The one that has the partition keeps it where others join at the same moment. The assignor's state is that of its class.
+            # The holder keeps the partition if others join at the same moment. The assignor keeps its state in its
+            # class, so each member gets a class of its own.
             partition_assignment_strategy=(type("Sticky", (StickyPartitionAssignor,), {}), RoundRobinPartitionAssignor),
         )
         try:
@@ -206,7 +207,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
                     await self._consumer.stop()
 
     async def _poll(self) -> None:
-        """Let the client speak to the group; when it no longer does, the lease is lost."""
+        """Let the client communicate with the group. When the client ends, the lease is lost."""
         await self._consumer.start()
         self._consumer.subscribe([self._topic], listener=self)
         coordinating = self._consumer._coordinator._coordination_task
@@ -217,7 +218,7 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
             try:
                 await self._consumer.getmany(timeout_ms=1000)
                 self._is_asked("")
-            except KafkaError as exc:  # the client goes on once it is told, unless its task has ended
+            except KafkaError as exc:  # the client continues after raising this, unless its task has ended
                 self._is_asked(repr(exc))
                 log_of(__name__).warning("the group of a lease could not be read", group=self._group, error=repr(exc))
                 await asyncio.sleep(LOOK_EVERY_S)
@@ -230,26 +231,26 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
             self._tell(None, error)
 
     def _tell(self, is_holder: bool | None, why: str, failure: Exception | None = None) -> None:
-        with suppress(RuntimeError):  # the maker's loop is closed
+        with suppress(RuntimeError):  # the creator's loop is closed
             self._main.call_soon_threadsafe(self._hear, self, is_holder, why, failure)
 
-    # On the maker's loop
+    # On the creator's loop
 
     def _main_answers(self) -> None:
         self._main_answered = time.monotonic()
 
 
 class Fence:
-    """Proof that no successor has begun this work: of the processes with one transactional id, the last to start passes."""
+    """Proof that no successor has started: of the processes with one transactional id, the last to start passes."""
 
     def __init__(self, address: KafkaAddress, transactional_id: str, topic: str) -> None:
-        """``topic`` takes an empty record at each passing; nobody reads it."""
+        """``topic`` gets an empty record at each pass. Nothing reads it."""
         self._address, self._id, self._topic = address, transactional_id, topic
         self._producer: Any = None
         self._is_fenced = False
 
     async def start(self) -> None:
-        """Fence the predecessors."""
+        """Fence all predecessors."""
         self._producer = self._address.producer(
             transactional_id=self._id, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, linger_ms=0
         )
@@ -259,9 +260,9 @@ class Fence:
         """Return if no successor has started.
 
         Raises:
-            ProducerFenced: one has.
+            ProducerFenced: a successor has started.
         """
-        if self._is_fenced:  # the client does not say it a second time
+        if self._is_fenced:  # the client raises this only once
             raise ProducerFenced
         try:
             async with self._producer.transaction():
@@ -277,10 +278,10 @@ class Fence:
 
 
 async def first_of(*waits: Any) -> None:
-    """Return when one of them is done, and the others are cancelled and over.
+    """Return when the first of these is done. The others are cancelled, and have ended by then.
 
     Raises:
-        BaseException: of one that failed; what is no ``Exception``, such as the end of the process, too.
+        BaseException: the error of one that failed, including errors that are no ``Exception``, such as ``SystemExit``.
     """
     tasks = [asyncio.ensure_future(w) for w in waits]
     try:

@@ -1,4 +1,4 @@
-"""Wake-up signal for code that waits for room. It is created before both sides and passed to each."""
+"""Wake-up signal for code that waits for free capacity. It is created before both sides and passed to each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Wake:
-    """Called by what can free room (budget, breakers, other workers' partitions).
+    """Called by components that can free capacity (budget, breakers, other workers' partitions).
 
     Runs every registered callback at once.
     """

@@ -45,11 +45,11 @@ log = structlog.get_logger(__name__)
 
 CLOSE_EACH_S = 15.0
 CLOCK_JUMP_S = 10.0
-"""A difference between the wall clock and the monotonic one, within a second, from which on the clock was set."""
+"""Difference between the wall clock and the monotonic clock, within a second, that counts as a clock jump."""
 KEEP_S = 60.0
-"""Tombstones are kept on disk this often: after a kill, a start reads the records of this long again."""
+"""Interval of saving tombstones to disk. After a kill, the next start reads at most this much of the log again."""
 UNPINNED_END_S = 60.0
-"""A case whose snapshot has not arrived by then ends: it was read back before a case pinned it, so it is gone."""
+"""Time after which a case without its snapshot ends. Snapshots are in the log before a case pins them: it is lost."""
 
 
 class Listeners:
@@ -80,7 +80,7 @@ class Listeners:
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a worker. ``gate`` is None if the flow has no news."""
+    """The components of a worker. ``gate`` is None if the flow has no news."""
 
     app: LedgerApp
     ending: Ending
@@ -118,7 +118,7 @@ class Worker:
         """Run until :meth:`stop`.
 
         Raises:
-            NewsproofError: what a person must fix (a moved log, a newer schema, a taken slot).
+            NewsproofError: an error that a person must fix (a moved log, a newer schema, a slot in use).
         """
         await self.appender.start()
         await self.configs.start()
@@ -150,12 +150,12 @@ class Worker:
             await self._close(app_end)
 
     async def adopt(self, snapshot: Snapshot) -> str:
-        """Make new cases pin this snapshot, and return its hash; open cases keep theirs.
+        """Make new cases pin this snapshot, and return its hash. Open cases keep theirs.
 
-        It is on the log before any case pins it.
+        The snapshot is in the log before any case pins it.
 
         Raises:
-            ContractError, KafkaError: the snapshot could not be written; new cases keep the one before.
+            ContractError, KafkaError: the snapshot could not be written; new cases keep the previous one.
         """
         config_hash = await self.configs.adopt(snapshot, self.appender)
         self.snapshot = snapshot
@@ -182,8 +182,8 @@ class Worker:
             self.budget.stop,
         ]
         for close in parts:
-            # A part that does not close must not keep the others open: what was appended is in the log already. Not
-            # ``wait_for``: it would wait for an effect that ignores its cancellation.
+            # A component that does not close must not keep the others open: everything appended is in the log already.
+            # Not ``wait_for``, which would wait for an effect that ignores its cancellation.
             closing = asyncio.ensure_future(close())
             await asyncio.wait([closing], timeout=CLOSE_EACH_S)
             if not closing.done() or closing.cancelled() or closing.exception() is not None:
@@ -229,41 +229,41 @@ class Worker:
 
     @property
     def folds(self) -> Path:
-        """The directory in which this worker keeps what it has folded of the log."""
+        """The directory in which this worker stores what it has folded of the log."""
         return self.options.fold_directory(self.topics)
 
     def breakers(self) -> Sequence[BreakerState]:
-        """Snapshots of the breakers of every provider asked so far."""
+        """Snapshots of the breakers of every provider called so far."""
         return self.effects.states()
 
     @property
     def intake(self) -> Intake:
-        """The intake; only a worker with a gate has one."""
+        """The intake. Only a worker with a gate has one."""
         assert self.gate is not None
         return self.gate.intake
 
     @property
     def admission(self) -> Admission:
-        """The admission; only a worker with a gate has one."""
+        """The admission. Only a worker with a gate has one."""
         assert self.gate is not None
         return self.gate.admission
 
     @property
     def intake_paused(self) -> str | None:
-        """Why news waits now; None if there is room for more cases, or if no news waits."""
+        """Reason why news waits now; None if more cases may be opened, or if no news waits."""
         return None if self.gate is None else self.gate.paused_by(self.effects)
 
     @property
     def intake_loading(self) -> bool:
-        """Whether the index of opened news is still loading for some partition of ``news``."""
+        """True while the index of opened news is loading for any partition of ``news``."""
         return self.gate is not None and self.gate.intake.loading
 
     def highwater(self, topic: str, partition: int) -> int | None:
-        """Return the end of a partition at the last fetch from it; None before the first one."""
+        """Return the end offset of a partition as of the last fetch from it; None before the first one."""
         return self.app.highwater(topic, partition)
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
-        """Return for each journal partition how long nothing was read although it has more, in seconds; otherwise 0."""
+        """Return for how many seconds each journal partition has had unread records without any being read; else 0."""
         return self._watchdog.stalled_s(loop_time)
 
     # Faust

@@ -1,4 +1,4 @@
-"""The audit: reads the whole log in bulk and checks the log's promises. Independent of the runtime's state."""
+"""The audit: reads the whole log in bulk and checks the log's guarantees. Independent of the runtime's state."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ _LOOK, _STORY = WIRE_NAMES[SecondLookOpened], WIRE_NAMES[StoryChecked]
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of what the log holds, and of every broken promise.
+    """Counts of the log's contents, and of every broken guarantee.
 
     ``lost``: news with neither a case nor a dead letter, plus cases that are still open although the log is quiet.
     ``repeated_records``: records that the acceptance rule ignores; harmless. ``duplicate_events``: two accepted
     successors of one head, found by a pass without windows. ``duplicate_signals``: a (signal, revision) that a
     read_committed reader sees twice. ``repeated_calls``: paid calls in ignored records, plus identical requests paid
     twice. ``forged_signals``: records of ``signals`` that no event of the journal confirms. They lack an event's
-    headers, name a place that publishes nothing, or differ from what is published there. If one event has several
+    headers, name a position that publishes nothing, or differ from the signal published there. If one event has several
     revisions, all of them count, because one of them may be genuine. ``forged`` lists the first of them.
-    ``overstated_signals``: signals that the journal confirms, and that say more than was found out: an order without a
-    verdict that leaves one or without an asset, or a confidence above the cap of the verdict. ``overstated`` lists the
+    ``overstated_signals``: signals that the journal confirms, but that say more than was established: an order without
+    a verdict that allows one, or without an asset, or a confidence above the verdict's cap. ``overstated`` lists the
     first of them. ``unproven_sources``: cases that count as news of a listed source although no listener's key confirms
-    the mark; ``unchecked_sources``: those that could not be checked, because no key is here. ``foreign``:
-    topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
-    them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
-    ``second_looks``: cases that looked at another one again. ``second_analysis_calls``: those of ``model_calls`` that second
-    looks made, and later reports of an event that were analysed themselves, triage aside.
-    ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
-    ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
+    the mark; ``unchecked_sources``: cases that could not be checked, because no key is available. ``foreign``: topic
+    (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores them.
+    Foreign records of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
+    ``second_looks``: cases that are a second look at another case. ``second_analysis_calls``: the part of
+    ``model_calls`` made by second looks, and by later reports of an event that were analysed themselves, except for
+    triage. ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same
+    guarantees: ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
     """
 
     news: int
@@ -94,7 +94,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def broken(self) -> dict[str, int]:
-        """How often each promise was broken: lost, twice, not confirmed by the journal, more than was found out."""
+        """Number of violations per guarantee: lost, duplicate, not confirmed by the journal, overstated."""
         names = (
             "lost",
             "duplicate_events",
@@ -107,7 +107,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """Whether the promises held."""
+        """True if every guarantee held."""
         return not any(self.broken.values())
 
 
@@ -132,14 +132,14 @@ class _Independent:
         self.duplicates = 0
 
     def see(self, env: wire.Envelope, accepted: bool) -> None:
-        """Count one record that the rule has judged."""
+        """Count one record that the acceptance rule has judged."""
         if not accepted or env.type == EFFECT_NAME:
             return
         if env.type in OPENING_NAMES:
             self.duplicates += env.case_id in self._head
         elif env.causation_id is not None:
-            # 64-bit hashes of (case, cause) need a third of the memory. A million of them collide once in 30 million
-            # audits.
+            # 64-bit hashes of (case, cause) need a third of the memory. With a million of them, one audit in 30 million
+            # has a collision.
             edge = hash((env.case_id, env.causation_id))
             self.duplicates += edge in self._succeeded or self._head.get(env.case_id) != env.causation_id
             self._succeeded.add(edge)
@@ -147,7 +147,7 @@ class _Independent:
 
 
 class _Journal:
-    """Counts over one pass of the journal. ``keys``: by which the listener's mark is valid."""
+    """Counts over one pass of the journal. ``keys``: the keys that make a listener's mark valid."""
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
         self._keys = keys
@@ -183,7 +183,7 @@ class _Journal:
             self._paid.pop(env.case_id, None)
 
     def _check_source(self, env: wire.Envelope, record: Any) -> None:
-        if b'"authenticated":true' not in record.value:  # few cases are a listed source's; others need not be decoded
+        if b'"authenticated":true' not in record.value:  # few cases are from a listed source; do not decode the others
             return
         with suppress(ContractError):  # a poison record: its case is quarantined
             event = wire.decode(env.type, env.version, record.value)
@@ -208,9 +208,9 @@ class _Journal:
 
 
 async def audit(log: Log, topics: Topics, *, keys: Sequence[bytes] = ()) -> AuditReport:
-    """Read news, journal, dead letters and signals up to their present ends, and report.
+    """Read news, journal, dead letters and signals up to their present ends, and return the report.
 
-    ``keys``: the listener's; without one, nobody can say whether a case is a listed source's.
+    ``keys``: the listener's keys. Without one, the audit cannot check whether a case comes from a listed source.
     """
     # Everything read is kept, so there are no cycles to find, and each collection would scan all of it again.
     collecting = gc.isenabled()
@@ -267,7 +267,7 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
 async def _read(
     log: Log, topic: str, journal: _Journal, signals: PublishedSignals | None = None
 ) -> tuple[_Journal, int, int]:
-    """Return a journal's counts, its open cases, and the number of foreign records; check the signals against it."""
+    """Return a journal's counts, its open cases, and its number of foreign records; check the signals against it."""
     reader = JournalReader(log, topic)
     parts = await reader.begin()
     async for tp, records in reader.replay(parts):

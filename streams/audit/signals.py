@@ -1,11 +1,12 @@
-"""Check of published signals against the journal: each must match what the event that its headers name publishes.
+"""Check of published signals against the journal: each must match what the event named in its headers publishes.
 
 Anyone who can write to ``signals`` can write consistent headers, but cannot change what the journal holds at an offset.
 Signals are read before the journal, so the journal read later contains their events. Only a digest of each signal is
-kept. A withdrawal, a corroboration or a second look's result is derived from the revision before it: those few are read once more, in one pass.
+kept. A withdrawn, corroborated or second-look revision is derived from the revision before it. A second pass over
+``signals`` reads those few earlier revisions again.
 
-What the journal confirms may still say more than was found out: no order without support, no confidence above the cap of
-the verdict. Signals that schema 1 put into the journal promised neither.
+A signal that the journal confirms may still say more than was established: an order without support, or a confidence
+above the verdict's cap. Both are reported, except for signals of schema 1, which guaranteed neither.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from streams.journal.log import Log
 from streams.publish.revisions import CORROBORATED, of_first_case, revised_by, signal_in
 
 LISTED = 20
-"""Maximum number of signals of one fault listed one by one; all are counted."""
+"""Maximum number of signals listed per fault. All are counted."""
 VERDICTS_SINCE = 2
-"""Version of the events, and of the signals, from which on a signal has a verdict."""
+"""First version of the events, and of the signals, with a verdict."""
 _encode = msgspec.json.Encoder().encode
 _OF_ANOTHER_CASE = frozenset({CORROBORATED, SECOND_LOOK})
-"""Rules of the last adjustment of a revision that another case made."""
+"""Rules of the last adjustment in a revision that another case made."""
 
 
 class FaultySignal(msgspec.Struct, frozen=True):
-    """A record of ``signals`` that breaks a promise: its offset there, and the reason."""
+    """A record of ``signals`` that breaks a guarantee: its offset, and the reason."""
 
     partition: int
     offset: int
@@ -56,11 +57,11 @@ class _Claim(NamedTuple):
 
 
 class PublishedSignals:
-    """Records of ``signals`` as a read_committed reader sees them, to be checked against the journal.
+    """Records of ``signals`` as a read_committed reader sees them, for a check against the journal.
 
     ``twice`` counts repeated (signal, revision) pairs; ``foreign`` counts records without a signal's headers, which are
-    forged too. ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`; ``overstated``
-    the first of ``overstated_count``, which the journal confirms.
+    also forged. ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`. ``overstated``
+    lists the first of ``overstated_count``, whose signals the journal confirms.
     """
 
     def __init__(self, journal: str) -> None:
@@ -88,7 +89,7 @@ class PublishedSignals:
 
     @property
     def count(self) -> int:
-        """Number of signals, whatever their revisions."""
+        """Number of distinct signals, whatever their number of revisions."""
         return len({of for of, _ in self._seen})
 
     def see(self, env: wire.Envelope, record: Any) -> None:
@@ -117,7 +118,7 @@ class PublishedSignals:
             self.overstated += [FaultySignal(one.partition, one.offset, why) for one in borne_out[:room]]
 
     def finish(self) -> None:
-        """End the check: a signal that names a place which was not in the journal is forged."""
+        """End the check: every signal that names a position not found in the journal is forged."""
         for partition in self._claims.values():
             for claims in partition.values():
                 self._refuse(claims, "no accepted event is at the position that it names")
@@ -158,7 +159,7 @@ class PublishedSignals:
             self._before[key] = (*self._before[key], signal)
 
     def _wanted(self, event: Event, env: wire.Envelope, claim: _Claim) -> set[bytes]:
-        """Return the digests of what this event may have published as this revision; empty if it publishes nothing."""
+        """Return digests of the signals that this event may have published as this revision; empty if there is none."""
         revision = claim.revision
         signal = signal_in(event)
         if signal is not None and not of_first_case(signal, env):
@@ -193,7 +194,7 @@ class PublishedSignals:
 
 
 def _overstated(signal: Signal) -> str | None:
-    """Return what a signal says beyond its verdict; None if it does not."""
+    """Return what a signal says beyond its verdict; None if it says no more."""
     if signal.verdict is None:
         return "it has no verdict"
     if signal.confidence > CAPS[signal.verdict]:
@@ -206,7 +207,7 @@ def _overstated(signal: Signal) -> str | None:
 
 
 def _holds_more(value: bytes, version: int, encoded: bytes) -> bool:
-    """Return whether a record holds more than the signal that is read from it: another key, or one of them twice."""
+    """Return whether a record holds more than the signal read from it: another key, or a key twice."""
     if version == SIGNAL_SCHEMA_VERSION:
         return len(value) > len(encoded)
     old = msgspec.json.decode(value)
@@ -215,7 +216,7 @@ def _holds_more(value: bytes, version: int, encoded: bytes) -> bool:
 
 
 def _compared(signal: Signal, version: int) -> bytes:
-    """Return what of a signal is compared: all, but not the verdict of a withdrawal of schema 1, which had none."""
+    """Return the compared content of a signal: all, except the verdict of a schema 1 withdrawal, which had none."""
     if version < VERDICTS_SINCE and signal.stage in WITHDRAWN:
         signal = replace(signal, verdict=None, unchecked_reason=None)
     return _encode(signal)

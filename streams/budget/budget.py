@@ -43,18 +43,19 @@ REFRESH_DAYS = 21
 """Limits are written again at this age, long before the topic's retention (63 days) removes them."""
 CLOSE_WITHIN_S = 5.0
 KEEP_S = 60.0
-"""The state is kept on disk this often: after a kill, a start reads the records of this long again."""
+"""Interval of saving the state to disk. After a kill, the next start reads at most this much of the log again."""
 _LETTERS_AT_ONCE = 500
 _FOLD_AT_ONCE = 500
-"""Records per turn of the event loop, about 10 ms: others on the loop have heartbeats to send."""
+"""Records folded per turn of the event loop, about 10 ms, so that other tasks can send their heartbeats."""
 
 
 class BudgetLedger(Budget):
     """One worker's access to the budget. ``state`` is the fold so far.
 
     ``limits`` are this worker's settings. They are written at startup if the topic holds others; the latest ones in log
-    order apply to all workers. ``wake`` is called when there may be room again. ``ending`` receives fatal errors.
-    ``directory``: that of the worker slot, where the state is kept so that the next start reads only what is new.
+    order apply to all workers. ``wake`` is called when capacity may be free again. ``ending`` receives fatal errors.
+    ``directory``: the worker slot's directory. The state is stored there, so that the next start reads only newer
+    records.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class BudgetLedger(Budget):
         """Read the topic to its end and publish this worker's limits if needed. Ready when it returns.
 
         Raises:
-            ConfigError: another process has the kept state open.
-            NewerRecordError: the topic holds a record of newer code.
+            ConfigError: another process has the stored state open.
+            NewerRecordError: the topic holds a record of a newer version.
         """
         try:
             await self._start()
@@ -181,20 +182,20 @@ class BudgetLedger(Budget):
         self._settle(grant.id, call.cost_usd)
 
     def on_calls(self, calls: Iterable[Call]) -> None:
-        """Settle calls found in the journal that the worker which made them could not settle."""
+        """Settle calls found in the journal that their worker could not settle."""
         if found := [c for c in calls if c.grant is not None and not c.grant.startswith(self.incarnation)]:
             if not self._found:
                 self._aside(self._settle_found())
             self._found.extend(found)
 
     def may_admit(self, cases: int) -> str | None:
-        """Return why no case beyond these untriaged ones should be opened; None if one may."""
+        """Return why no further case should be opened beside this many untriaged ones; None if one may."""
         return self.state.why_not_admit(cases, utc_now())
 
     def tend(self, *, elected: bool) -> None:
         """Do periodic work: refresh aging limits, write dead letters. Called about once a second; never waits.
 
-        ``elected``: whether this worker writes the dead letters for malformed records of the topic.
+        ``elected``: True if this worker writes the dead letters for the topic's malformed records.
         """
         busy = self._tending is not None and not self._tending.done()
         if self._following is not None and not busy:
@@ -208,7 +209,7 @@ class BudgetLedger(Budget):
         try:
             return await decided
         except asyncio.CancelledError:
-            # The call is certainly not made: return its grant, with a record behind the reservation in the log.
+            # The call is certainly not made: return its grant, in a record that follows the reservation in the log.
             self._aside(self._give_back(record.id, sending))
             raise
         finally:
@@ -223,7 +224,8 @@ class BudgetLedger(Budget):
         self._aside(self._append(Settled(id=id, usd=known, by=self._limits.by)))
 
     async def _settle_found(self) -> None:
-        # The journal shows them, so their reservations are in the log by now: read that far before looking them up.
+        # These calls are in the journal, so their reservations are in the log by now: read that far before looking them
+        # up.
         end = (await self._consumer.end_offsets([self._tp]))[self._tp]
         found, self._found = self._found, []
         await self._until(end)

@@ -1,4 +1,4 @@
-"""Store of the budget's state on the worker's disk, so that a start folds only the records behind it."""
+"""Store of the budget's state on the worker's disk, so that a start folds only newer records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _TABLES = "CREATE TABLE budget (state BLOB NOT NULL, digest BLOB NOT NULL)"
 
 
 class BudgetStore:
-    """The state as of some record of the topic. The next start folds what follows that record."""
+    """The state as of one record of the topic. The next start folds the records after it."""
 
     def __init__(self, directory: Path, tp: TopicPartition) -> None:
-        """``directory``: that of the worker slot.
+        """``directory``: the worker slot's directory.
 
         Raises:
             ConfigError: as for :class:`FoldStore`.
@@ -40,7 +40,7 @@ class BudgetStore:
         return self._store.fold("budget", version=version_of(rule.__file__, budget.__file__), tables=_TABLES)
 
     async def load(self, of: Log, span: tuple[int, int]) -> tuple[BudgetState, int]:
-        """Return the state and the offset to read on from: an empty one and the topic's first offset where nothing sound is kept.
+        """Return the stored state and the offset after it; else an empty state and the topic's first offset.
 
         ``span``: the topic's present first and end offsets.
         """
@@ -62,7 +62,7 @@ class BudgetStore:
         return BudgetState(), span[0]
 
     def store(self, state: BudgetState, last: Any) -> None:
-        """Keep the state as of its last record. Where that fails, the next start has more to read."""
+        """Store the state as of its last record. If that fails, the next start has more to read."""
         if last is None or last.offset == self._at:
             return
         position = last.offset + 1

@@ -1,4 +1,4 @@
-"""The budget as read from its topic."""
+"""The budget's state, read from its topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
     """Return the fold of the whole topic up to its present end.
 
     Raises:
-        NewerRecordError: the topic holds a record of newer code.
+        NewerRecordError: the topic holds a record of a newer version.
     """
     state = BudgetState()
     await fold_budget(address, topics, state)
@@ -23,10 +23,10 @@ async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
 
 
 async def fold_budget(address: KafkaAddress, topics: Topics, state: BudgetState, first: int = 0) -> int:
-    """Fold the topic from offset ``first`` up to its present end into ``state``; return the offset behind it.
+    """Fold the topic from offset ``first`` up to its present end into ``state``; return the offset after it.
 
     Raises:
-        NewerRecordError: the topic holds a record of newer code. Up to there it is folded.
+        NewerRecordError: the topic holds a record of a newer version. The records before it are folded.
     """
     bounds = await offsets_of(address, topics.budget)
     async for _, records in read_range(address, {tp: (max(first, start), end) for tp, (start, end) in bounds.items()}):
@@ -37,5 +37,5 @@ async def fold_budget(address: KafkaAddress, topics: Topics, state: BudgetState,
                 raise
             except ContractError as exc:
                 state.ignore(record.offset, record.timestamp, str(exc))
-        await asyncio.sleep(0)  # of a long topic this is much: others on the loop are served meanwhile
+        await asyncio.sleep(0)  # folding a long topic takes long; other tasks on the loop run meanwhile
     return max((end for _, end in bounds.values()), default=first)

@@ -1,12 +1,13 @@
 """The rule of the budget: a pure fold of the ``budget`` topic. Every worker applies it to the same order of records.
 
-A reservation is granted if its worst case fits into the rest of its day's units and of its month's money. Every earlier
-grant counts at its worst case until it is settled. Of a day's units, doubtful claims and investigations get at most their shares, and what
-is kept for forced claims goes to no others; each share is rounded down to whole units. Time is the latest append time seen so far, so a clock that jumps
-back reopens no day. Amounts are billionths of a USD, so sums are exact.
+A reservation is granted if its worst case fits into what is left of the day's units and of the month's money. Every
+earlier grant counts at its worst case until it is settled. Doubtful claims and investigations get at most their shares
+of a day's units, and the units reserved for forced claims go to no others; each share is rounded down to whole units.
+Time is the latest append time seen so far, so a clock that jumps back reopens no day. Amounts are billionths of a USD,
+so sums are exact.
 
-No group of sources takes more than its share of a day's units and money, so that a flood from one of them leaves the rest to
-the others. Triage of listed sources is bounded by the month and its reserve alone.
+No group of sources takes more than its share of a day's units and money, so that a flood from one of them leaves the
+rest to the others. Triage of listed sources is limited only by the month's money and the triage reserve.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ DAILY_SHARE = 30
 KEEP_DAYS = 62
 """Retention of a day's or a month's books, in days: the topic's retention less a day."""
 REMEMBERED_OFFSETS = 50_000
-"""For this many records, a reservation that was written twice (a retried append) is recognised by its id."""
+"""A reservation that was written twice (a retried append) is recognised by its id within this many records."""
 _EPOCH = date(1970, 1, 1)
 _DAY_MS = 24 * 3600 * 1000
 _LAST_MS = 200_000 * 365 * _DAY_MS // 100
-"""Largest append time accepted (the year 3970), so that every one has a valid date."""
+"""Latest append time accepted (the year 3970), so that each has a valid date."""
 
 
 class Money(msgspec.Struct):
@@ -50,12 +51,12 @@ class Money(msgspec.Struct):
 
     @property
     def used(self) -> int:
-        """Amount not available to other grants."""
+        """Amount not available for other grants."""
         return self.held + self.paid
 
 
 class GroupBook(msgspec.Struct):
-    """What one group of sources has of a period: units, those for doubtful claims, nano-USD for triage and for other calls."""
+    """One group's use in a period: units, units for doubtful claims, and nano-USD for triage and for other calls."""
 
     units: int = 0
     units_doubtful: int = 0
@@ -63,7 +64,7 @@ class GroupBook(msgspec.Struct):
     triage_nano: int = 0
 
     def book(self, nano: int, *, for_triage: bool) -> None:
-        """Book an amount; a negative one gives it back."""
+        """Book an amount; a negative one returns it."""
         if for_triage:
             self.triage_nano += nano
         else:
@@ -76,8 +77,9 @@ class GroupBook(msgspec.Struct):
 class DayBook(msgspec.Struct):
     """One UTC day. ``above`` counts settlements above their reservation; ``denied`` counts by reason.
 
-    Of ``units``, ``units_doubtful`` went to doubtful claims and ``units_forced`` to forced ones, some to both, and
-    ``units_investigation`` to investigations. ``general`` is what the month's money lost to this day, in nano-USD.
+    Some of the ``units`` went to doubtful claims (``units_doubtful``) or forced ones (``units_forced``), some to both,
+    and some to investigations (``units_investigation``). ``general`` is what this day used of the month's money, in
+    nano-USD.
     """
 
     units: int = 0
@@ -96,7 +98,7 @@ class DayBook(msgspec.Struct):
         return self.groups.setdefault(name, GroupBook())
 
     def take(self, units: int, claim_kinds: tuple[ClaimKind, ...]) -> None:
-        """Book the units; a negative number gives them back."""
+        """Book the units; a negative number returns them."""
         self.units += units
         self.units_doubtful += units if "doubtful" in claim_kinds else 0
         self.units_forced += units if "forced" in claim_kinds else 0
@@ -107,7 +109,7 @@ class MonthBook(msgspec.Struct):
     """One UTC month, by pot, in nano-USD.
 
     ``above_usd`` is the sum by which settlements exceeded their reservations; ``triage_needs`` is the highest
-    worst-case cost of one triage. ``unlisted`` is what the sources have that nobody listed.
+    worst-case cost of one triage. ``unlisted`` is the use of all unlisted sources together.
     """
 
     general: Money = msgspec.field(default_factory=Money)
@@ -140,7 +142,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """A condition for a person to look at: a day beyond its share of the budget, or a call above its worst case."""
+    """A condition that needs a person: a day over its budget share, or a call that cost more than its worst case."""
 
     at: date
     kind: Literal["daily_share", "above_reservation"]
@@ -148,7 +150,7 @@ class Alert(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """All of a state, as a worker keeps it on its disk."""
+    """The complete state, as a worker stores it on disk."""
 
     limits: LimitsSet | None
     limits_day: date
@@ -186,10 +188,10 @@ class BudgetState:
 
     @classmethod
     def of(cls, kept: bytes) -> BudgetState:
-        """Return the state of which :meth:`kept` made these bytes.
+        """Return the state that :meth:`kept` turned into these bytes.
 
         Raises:
-            msgspec.MsgspecError: this code made none such.
+            msgspec.MsgspecError: the bytes are not from this version of the code.
         """
         state, fields = cls(), msgspec.structs.asdict(_kept(kept))
         state._by_offset = deque(fields.pop("decided"))
@@ -198,7 +200,7 @@ class BudgetState:
         return state
 
     def kept(self) -> bytes:
-        """Return the whole state as bytes: a fold of the log's tail goes on from it as from the whole log.
+        """Return the complete state as bytes. A fold that continues from it equals a fold of the whole log.
 
         Raises:
             OverflowError: the log settled calls for more than nine billion USD.
@@ -227,7 +229,7 @@ class BudgetState:
         return None
 
     def ignore(self, offset: int, append_ms: int, why: str) -> None:
-        """Count an unreadable record; it changes no book."""
+        """Count an unreadable record. It changes no book."""
         self._move_time(append_ms)
         self.garbage += 1
         self.unreported[offset] = why
@@ -406,7 +408,7 @@ class BudgetState:
     # Queries
 
     def left(self, now: datetime) -> tuple[int, int, int]:
-        """Return what is left at ``now`` (UTC): nano-USD of the month, of the triage reserve, and units of the day."""
+        """Return what is left at ``now`` (UTC): nano-USD of the month and of the triage reserve, and the day's units."""
         if self.limits is None:
             return 0, 0, 0
         today = max(self.day, now.astimezone(UTC).date())
@@ -419,10 +421,10 @@ class BudgetState:
         )
 
     def why_not_admit(self, cases: int, now: datetime) -> str | None:
-        """Return why no case beyond ``cases`` untriaged ones should be opened, None if one may.
+        """Return why no further case should be opened beside ``cases`` untriaged ones; None if one may.
 
         The reason is that its triage could not be paid. The estimate per triage is the highest worst case seen in the
-        log. This is only a forecast: the reservation decides.
+        log. This is only a forecast; the reservation decides.
         """
         needs = next((b.triage_needs for _, b in sorted(self.months.items(), reverse=True) if b.triage_needs), 0)
         if needs == 0 or self.limits is None:
@@ -439,7 +441,7 @@ class BudgetState:
 
 
 def _take(day: DayBook, month: MonthBook, held: Held, *, units: int, nano: int) -> None:
-    """Book units and nano-USD of a grant in every share that they count in; negative numbers give them back."""
+    """Book a grant's units and nano-USD in every share that they count in; negative numbers return them."""
     day.take(units, held.claim_kinds)
     day.general += nano if held.pot == "general" else 0
     if held.group:
@@ -452,7 +454,7 @@ def _take(day: DayBook, month: MonthBook, held: Held, *, units: int, nano: int) 
 
 
 def _is_shared_out(limits: LimitsSet, group: str) -> bool:
-    """Whether the triage of this group has a share alone: that of unlisted sources, unless they have everything."""
+    """Return whether this group's triage is limited by a share only: unlisted sources, unless their share is 100 %."""
     return group == UNLISTED and limits.unlisted_percent < 100
 
 
@@ -469,7 +471,7 @@ def _of_group(group: str, what: str, share: str, *, until: str = "00:00 UTC") ->
 
 
 def _reserve_left(limits: LimitsSet, month: MonthBook) -> int:
-    # The reserve pays for calls that cost more than reserved, and for limits lowered below what is already spent: no
+    # The reserve also covers calls that cost more than reserved, and limits lowered below the amount already spent: no
     # grant takes the month beyond both limits together.
     reserve = nano_usd(limits.triage_reserve_usd)
     both = nano_usd(limits.monthly_usd) + reserve

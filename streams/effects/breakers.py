@@ -3,8 +3,8 @@
     closed ──(failures in a row, or a failing share; 429, a refused key or plan: at once)──► open
     open ──(its time has passed)──► half-open ──(the one probe succeeded)──► closed, or (it failed) ──► open for longer
 
-Only provider failures count: nonsense from a model does not tell whether the model can be reached. Each worker has its
-own breakers, so an outage costs at most one probe per worker and interval (docs/adr/0010).
+Only provider failures count: an invalid reply from a model says nothing about whether the model can be reached. Each
+worker has its own breakers, so an outage costs at most one probe per worker and interval (docs/adr/0010).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ log = structlog.get_logger(__name__)
 State = Literal["closed", "open", "half_open"]
 
 UNREACHABLE: frozenset[FailureKind] = frozenset({"timeout", "network", "unavailable"})
-"""Counted, because a single one may be an accident."""
+"""Several of these open the breaker, because a single one may be an accident."""
 REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_open"})
-"""Opens the breaker at once and for long: only a person, or the next billing period, can resolve it."""
+"""One of these opens the breaker at once and for long: only a person, or the next billing period, can resolve it."""
 PROVIDER_FAILURES = UNREACHABLE | REFUSED | {"rate_limit"}
-"""Failures of the provider; another provider may succeed."""
+"""Failures of the provider. Another provider may succeed."""
 MAX_RETRY_AFTER_S = 86_400.0
-"""A longer Retry-After is taken for the provider's mistake; the provider is asked again after a day."""
+"""Maximum Retry-After. A longer one counts as the provider's mistake: the provider is called again after a day."""
 
 
 class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a breaker opens, and for how long. Times in seconds; each opening in a row lasts twice as long as the last.
+    """When a breaker opens, and for how long. Times in seconds. Each consecutive opening lasts twice as long.
 
-    ``jitter`` is the largest share by which a time is lengthened at random, so that workers do not probe in step: a share of
-    ``refused_max_s`` at most, for a day's quota may be half a day away. It never shortens a time, because a provider's
-    Retry-After must have passed.
+    ``jitter`` is the largest share by which a time is lengthened at random, so that workers do not probe at the same
+    moment. It applies to at most ``refused_max_s`` of the time, because a day's quota may be half a day away. It never
+    shortens a time, because a provider's Retry-After must have passed.
     """
 
     failures_in_a_row: int = 5
@@ -60,7 +60,7 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BreakerState(msgspec.Struct, frozen=True, kw_only=True):
-    """Snapshot of one breaker. Times are UTC; ``failures`` counts consecutive ones, ``opened`` all openings."""
+    """Snapshot of one breaker. Times are UTC. ``failures`` counts consecutive failures, ``opened`` all openings."""
 
     kind: CallKind
     provider: str
@@ -74,7 +74,7 @@ class BreakerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Permit(msgspec.Struct, frozen=True):
-    """Permission for one call. End it by ``record_result`` or ``abandoned``; nothing else ends a probe."""
+    """Permission for one call. End it with ``record_result`` or ``abandoned``; nothing else ends a probe."""
 
     generation: int
     probe: bool
@@ -110,7 +110,7 @@ class Breaker:
         self._probe_over: asyncio.Event | None = None
 
     def view(self) -> BreakerState:
-        """Return its state for people and metrics."""
+        """Return a snapshot for people and metrics."""
         wait = max(0.0, self._until - self._clock())
         return BreakerState(
             kind=self.kind,
@@ -132,7 +132,7 @@ class Breaker:
     async def enter(self, *, wait: bool) -> Permit | Failure:
         """Return a permit for one call, or a failure of kind ``breaker_open``.
 
-        ``wait``: if a probe is under way, wait for its outcome, which decides for all callers that arrive meanwhile.
+        ``wait``: if a probe is running, wait for its outcome, which decides for all callers that arrive meanwhile.
         """
         while True:
             if self._state == "closed":
@@ -241,7 +241,7 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of one worker, created when a provider is first asked. ``wake`` is called at each change."""
+    """The breakers of one worker, each created at the first call of its provider. ``wake`` is called at each change."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class Breakers:
         self._breakers: dict[tuple[CallKind, str, str], Breaker] = {}
 
     def of(self, kind: CallKind, provider: str, model: str = "") -> Breaker:
-        """Return the breaker of this provider and model (one model may be overloaded while others answer)."""
+        """Return the breaker of this provider and model. (One model may be overloaded while others respond.)"""
         key = (kind, provider, model)
         if key not in self._breakers:
             self._breakers[key] = Breaker(

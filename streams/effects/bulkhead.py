@@ -1,4 +1,4 @@
-"""Bulkheads: limits of concurrent effects, per step and in total, and the priority when slots are short."""
+"""Bulkheads: limits on concurrent effects, per step and in total, and the priority when slots are short."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 KEPT_FOR_FRESH = 16
-"""One slot in this many is reserved for fresh news. Effects of the backlog may hold theirs for long: the story step waits
-for the signal of an earlier report."""
+"""One slot in this many is reserved for fresh news, because effects of the backlog may hold theirs for long: the story
+step waits for the signal of an earlier report."""
 
 
 class EffectSlots:
-    """``total`` slots for effects, at most ``per_step`` for one step.
+    """``total`` slots for effects, at most ``per_step`` of them for one step.
 
-    Cases of fresh news go first, and some slots are reserved for them. Then the step nearest to the end of its case goes.
+    Effects of fresh news go first, and some slots are reserved for them. Next goes the step nearest to the end of its
+    case.
 
-    :meth:`alone` takes all slots at once, so that nothing else runs beside a suspect.
+    :meth:`alone` takes all slots at once, so that nothing else runs beside a case suspected of crashing the process.
     """
 
     def __init__(self, total: int, per_step: int) -> None:
@@ -42,7 +43,7 @@ class EffectSlots:
 
     @asynccontextmanager
     async def one(self, step: str, depth: int, *, is_backlog: bool = False) -> AsyncIterator[None]:
-        """Hold one slot. ``depth`` is the number of steps to the end of a case; ``is_backlog`` is the case's property."""
+        """Hold one slot. ``depth``: number of steps to the end of the case. ``is_backlog``: the case is of the backlog."""
         if not self._free(step, is_backlog):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heapq.heappush(self._waiting.setdefault(step, []), (is_backlog, depth, next(self._order), place))
@@ -61,7 +62,7 @@ class EffectSlots:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Wait until no effect runs, and keep all slots until the block ends."""
+        """Wait until no effect runs, and hold all slots until the block ends."""
         async with self._alone:
             self._held = True
             try:
@@ -93,7 +94,7 @@ class EffectSlots:
         self.wake()
 
     def wake(self) -> None:
-        """Give free slots to those that wait."""
+        """Give free slots to waiting effects."""
         while not self._held and self._used < self._total:
             first = {step: waiting[0] for step, waiting in self._waiting.items() if self._free(step, waiting[0][0])}
             if not first:

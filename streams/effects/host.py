@@ -2,7 +2,7 @@
 
     search cache ─► for each provider of the chain: breaker ─► grant ─► call ─► settle ─► breaker ─► the next, if it failed
 
-Every outcome becomes a record with a reply, one per provider tried; only cancellation propagates. A cancelled call
+Every outcome becomes a record with a reply, one for each provider tried; only cancellation propagates. A cancelled call
 keeps its grant unsettled: it may be billed, so it counts in full.
 """
 
@@ -40,18 +40,18 @@ from streams.effects.spending import Grant, Spending, Unlimited
 log = structlog.get_logger(__name__)
 
 GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
-"""Kinds of calls with breakers: those to one paid service. A page that does not open says nothing about the next page.
+"""Kinds of calls with breakers: calls to a paid service. (A page that does not open says nothing about the next page.)
 
-Memory and the journal are local, and answer within seconds themselves.
+Memory and the journal are local, and respond within seconds.
 """
 TRIAGE = "triage"
-"""The task without which a case has no preliminary signal."""
+"""The task that a case needs for its preliminary signal."""
 GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
-"""Failures after which the next provider of the chain is asked."""
+"""Failures after which the next provider of the chain is called."""
 Reserve = Callable[[Effect, Port], Awaitable[Grant | Failure | None]]
 
 UNWANTED = "unwanted"
-"""Message of a cancellation after which a call under way is still answered, paid and recorded, and no other is made."""
+"""Cancellation message that lets a running call finish, so that it is paid and recorded, but allows no other call."""
 
 
 class EffectsHost:
@@ -83,13 +83,13 @@ class EffectsHost:
         claim_kinds: tuple[ClaimKind, ...] = (),
         source_group: str = "",
     ) -> tuple[Call, ...]:
-        """Execute the effect; return the records, one per provider tried, at least one.
+        """Execute the effect; return the records, one for each provider tried, at least one.
 
-        The last one's reply is the answer. ``claim_kinds`` and ``source_group`` say which shares
-        of the budget it belongs to.
+        The last record's reply is the result. ``claim_kinds`` and ``source_group`` determine which shares of the budget
+        the effect counts in.
 
-        If a provider fails, the next of its chain is asked. If all fail, the failure that is worth waiting for goes
-        last, whichever provider it came from.
+        If a provider fails, the next one of its chain is called. If all fail, the failure that is most worth a retry is
+        the last record, whichever provider it came from.
         """
         try:
             chain = self._ports.chain(effect)
@@ -116,7 +116,7 @@ class EffectsHost:
             got = await cache.share(key, lambda: self._through(effect, chain, reserve, attempt))
             if got is not None and not got[1]:
                 return got[0]
-            if got is not None and got[0][-1].error != "budget":  # a denial is for the asker's kind of claim alone
+            if got is not None and got[0][-1].error != "budget":  # a denial may apply to the caller's claim only
                 reply = got[0][-1].reply
                 break
         if isinstance(reply, SearchReply):
@@ -136,11 +136,11 @@ class EffectsHost:
         return tuple(sorted(calls, key=_retry_priority))
 
     def states(self) -> list[BreakerState]:
-        """Return snapshots of the breakers of every provider asked so far."""
+        """Return snapshots of the breakers of every provider called so far."""
         return self.breakers.states()
 
     def outage(self) -> str | None:
-        """Return why no case can be triaged now: every model of triage has an open breaker. None if one has not."""
+        """Return why no case can be triaged now: the breaker of every triage model is open. None if one is closed."""
         views = [breaker.view() for breaker in self._of_triage()]
         if not views or any(v.state == "closed" for v in views):
             return None
@@ -149,8 +149,8 @@ class EffectsHost:
     def may_admit(self, cases: int) -> str | None:
         """Return why no case should be opened beside this many open ones; None if one may.
 
-        During an outage of triage one case at a time is admitted, and only once a probe is due: it notices the end of the
-        outage. Before that a case could only give up, for a day's quota ends long after its deadline.
+        During an outage of triage, one case at a time is admitted, and only once a probe is due: its probe detects the
+        end of the outage. Before that a case could only fail, because a day's quota is renewed long after its deadline.
         """
         why = self.outage()
         if why is not None and not cases and any(breaker.wait_s <= 0.0 for breaker in self._of_triage()):
@@ -184,7 +184,7 @@ class EffectsHost:
         return call
 
     async def _granted(self, effect: Effect, port: Port, reserve: Reserve, attempt: int) -> tuple[Call, bool]:
-        """Return the record, and whether the provider was asked."""
+        """Return the record, and whether the provider was called."""
         try:
             grant = await reserve(effect, port)
         except Exception as exc:
@@ -213,7 +213,7 @@ class EffectsHost:
         if grant is not None:
             self._spending.settle(grant, call)
         if unwanted and call.error in GOES_ON:
-            raise asyncio.CancelledError  # without asking its fallback
+            raise asyncio.CancelledError  # without calling the fallback
         return call, True
 
     def _record(
@@ -278,7 +278,7 @@ def _failed(exc: Exception, effect: Effect) -> Answer:
 
 
 def may_have_cost(exc: Exception) -> bool:
-    """Return whether a failed request may be billed: it reached the provider, and its answer was lost."""
+    """Return whether a failed request may be billed: it reached the provider, and the response was lost."""
     return isinstance(exc, TransientError) and exc.kind in ("timeout", "network", "invalid_output", "too_large")
 
 

@@ -1,13 +1,15 @@
 """Meter of time and cost of the results that this worker appended, counted and logged when the log accepts them.
 
-Each case that ends here is one log line at INFO: ``case``, ``outcome`` (its last event and that one's route), ``latency_ms``
-from its opening, and of what this worker did for it, the ``steps``, ``tokens`` and ``cost_usd`` (null: a price is unknown).
+Each case that ends here is one log line at INFO: ``case``, ``outcome`` (its last event and that event's route) and
+``latency_ms`` since its opening. ``steps``, ``tokens`` and ``cost_usd`` (null: a price is unknown) cover this worker's
+share.
 
-Each step's result is one log line at DEBUG: ``step``, ``case``, ``outcome``, ``latency_ms`` from the head that it follows,
-and the ``tokens`` and ``cost_usd`` of the answers that it rests on. An answer that a failed attempt left behind counts in
-that attempt's line and in the one that uses it. The line of a step of a search round also has its ``round``, ``keywords`` and
-``reason``, and after a search or opened pages the counts of the case's evidence: ``references``, how many of them are ``new``,
-``independent`` and ``official``. The line of a signal has its ``confidence``, and its change since triage (``delta``).
+Each step's result is one log line at DEBUG: ``step``, ``case``, ``outcome``, ``latency_ms`` since the head that it
+follows, and the ``tokens`` and ``cost_usd`` of the replies that it used. A reply that a failed attempt left behind
+counts in that attempt's line and in the line of the step that uses it. A step of a search round also logs its
+``round``, ``keywords`` and ``reason``. After a search or opened pages, it also counts the case's evidence:
+``references``, and how many of them are ``new``, ``independent`` and ``official``. The line of a signal has its
+``confidence``, and its change since triage (``delta``).
 
 Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
@@ -36,9 +38,9 @@ from schemas.ids import effect_id
 log = structlog.get_logger(__name__)
 
 BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Upper bounds of the histogram: from a step without calls to the whole time of a case."""
+"""Upper bounds of the histogram, from a step without calls to the whole time of a case."""
 MAX_CASES = 20_000
-"""Cases with results of this worker that have not ended. Older ones belong to partitions that another worker owns now."""
+"""Maximum number of open cases with results of this worker. Older ones are in partitions that others own now."""
 
 CallLabels = tuple[str, str, str]
 """(kind, provider, model)."""
@@ -64,7 +66,7 @@ class _Result(msgspec.Struct, frozen=True):
     """Addresses of the case's references before this result."""
 
     def tell(self, case_id: str, seconds: float) -> None:
-        """Log the line of a step that ended after so long."""
+        """Log the line of a step that took this many seconds."""
         rests_on = (*self.replies, *self.event.calls)
         log.debug(
             "step",
@@ -105,7 +107,7 @@ def _of_round(event: ev.Event, known: frozenset[str]) -> dict[str, object]:
 
 
 class _Case(msgspec.Struct):
-    """What this worker did for an open case. ``pending``: its results that are not folded yet, by event id."""
+    """This worker's work on an open case. ``pending``: its results that are not folded yet, by event id."""
 
     pending: dict[str, _Result] = msgspec.field(default_factory=dict)
     steps: int = 0
@@ -146,7 +148,7 @@ class Meter:
         ours.pending[event_id] = result
 
     def folded(self, case: CaseCore) -> None:
-        """Count the result if it is ours. The log accepted an event of this case; ``case`` is the state after it."""
+        """Count the accepted result if it is this worker's. ``case`` is the state after its event."""
         if (ours := self._cases.get(case.case_id)) is None or not ours.pending:
             return
         if (result := ours.pending.pop(case.head_id, None)) is not None:
@@ -158,7 +160,7 @@ class Meter:
                 self._count(result, case.case_id, ours)
 
     def closed(self, case: CaseCore) -> None:
-        """Count the end of a case, and log it if it is ours; its remaining results were ignored."""
+        """Count the end of a case, and log it if it is this worker's. Its remaining results were ignored."""
         ours = self._cases.get(case.case_id)
         ended_here = ours is not None and case.head_id in ours.pending
         self.folded(case)
@@ -246,7 +248,7 @@ def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:
 
 
 def _seconds(case: CaseCore, now: datetime) -> float:
-    # From the head that the step was started for, or from the time its retry was due.
+    # Since the head that the step was started for, or since its retry was due.
     since = case.head_at
     if isinstance(case.head, ev.StepFailed) and case.head.retry_at is not None:
         since = max(since, case.head.retry_at)

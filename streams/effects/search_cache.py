@@ -1,6 +1,7 @@
-"""The search cache: a search that any case made recently is not paid for again.
+"""The search cache: a search that any case made recently is not paid again.
 
-It is filled by this worker's answers, and by the replies of all workers as the journal shows them. A hit is a separate
+It is filled with this worker's results, and with the replies of all workers in the journal. A hit is a separate call
+record, marked ``cached``, without cost and without a grant.
 call record, marked ``cached``, without cost and without a grant.
 """
 
@@ -25,7 +26,7 @@ from streams.journal.fold_store import FollowingFold
 
 _HOLD_SEARCHES = frozenset(WIRE_NAMES[t].encode() for t in (EffectCompleted, SearchCompleted, StepFailed))
 AS_IT_COMES_IN = frozenset({"feeds"})
-"""Live providers whose answer grows by the minute and is bound to ``as_of`` exactly."""
+"""Live providers whose results grow by the minute and depend on ``as_of`` exactly."""
 MAX_ENTRIES = 10_000
 """At most about 100 MB of replies; the oldest are dropped first."""
 
@@ -33,7 +34,7 @@ TABLES = """
 CREATE TABLE searches (number INTEGER PRIMARY KEY, at_ms REAL NOT NULL, record BLOB NOT NULL);
 CREATE INDEX searches_of_time ON searches (at_ms)
 """
-"""Records of the journal that hold searches, newest last."""
+"""Journal records that hold searches, newest last."""
 
 Asking = Callable[[], Awaitable[tuple[Call, ...]]]
 
@@ -41,8 +42,8 @@ Asking = Callable[[], Awaitable[tuple[Call, ...]]]
 def search_key(search: Search, mode: ProviderMode) -> str:
     """Return the cache key of a search, which is the same for equal searches of any case.
 
-    ``as_of`` limits what an offline search may know, so it is part of that key, and of that of a search among what comes in
-    here (``AS_IT_COMES_IN``); other live providers are asked by the day.
+    ``as_of`` limits what a search may know. Offline searches and searches of incoming news (``AS_IT_COMES_IN``) have
+    the exact time in their key; those of other live providers have the day.
     """
     as_of = search.as_of.date() if mode == "live" and search.provider not in AS_IT_COMES_IN else search.as_of
     what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
@@ -55,7 +56,7 @@ def search_key(search: Search, mode: ProviderMode) -> str:
 
 
 class _Record(msgspec.Struct, array_like=True):
-    """What is kept of a journal record."""
+    """The stored part of a journal record."""
 
     timestamp: float
     headers: list[tuple[str, bytes]]
@@ -66,7 +67,7 @@ _record = msgspec.msgpack.Decoder(_Record).decode
 
 
 class _Flight:
-    """One search under way, and its waiters. ``calls`` stays None if the caller was cancelled."""
+    """One running search, and its waiters. ``calls`` stays None if the caller was cancelled."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -74,7 +75,7 @@ class _Flight:
 
 
 class SearchCache:
-    """Replies by key, for ``ttl_s`` seconds after they arrived; 0 disables it. ``now`` is UTC."""
+    """Replies by key, for ``ttl_s`` seconds after they arrived; 0 disables the cache. ``now`` is UTC."""
 
     def __init__(self, ttl_s: float, *, now: Callable[[], datetime] = utc_now) -> None:
         self._ttl = timedelta(seconds=ttl_s)
@@ -87,7 +88,7 @@ class SearchCache:
         return len(self._replies)
 
     def get(self, key: str) -> SearchReply | None:
-        """Return the cached reply, marked as cached; None if there is none that is recent enough."""
+        """Return the cached reply, marked as cached; None if there is no recent one."""
         at, reply = self._replies.get(key, (None, None))
         if at is None or reply is None or at + self._ttl <= self._now():
             return None
@@ -113,9 +114,9 @@ class SearchCache:
     async def share(self, key: str, ask: Asking) -> tuple[tuple[Call, ...], bool] | None:
         """Make the search, or wait for an identical one; return the calls, and whether another caller made them.
 
-        A failure is shared as well, because the provider would answer the next caller alike (a denial of the budget may
-        be the first caller's alone: that is for the next to see). None: the other caller was
-        cancelled. Look up the cache again, because another caller may have asked meanwhile.
+        A failure is shared as well, because the provider would respond to the next caller alike. (A budget denial may
+        apply to the first caller only; the next caller must check.) None: the other caller was cancelled. Look up the
+        cache again, because another caller may have searched meanwhile.
         """
         if (flight := self._flights.get(key)) is not None:
             await flight.over.wait()
@@ -138,12 +139,12 @@ class SearchCache:
             env = wire.read_envelope(record.headers)
             event = wire.decode(env.type, env.version, record.value)
         except ContractError:
-            return  # the projector judges it
+            return  # the projector handles it
         for call in event.calls:
             self.put(call)
 
     def keep(self, record: Any, rows: FollowingFold) -> None:
-        """Write one journal record to the rows if it holds searches. Beside the loop, perhaps."""
+        """Write one journal record to the rows if it holds searches. May run in another thread than the event loop."""
         if self._holds_searches(record):
             kept = _Record(append_ms(record), [*record.headers], record.value)
             values = (append_ms(record), msgspec.msgpack.encode(kept))
@@ -152,17 +153,17 @@ class SearchCache:
             rows.write("DELETE FROM searches WHERE number <= (SELECT max(number) FROM searches) - ?", MAX_ENTRIES)
 
     def restore(self, rows: FollowingFold) -> None:
-        """Store the searches of the kept records."""
+        """Load the searches of the stored records."""
         asked = "SELECT record FROM searches WHERE at_ms > ? ORDER BY number"
         for (kept,) in rows.rows.execute(asked, (self._over_ms(),)):
             self.on_record(_record(kept))
 
     def _over_ms(self) -> float:
-        """Return the append time up to which records are too old, in milliseconds since 1970."""
+        """Return the append time (in milliseconds since 1970) up to which records are too old."""
         return (self._now() - self._ttl).timestamp() * 1000
 
     def _holds_searches(self, record: Any) -> bool:
-        """Whether a journal record holds searches that may be recent enough."""
+        """Return whether a journal record holds searches that may be recent enough."""
         if dict(record.headers).get("ce_type") not in _HOLD_SEARCHES or b'"search_key"' not in (record.value or b""):
             return False
         return append_ms(record) > self._over_ms()

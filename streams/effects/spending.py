@@ -1,6 +1,6 @@
 """Spending: the interface between effects and the budget.
 
-The effects host reserves before a paid call and reports its cost.
+The effects host reserves before a paid call and then reports its cost.
 
 The exact budget (``streams.budget.budget``) is one implementation; :class:`Unlimited` is for runs without paid calls.
 """
@@ -37,11 +37,10 @@ class Spending(Protocol):
         claim_kinds: tuple[ClaimKind, ...] = (),
         source_group: str = "",
     ) -> Grant | Failure | None:
-        """Return a grant for one call of this effect through this port, the denial, or None if nothing is paid.
+        """Return a grant for one call of this effect through this port, the denial, or None if the call is free.
 
-        A denial is a ``Failure`` of kind ``budget`` whose message names the limit. A repeated call, whatever the
-        reason, needs a new grant. ``claim_kinds`` are those of the claim that the call is for, ``source_group`` is that of its
-        source ("" where no news is behind it).
+        A denial is a ``Failure`` of kind ``budget`` whose message names the limit. A repeated call always needs a new
+        grant. ``claim_kinds`` and ``source_group`` belong to the claim that the call is for ("" without a source).
         """
         ...
 
@@ -64,16 +63,16 @@ class Budget(Spending, Protocol):
     def tend(self, *, elected: bool) -> None:
         """Do periodic work. Called about once a second; never waits.
 
-        ``elected``: whether this worker does the work that only one of all workers has to do.
+        ``elected``: True if this worker does the work that only one worker has to do.
         """
         ...
 
     def on_calls(self, calls: Iterable[Call]) -> None:
-        """Settle calls of an earlier owner, found in the journal at catch-up, that it could not settle."""
+        """Settle calls that an earlier owner could not settle, found in the journal at catch-up."""
         ...
 
     def may_admit(self, cases: int) -> str | None:
-        """Return why no case should be opened beyond these; None if one may."""
+        """Return why no case should be opened beside these; None if one may."""
         ...
 
 

@@ -63,7 +63,8 @@ class StepChannels:
 
     def put(self, step: Step, case: CaseCore) -> None:
         """Send the case to the step's agent; never waits."""
-        # One item holds everything that one turn of the event loop makes ready. Not ``put``, which hangs while the flow
+        # One item holds every case that one turn of the event loop makes ready. Not ``put``, which hangs while the flow
+        # is suspended.
         # is suspended.
         if step.name in self._ready:
             self._ready[step.name].append(case)
@@ -107,7 +108,7 @@ class TopicFetching:
 
 
 def add_reader(app: LedgerApp, topic: str, name: str, reader: Reader) -> None:
-    """Add the agent that passes the topic's records to ``reader``, which also decides what is committed."""
+    """Add the agent that passes the topic's records to ``reader``, which also decides which offset is committed."""
     app.readers[topic] = reader
     on_record = reader.on_record
 

@@ -25,26 +25,26 @@ from streams.failpoints import COMMIT_BEFORE, hit
 from streams.faust.rebalance_commits import refuse_commits_while_joining
 
 CHUNK = 50
-"""Records that are passed to a stream as one item, and folded in one turn of the event loop.
+"""Records passed to a stream as one item, and folded in one turn of the event loop.
 
 A hop through Faust's stream was measured at 30 us a record; a chunk shares it.
 """
 
 
 class Reader(Protocol):
-    """Consumer of a topic's records, which reports how far they are processed."""
+    """Consumer of a topic's records that reports how far they are processed."""
 
     def on_record(self, record: Any) -> None: ...
 
     def safe_offset(self, partition: int) -> int | None:
-        """Return the offset that may be committed now, None while nothing is known of that partition."""
+        """Return the offset that may be committed now; None while nothing is known of that partition."""
         ...
 
 
 FETCH_MAX_WAIT_MS = 25
-"""Longest wait of a fetch at the broker.
+"""Maximum wait of a fetch at the broker.
 
-aiokafka has one fetch under way per broker, without the partitions that still have unread records: while it waits for
+aiokafka runs one fetch per broker, without the partitions that still have unread records: while the fetch waits for
 other partitions, those are not read. Faust's fixed 1,500 ms was measured to stall the journal for over a second at a
 time under load. At 25 ms a worker sends 40 small requests a second, until no record has come for a while
 (:mod:`infra.kafka.fetch_waits`).
@@ -74,8 +74,8 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
             task.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: asyncio.Task[Any]) -> None:
-        # aiokafka reports a failed coordination at the next commit, which an idle worker does not make, and a failed
-        # fetch never; Faust asks for neither.
+        # aiokafka reports a failed coordination only at the next commit, which an idle worker does not make, and never
+        # reports a failed fetch. Faust checks neither.
         if not self._stopped.is_set() and not task.cancelled() and (failed := task.exception()) is not None:
             self.add_future(self.crash(failed))
 
@@ -89,8 +89,8 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _leave_with_the_consumer(self) -> None:
         # A static member stays in its group until its session times out, which is right for one that was killed and
-        # comes back. One that shuts down cleanly releases its partitions now: on close, aiokafka leaves the group only
-        # for members without an instance id.
+        # comes back. One that shuts down cleanly should release its partitions now, but aiokafka leaves the group on
+        # close only for members without an instance id.
         if (coordinator := self._consumer._coordinator) is not None:
             coordinator._group_instance_id = None
 
@@ -108,7 +108,7 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
 
 
 class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
-    """Commits the offsets that the app's ``safe_offset`` returns; ignores Faust's acknowledgements."""
+    """Commits the offsets that the app's ``safe_offset`` returns, and ignores Faust's acknowledgements."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._pressure: dict[Any, tuple[Callable[[], None], Callable[[], None]]] = {}
@@ -116,11 +116,11 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
 
     @property
     def is_dropped(self) -> bool:
-        """Whether the group has gone on without this member, so that others own its partitions already."""
+        """True if the group has continued without this member, so that others own its partitions already."""
         return bool(self._thread._consumer._coordinator.generation < 0)
 
     def skip_to(self, tp: TP, offset: int) -> None:
-        """Read on from this offset, if the position is before it."""
+        """Continue reading at this offset, if the position is before it."""
         skip_to(self._thread._consumer, tp, offset)
 
     def _new_consumer_thread(self) -> LedgerConsumerThread:
@@ -130,7 +130,7 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         """Pass fetched records to their streams, in order, until stopped.
 
         Faust's own loop starts two tasks and a wait for every record, so that a suspended flow can interrupt a full
-        queue, and its conductor decodes what is raw bytes already; together measured at a third of the worker's time.
+        queue, and its conductor decodes raw bytes. Both together were measured at a third of the worker's time.
         Here each record is preceded by a check for a suspended flow, and when Faust clears the queues, a waiting put
         wakes up. No record is skipped: one that did not reach its stream is read again or reported as a gap.
         """
@@ -167,7 +167,7 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
                     await asyncio.sleep(0)  # let the streams fold what they received
 
     async def _put(self, tp: Any, chunk: Sequence[Any]) -> None:
-        # One event per chunk: its value is the list of records, its message that of the last one.
+        # One event per chunk: its value is the list of records, its message the last record's.
         message = self._to_message(tp, chunk[-1])
         event = self.app.create_event(message.key, chunk, message.headers, message)
         on_high, on_drop = self._pressure_of(tp)
@@ -220,23 +220,23 @@ class LedgerTransport(FaustTransport):  # type: ignore[misc]
 
 
 class LedgerApp(faust.App):  # type: ignore[misc]
-    """A Faust app that commits only the offsets which the reader of a topic reports as safe."""
+    """A Faust app that commits only the offsets that each topic's reader reports as safe."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.readers: dict[str, Reader] = {}
 
     def safe_offset(self, topic: str, partition: int) -> int | None:
-        """Return the offset that may be committed now, None while nothing is known of that partition."""
+        """Return the offset that may be committed now; None while nothing is known of that partition."""
         return self.readers[topic].safe_offset(partition)
 
     def highwater(self, topic: str, partition: int) -> int | None:
-        """The end of a partition at the last fetch from it; None before the first one."""
-        tp = TP(topic, partition)  # in a rebalance we may still hold what the consumer, which asserts, has lost
+        """Return the end of a partition at the last fetch from it; None before the first one."""
+        tp = TP(topic, partition)  # the consumer fails on a lost partition, which we may hold in a rebalance
         return self.consumer.highwater(tp) if tp in self.consumer.assignment() else None
 
     def skip_to(self, topic: str, partition: int, offset: int) -> None:
-        """Do not read what lies before this offset: it is processed already."""
+        """Do not read records before this offset: they are processed already."""
         self.consumer.skip_to(TP(topic, partition), offset)
 
     def _new_transport(self) -> Any:
