@@ -408,7 +408,7 @@ class BudgetState:
     # Queries
 
     def left(self, now: datetime) -> tuple[int, int, int]:
-        """Return what is left at ``now`` (UTC): nano-USD of the month and of the triage reserve, and the day's units."""
+        """Return what is left at ``now`` (UTC): nano-USD of the month and of the triage reserve, units of the day."""
         if self.limits is None:
             return 0, 0, 0
         today = max(self.day, now.astimezone(UTC).date())

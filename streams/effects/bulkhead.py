@@ -43,7 +43,7 @@ class EffectSlots:
 
     @asynccontextmanager
     async def one(self, step: str, depth: int, *, is_backlog: bool = False) -> AsyncIterator[None]:
-        """Hold one slot. ``depth``: number of steps to the end of the case. ``is_backlog``: the case is of the backlog."""
+        """Hold one slot. ``depth``: number of steps to the end of the case. ``is_backlog``: as of the case."""
         if not self._free(step, is_backlog):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heapq.heappush(self._waiting.setdefault(step, []), (is_backlog, depth, next(self._order), place))

@@ -27,11 +27,11 @@ BUSY_APPENDS_PER_S = 1000
 """Append rate above which batches linger."""
 _RATE_WINDOW_S = 0.1
 KEPT_OF_A_LARGE_RECORD = 64 * 1024
-"""Bytes kept of a record that is too large for a dead letter; the header ``dl_cut`` holds its full size."""
+"""Bytes kept of a record that is too large for a dead letter. The header ``dl_cut`` holds its full size."""
 SURELY_FITS = 256 * 1024
-"""Bytes of a value with which a record is smaller than what a producer may send."""
+"""Maximum size of a value, in bytes, that certainly fits into a producer's record."""
 _BY_THE_BROKER = 1
-"""aiokafka's type of a time that the broker gave (LogAppendTime)."""
+"""aiokafka's type of a time set by the broker (LogAppendTime)."""
 LINGER_S = 0.004
 """How long a batch of a busy producer waits for more records.
 
@@ -41,7 +41,7 @@ under load.
 
 
 class OwnRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record that this process wrote, at the place that the broker gave it. The attributes of a Kafka record."""
+    """A record that this process wrote, at the broker's offset. It has the attributes of a Kafka record."""
 
     topic: str
     partition: int
@@ -52,15 +52,15 @@ class OwnRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Journal(Protocol):
-    """A reader of a topic in this process, which takes its own records before a consumer brings them."""
+    """A reader in this process that gets the process's own records of a topic before a consumer delivers them."""
 
     @property
     def turn(self) -> object:
-        """Another one after each rebalance."""
+        """Changes at each rebalance."""
         ...
 
     def on_appended(self, turn: object, record: OwnRecord) -> None:
-        """Take a record that is durable. ``turn``: that of the moment in which it was sent. Never raises."""
+        """Take a durable record. ``turn``: the value of :attr:`turn` when the record was sent. Never raises."""
         ...
 
 
@@ -85,12 +85,12 @@ class Appender:
         self._journals: dict[str, tuple[Journal, ...]] = {}
 
     def tell(self, topic: str, journal: Journal) -> None:
-        """Tell this reader of every record that is appended to the topic, as each becomes durable."""
+        """Pass every record appended to the topic to this reader, as each becomes durable."""
         self._journals[topic] = (*self._journals.get(topic, ()), journal)
 
     @contextmanager
     def telling(self, topic: str, journal: Journal) -> Iterator[None]:
-        """Tell this reader until the block ends."""
+        """Pass records to this reader until the block ends."""
         self.tell(topic, journal)
         try:
             yield
@@ -157,8 +157,8 @@ class Appender:
         told = [(journal, journal.turn) for journal in self._journals.get(topic, ())]
         meta = await (await self._queued(topic, value, key, partition, headers))
         hit(APPEND_DONE)
-        # A broker that has forgotten a duplicate's place names none (DuplicateSequenceNumber): aiokafka then counts from
-        # -1, and takes the client's time, where a journal's records have the broker's.
+        # A broker that has forgotten a duplicate's offset returns none (DuplicateSequenceNumber). aiokafka then counts
+        # from -1 and takes the client's time, while journal records have the broker's.
         if told and meta.timestamp_type == _BY_THE_BROKER:
             record = OwnRecord(topic, meta.partition, meta.offset, key, value, headers)
             for journal, turn in told:
@@ -173,7 +173,7 @@ class Appender:
         partition: int | None,
         headers: list[tuple[str, bytes]] | None,
     ) -> asyncio.Future[Any]:
-        """Give the record to the producer, and return the future of its place in the log."""
+        """Pass the record to the producer, and return the future of its position in the log."""
         producer, size = self._producer, len(value or b"")
         if partition is None or size > SURELY_FITS:
             return await producer.send(topic, value, key=key, partition=partition, headers=headers)  # type: ignore[no-any-return]
@@ -181,8 +181,7 @@ class Appender:
             sent: asyncio.Future[Any] = await producer.send(topic, value, key=key, partition=partition, headers=headers)
             self._known[topic, partition] = TopicPartition(topic, partition)
             return sent
-        # What ``send`` does before this for every record, a look at the topic's metadata and at the record's size, was
-        # measured at half of its time.
+        # ``send`` first checks the topic's metadata and the record's size. That was measured at half of its time.
         return await producer._message_accumulator.add_message(  # type: ignore[no-any-return]
             tp, key, value, producer._request_timeout_ms / 1000, headers=headers or []
         )
@@ -197,8 +196,8 @@ class Appender:
             raise
 
     async def _replace(self, spent: Any, why: KafkaError) -> None:
-        """Go on with a new producer: to one whose sending task has failed, or whose sequence the broker refuses, this
-        happens with every record from then on."""
+        """Continue with a new producer. Once a producer's sending task has failed, or the broker has refused its sequence,
+        all its records fail."""
         async with self._replacing:
             if self._producer is not spent:
                 return
@@ -207,11 +206,11 @@ class Appender:
             await producer.start()
             self._producer = producer
             self._known.clear()
-            with suppress(Exception):  # what ended its task is raised again
+            with suppress(Exception):  # raises the error that ended its task again
                 await spent.stop()
 
     def _set_linger(self) -> None:
-        # Only a busy producer lingers: a single record goes at once.
+        # Only a busy producer lingers: a single record is sent at once.
         self._in_window += 1
         now = asyncio.get_running_loop().time()
         if now - self._window >= _RATE_WINDOW_S:
@@ -220,7 +219,7 @@ class Appender:
             self._window, self._in_window = now, 0
 
     async def flush(self, timeout_s: float) -> bool:
-        """Wait until no append is under way; False on timeout."""
+        """Wait until no append is running; False on timeout."""
         try:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
         except TimeoutError:
@@ -243,14 +242,14 @@ class Appender:
         ]
         self.dead_letters[reason] += 1
         headers = [(k, v) for k, v in record.headers or () if v is not None]
-        null = record.key is None and record.value is None  # Kafka accepts a record of neither, aiokafka does not
+        null = record.key is None and record.value is None  # Kafka accepts a record with neither, aiokafka does not
         try:
             await self.append(
                 topic, b"" if null else record.value, key=record.key, partition=None, headers=[*headers, *said]
             )
         except ContractError:
             # Too large for a dead letter: a foreign writer's compression made the original fit. The original stays at
-            # the offset that the dead letter names; the dead letter keeps its beginning.
+            # the offset that the dead letter names; the dead letter holds its beginning.
             value = record.value or b""
             said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
             kept, key = value[:KEPT_OF_A_LARGE_RECORD], (record.key or b"")[:1000]

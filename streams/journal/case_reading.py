@@ -59,7 +59,7 @@ def in_short(signal: Signal) -> str:
 
 
 class FirstCases:
-    """Whose case an event belongs to for people: a second look's is told as its first case's."""
+    """The case that an event belongs to for people: events of a second look belong to its first case."""
 
     def __init__(self) -> None:
         self._looks: dict[str, str] = {}
@@ -77,7 +77,7 @@ class FirstCases:
 class CaseRow(msgspec.Struct, kw_only=True):
     """One case of a list. ``status``: open, signal, dropped or failed; ``end``: the signal in short, or the reason.
 
-    A case with a signal changes by another signal alone: that of a second look at it.
+    Only the signal of a second look changes a case that has a signal.
     """
 
     case_id: str
@@ -111,7 +111,7 @@ class CaseRow(msgspec.Struct, kw_only=True):
                 pass
 
     def ignores(self, event: Event) -> bool:
-        """Return whether this event of a second look changes nothing of the case."""
+        """Return whether this event of a second look leaves the case unchanged."""
         unchanged = isinstance(event, CaseDropped) and event.reason == "unchanged"
         return unchanged or (self.status == "signal" and not isinstance(event, SignalSynthesized))
 
@@ -120,7 +120,7 @@ _Row = TypeVar("_Row", bound=CaseRow)
 
 
 class CountedCase(CaseRow, kw_only=True):
-    """A row made from all events of its case. ``cost_usd`` is None when a price is unknown."""
+    """A row made from all events of its case. ``cost_usd`` is None if a price is unknown."""
 
     events: int = 0
     calls: int = 0
@@ -139,14 +139,14 @@ class CountedCase(CaseRow, kw_only=True):
 
 
 def named_by(cases: Sequence[_Row], wanted: str) -> list[_Row]:
-    """Return the cases of this id, else of this external id of the news (also as source:id), else of an id that begins so."""
+    """Return the cases with this id, else with this external id (or source:id), else with an id that starts with it."""
     by_id = [c for c in cases if c.case_id == wanted]
     by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
     return by_id or by_news or [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]
 
 
 async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecord]:
-    """Return every readable record of a case and of second looks at it, in log order, accepted or not; empty if there is none."""
+    """Return every readable record of a case and of its second looks, in log order, accepted or not; empty if none."""
     reader = JournalReader(log, topics.cases)
     folds = await reader.begin()
     tp = TopicPartition(topics.cases, partition_of(case_id, max(len(folds), 1)))
@@ -163,7 +163,7 @@ def readable_record(env: wire.Envelope, record: Any, *, accepted: bool) -> Journ
     """Return the record with its event; None if it does not decode.
 
     Raises:
-        NewerSchemaError: an accepted record was written by newer code.
+        NewerSchemaError: an accepted record was written by a newer version.
     """
     try:
         event = wire.decode(env.type, env.version, record.value)

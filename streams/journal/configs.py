@@ -1,6 +1,6 @@
 """Store of configuration snapshots.
 
-A snapshot is written and read back before a case pins it; the topic is followed.
+A snapshot is written and read back before a case pins it. The store follows the topic.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ConfigStore:
         self._heeding.append(on_new)
 
     def put_local(self, snapshot: Snapshot) -> None:
-        """Add a snapshot without the topic, for readers that bring their own."""
+        """Add a snapshot that is not in the topic, for readers that supply their own."""
         self._known[snapshot.config_hash] = snapshot
 
     async def publish(self, snapshot: Snapshot, appender: Appender) -> str:
@@ -74,7 +74,7 @@ class ConfigStore:
         return config_hash
 
     async def adopt(self, snapshot: Snapshot, appender: Appender) -> str:
-        """Publish the snapshot, make it the one that new cases pin, and return its hash."""
+        """Publish the snapshot, make new cases pin it, and return its hash."""
         self.adopted = await self.publish(snapshot, appender)
         return self.adopted
 

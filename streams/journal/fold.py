@@ -1,8 +1,8 @@
 """The fold of one journal partition: which of its records every reader accepts. Pure.
 
-Before it applies the acceptance rule, every reader checks by :func:`parse_record` that a record belongs to this
-journal: its envelope is complete, its run is the topic's, and it lies on its case's partition. Any other record is
-ignored before the rule sees it: it opens nothing, closes nothing and places no tombstone.
+Before the acceptance rule applies, every reader checks with :func:`parse_record` that a record belongs to this
+journal: its envelope is complete, its run is the topic's, and its partition is its case's. Any other record is
+ignored: it opens nothing, closes nothing and places no tombstone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
 
 @lru_cache(maxsize=64)
 def run_of(topic: str) -> str:
-    """Return the run id of a journal: a backtest's own, that of the research chats, else the live one."""
+    """Return the run id of a journal: the backtest's, the research chat's, or else the live one."""
     if (backtest := _RUN.search(topic)) is not None:
         return backtest.group(1)
     return RESEARCH_RUN if topic.endswith(RESEARCH_TOPIC) else LIVE_RUN
@@ -57,10 +57,10 @@ def parse_record(record: Any, partitions: int | None) -> wire.Envelope:
 class JournalFold:
     """The acceptance state of one partition. ``malformed`` counts records that do not belong to this journal.
 
-    Records are judged in offset order, each once; a record below :attr:`position` is ignored as redelivered. A fold
-    that begins inside a log needs the tombstones of the range before its position (:mod:`streams.journal.reader`).
-    ``partitions`` is the journal's partition count. Without it the fold also accepts records of misplaced cases, which
-    the runtime does not.
+    Records are judged once each, in offset order; a record below :attr:`position` is ignored as redelivered. A fold
+    that starts inside a log needs the tombstones of the range before its position (:mod:`streams.journal.reader`).
+    ``partitions`` is the journal's partition count. Without it the fold also accepts records on the wrong partition,
+    which the runtime does not.
     """
 
     def __init__(self, position: int = 0, *, partitions: int | None = None) -> None:
@@ -74,7 +74,7 @@ class JournalFold:
         return self.accepted.position
 
     def judge(self, record: Any) -> tuple[wire.Envelope | None, bool]:
-        """Return the record's envelope (None if it has no readable one) and whether the record is accepted."""
+        """Return the record's envelope (None if it is unreadable) and whether the record is accepted."""
         try:
             env = parse_record(record, self._partitions)
         except ContractError as exc:
@@ -83,7 +83,7 @@ class JournalFold:
                 self.malformed += 1
                 if (
                     self.malformed & (self.malformed - 1) == 0
-                ):  # the 1st, 2nd, 4th, 8th …, so that a flood does not fill the log
+                ):  # the 1st, 2nd, 4th, 8th …, so that a flood does not fill the program's log
                     log_of(__name__).warning(
                         "ignored: no record of this journal",
                         topic=record.topic,
@@ -96,7 +96,7 @@ class JournalFold:
         return env, self.accepted.offer(record.offset, env.type, env.case_id, env.id, env.causation_id)
 
     def accept(self, records: Iterable[Any]) -> Iterator[tuple[wire.Envelope, Any]]:
-        """Yield (envelope, record) of the accepted ones, in order."""
+        """Yield (envelope, record) for each accepted record, in order."""
         for record in records:
             env, accepted = self.judge(record)
             if accepted and env is not None:

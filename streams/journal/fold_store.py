@@ -1,8 +1,8 @@
-"""The fold store: what a worker has folded of the log, kept on its disk, so that a start reads only what is new.
+"""The fold store: a worker's folds of the log, stored on its disk, so that a start reads only newer records.
 
-It is a cache, and no promise rests on it: in any doubt its rows are thrown away, and the log is read from its start. Rows
-and read positions are written in one transaction of SQLite, so a crash at any moment leaves rows and positions that fit
-each other. One process opens a file at a time, and one thread uses it at a time.
+It is a cache, and no guarantee depends on it: in any doubt its rows are deleted, and the log is read from its start.
+Rows and read positions are written in one SQLite transaction, so a crash at any moment leaves rows and positions that
+match. One process opens a file at a time, and one thread uses it at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound="StoredFold")
 
 FILE = "folds.sqlite"
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-"""Primary result codes of a file that is no sound database, or lacks a table. Not a full disk, nor one that fails to read."""
+"""Primary result codes for a damaged database or a missing table. Not for a full disk or a failing one."""
 _PRAGMAS = """
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -45,14 +45,14 @@ CREATE TABLE IF NOT EXISTS positions (
 """
 _TABLE = re.compile(r"CREATE TABLE (\w+)")
 COMMIT_S = 1.0
-"""A fold that follows its topic commits this often: after a kill, a start reads the records of this long again."""
+"""Interval at which a fold that follows its topic commits. After a kill, a start reads at most this much again."""
 
 
 class FoldStore:
-    """One SQLite file, in which each fold has tables of its own."""
+    """One SQLite file, in which each fold has its own tables."""
 
     def __init__(self, directory: Path | None, file: str = FILE) -> None:
-        """``directory``: that of the worker slot; None keeps everything in memory. A thread of its own needs a ``file`` of its own.
+        """``directory``: the worker slot's; None keeps everything in memory. Each thread needs its own ``file``.
 
         Raises:
             ConfigError: another process has the file open, or it cannot be written.
@@ -75,7 +75,7 @@ class FoldStore:
             self.rows = self._opened()
 
     def reset(self) -> None:
-        """Throw the whole file away, damaged or not, and begin an empty one. Every fold must be asked for anew."""
+        """Delete the whole file, damaged or not, and start an empty one. Request every fold again afterwards."""
         self.rows.close()
         self._delete()
         self.rows = self._opened()
@@ -99,13 +99,13 @@ class FoldStore:
     def fold(self, name: str, *, version: int, tables: str) -> StoredFold:
         """Return the rows of one fold.
 
-        ``tables``: its ``CREATE TABLE`` and ``CREATE INDEX`` statements. Rows that another ``version`` of the fold's rule, or
-        other statements, led to are thrown away.
+        ``tables``: its ``CREATE TABLE`` and ``CREATE INDEX`` statements. Rows written by another ``version`` of the
+        fold's rule, or with other statements, are deleted.
         """
         return self._checked(StoredFold(self, name, version, tables))
 
     def following(self, name: str, *, version: int, tables: str) -> FollowingFold:
-        """Return the rows of one fold as :meth:`fold` does, to be written as its topic is followed. It is alone in its file."""
+        """Return the rows of a fold as :meth:`fold` does, if it follows its topic. It must be alone in its file."""
         try:
             return self._checked(FollowingFold(self, name, version, tables))
         except sqlite3.DatabaseError as exc:
@@ -125,12 +125,12 @@ class FoldStore:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Write rows and positions as one transaction: all of it stays, or nothing. Await nothing inside."""
+        """Write rows and positions in one transaction: all or nothing. Await nothing inside."""
         self.rows.execute("BEGIN")
         try:
             yield self.rows
         except BaseException:
-            if self.rows.in_transaction:  # SQLite ends it by itself where the disk is full
+            if self.rows.in_transaction:  # SQLite ends it by itself if the disk is full
                 self.rows.execute("ROLLBACK")
             raise
         self.rows.execute("COMMIT")
@@ -141,7 +141,7 @@ class FoldStore:
 
 
 class StoredFold:
-    """The rows of one fold, and how far each partition was read for them."""
+    """The rows of one fold, and the position up to which each partition is folded."""
 
     def __init__(self, store: FoldStore, name: str, version: int, tables: str) -> None:
         self.store = store
@@ -149,16 +149,16 @@ class StoredFold:
 
     @property
     def rows(self) -> sqlite3.Connection:
-        """The connection to the store that the rows lie in."""
+        """The connection to the store that holds the rows."""
         return self.store.rows
 
     async def begin(
         self, of: Log, topic: str, spans: Mapping[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, int]:
-        """Return the position up to which each partition is folded; empty, with no rows left, where that is in doubt.
+        """Return the position up to which each partition is folded. In doubt, delete the rows and return an empty dict.
 
-        ``spans``: the topic's present first and end offsets. The log must still hold the last record that was folded of each
-        partition: a log that was deleted and begun anew has another one there.
+        ``spans``: the topic's present first and end offsets. The log must still hold the last folded record of each
+        partition: a log that was deleted and recreated has another one there.
         """
         found = {TopicPartition(topic, p): (position, last, mark) for p, position, last, mark in self._places(topic)}
         why = ""
@@ -172,7 +172,7 @@ class StoredFold:
             log_of(__name__).warning(
                 "the stored fold does not match the log; it is deleted and read again", fold=self.name, why=why
             )
-            await asyncio.to_thread(self.clear)  # of a large table this takes a second
+            await asyncio.to_thread(self.clear)  # for a large table this takes a second
             return {}
         return {tp: position for tp, (position, _, _) in found.items()}
 
@@ -184,16 +184,16 @@ class StoredFold:
         return f"another record where the last one was: {sorted(tp.partition for tp in unseen)}" if unseen else ""
 
     def reach(self, tp: TopicPartition, position: int, last: Any) -> None:
-        """Record that a partition is folded up to ``position``, where ``last`` is its last record; inside ``writing``."""
+        """Record that a partition is folded up to ``position``. ``last``: its last record. Call inside ``writing``."""
         place = (self.name, tp.topic, tp.partition, position, last.offset, mark_of(last))
         self.rows.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?, ?)", place)
 
     def clear(self) -> None:
-        """Throw the rows and positions away."""
+        """Delete the rows and positions."""
         self.replace(self.tables)
 
     def replace(self, former: str) -> None:
-        """Make the tables anew, empty, in place of those of the ``former`` statements."""
+        """Replace the tables of the ``former`` statements by new, empty ones."""
         with self.store.writing():
             for table in _TABLE.findall(former):
                 self.rows.execute(f"DROP TABLE IF EXISTS {table}")
@@ -209,7 +209,7 @@ class StoredFold:
 
 
 class FollowingFold(StoredFold):
-    """A fold that follows its topic record by record. Its rows are in one transaction until :meth:`commit`; readers see them before."""
+    """A fold that follows its topic record by record. Readers also see rows that :meth:`commit` has not committed."""
 
     def __init__(self, store: FoldStore, name: str, version: int, tables: str) -> None:
         super().__init__(store, name, version, tables)
@@ -228,15 +228,15 @@ class FollowingFold(StoredFold):
 
     @property
     def is_due(self) -> bool:
-        """Whether the next :meth:`commit_if_due` commits."""
+        """True if the next :meth:`commit_if_due` commits."""
         return time.monotonic() >= self._commit_at
 
     def take(self, tp: TopicPartition, last: Any) -> None:
-        """Record that everything up to ``last`` is in the rows."""
+        """Record that the rows include everything up to ``last``."""
         self._last[tp] = last
 
     def commit_if_due(self) -> None:
-        """Commit, at most once in ``COMMIT_S``."""
+        """Commit, at most once per ``COMMIT_S``."""
         if self.is_due:
             self.commit()
 
@@ -252,13 +252,13 @@ class FollowingFold(StoredFold):
         self._commit_at = time.monotonic() + COMMIT_S
 
     def reset(self) -> None:
-        """Throw the file away, damaged or not, and begin an empty one."""
+        """Delete the file, damaged or not, and start an empty one."""
         self._last.clear()
         self.store.reset()
         self.replace(self.tables)
 
     def close(self) -> None:
-        """Commit and close the file. Where that fails, the next start has more to read."""
+        """Commit and close the file. If that fails, the next start has more to read."""
         try:
             self.commit()
         except sqlite3.Error as exc:
@@ -268,14 +268,14 @@ class FollowingFold(StoredFold):
         self.store.close()
 
     def give_up(self) -> None:
-        """Undo what was not committed."""
+        """Undo everything not committed."""
         self._last.clear()
         if self.rows.in_transaction:
             self.rows.execute("ROLLBACK")
 
 
 async def beside_the_loop(work: Callable[[], T]) -> T:
-    """Do the work in a thread. Also when cancelled, return only when it is done: nobody else may use the store meanwhile."""
+    """Do the work in a thread. Return only when it is done, even if cancelled, because only one may use the store."""
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(doing)
@@ -285,17 +285,17 @@ async def beside_the_loop(work: Callable[[], T]) -> T:
 
 
 def version_of(*sources: str) -> int:
-    """Return a fold's version from the files that hold its rule, so that no change of them keeps rows of the former rule."""
+    """Return a fold's version: a hash of the files that hold its rule. Any change of them invalidates stored rows."""
     said = b"".join(Path(source).read_bytes() for source in sources)
     return int.from_bytes(hashlib.blake2b(said, digest_size=6).digest())
 
 
 def mark_of(record: Any) -> bytes:
-    """Return what tells a record from any other at its offset."""
+    """Return a digest that distinguishes a record from any other at its offset."""
     parts = (record.timestamp, record.key, record.value, sorted(record.headers))
     return hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
 
 
 def is_damage(exc: sqlite3.DatabaseError) -> bool:
-    """Return whether an error says that the file is damaged, so that :meth:`FoldStore.reset` and reading again cure it."""
+    """Return whether the error means a damaged file, which :meth:`FoldStore.reset` and reading again repair."""
     return getattr(exc, "sqlite_errorcode", 0) & 0xFF in _DAMAGE

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 REPLAYING = (50_000, 20, 100)
 """Measured on the sample's log: 15 % more cases per second than with Python's own thresholds, and the same memory."""
 SINKING = (250_000, 20, 100)
-"""Records and rows come in large numbers: Python's own thresholds scan them again and again."""
+"""For the sink, whose many records and rows Python's own thresholds scan again and again."""
 
 
 @contextmanager

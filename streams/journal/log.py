@@ -1,6 +1,6 @@
-"""The log as readers without a consumer group see it: Kafka's, or one in memory (:mod:`streams.journal.memory_log`).
+"""The log as readers without a consumer group see it: on Kafka or in memory (:mod:`streams.journal.memory_log`).
 
-Records come in batches, never one awaited call each: that cost the audit 92 % of its time. A record has ``topic``,
+Records come in batches: one awaited call per record cost the audit 92 % of its time. A record has ``topic``,
 ``partition``, ``offset``, ``timestamp`` (ms), ``key``, ``value`` and ``headers``, like aiokafka's ``ConsumerRecord``.
 """
 
@@ -37,12 +37,12 @@ class Cursor(Protocol):
         """Return the present end offsets, from the broker.
 
         Raises:
-            KafkaError: the broker does not answer.
+            KafkaError: the broker does not respond.
         """
         ...
 
     def skip_to(self, tp: TopicPartition, offset: int) -> None:
-        """Do not return what lies before this offset: the caller knows it."""
+        """Skip the records before this offset: the caller has them."""
         ...
 
 
@@ -71,7 +71,7 @@ class Log(Protocol):
         max_records: int = 1000,
         wait_ms: int = 100,
     ) -> AbstractAsyncContextManager[Cursor]:
-        """Return a cursor at these offsets. ``wait_ms`` is how long the broker may hold an empty fetch."""
+        """Return a cursor at these offsets. ``wait_ms``: how long the broker may hold an empty fetch."""
         ...
 
 
@@ -131,7 +131,7 @@ class _KafkaCursor:
 
 
 async def starts_since(log: Log, topic: str, ms: int) -> dict[TopicPartition, int]:
-    """Return the first offset of each partition appended at or after a time (ms since 1970); its end if there is none."""
+    """Return each partition's first offset appended at or after a time (ms since 1970); its end if there is none."""
     bounds = await log.bounds(topic)
     found = await log.offsets_at(bounds, ms)
     return {tp: end if (at := found[tp]) is None else at for tp, (_, end) in bounds.items()}

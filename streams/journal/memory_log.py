@@ -53,7 +53,7 @@ class MemoryLog:
         timestamp: int = 0,
         aborted: bool = False,
     ) -> int:
-        """Append a record and return its offset. ``aborted``: of an aborted transaction, hidden from read_committed."""
+        """Append a record and return its offset. ``aborted``: in an aborted transaction, hidden from read_committed."""
         part = self._of[TopicPartition(topic, partition)]
         record = MemoryRecord(topic, partition, part.end, timestamp, key, value, tuple(headers))
         part.add(record, aborted=aborted)

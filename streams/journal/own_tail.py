@@ -1,4 +1,4 @@
-"""A cursor that returns what this process appends as soon as it is durable, and does not read it a second time."""
+"""A cursor that returns this process's own appends as soon as they are durable, and does not read them again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streams.journal.appender import OwnRecord
 from streams.journal.log import Batches, Cursor
 
 MAX_OWN = 500
-"""Own records of a partition that are kept until they are asked for, several transactions' worth; the cursor beneath brings
-those beyond."""
+"""Maximum number of own records kept per partition until the next poll, several transactions' worth. The underlying
+cursor delivers any beyond."""
 
 
 class OwnTail:
     """A :class:`Cursor` over another one, and a :class:`~streams.journal.appender.Journal` of the same partitions.
 
-    It returns what the other one alone would return: every record once, in the order of offsets. An own record is returned
-    early only where it is the next one of its partition.
+    It returns the same records as the other cursor: every record once, in offset order. An own record is returned
+    early only if it is the next one of its partition.
     """
 
     def __init__(self, cursor: Cursor, starts: Mapping[TopicPartition, int]) -> None:
@@ -36,11 +36,11 @@ class OwnTail:
 
     @property
     def turn(self) -> object:
-        """Always the same: no rebalance takes these partitions away."""
+        """Never changes, because no rebalance takes these partitions away."""
         return self
 
     def on_appended(self, _turn: object, record: OwnRecord) -> None:
-        """Take a record that is durable, if it may be the next one some time."""
+        """Take a durable record if it may become the next one."""
         tp = TopicPartition(record.topic, record.partition)
         at, ahead = self._next.get(tp), self._ahead.get(tp)
         if at is None or ahead is None or record.offset < at or len(ahead) >= MAX_OWN:
@@ -59,7 +59,7 @@ class OwnTail:
     # As a cursor
 
     async def next(self, timeout_s: float) -> Batches:
-        """Return new records, own and others', in offset order per partition; empty if none arrived within ``timeout_s``."""
+        """Return new records, own and others', in offset order per partition; empty after ``timeout_s`` without."""
         read = await (self._cursor.next(0.0) if self._own else self._read_or_own(timeout_s))
         got, self._own = self._own, {}
         self._arrived.clear()
@@ -103,6 +103,6 @@ class OwnTail:
         return await self._cursor.ends(tps)
 
     def skip_to(self, tp: TopicPartition, offset: int) -> None:
-        """Do not return what lies before this offset."""
+        """Skip the records before this offset."""
         self._next[tp] = self._returned[tp] = max(self._next[tp], offset)
         self._cursor.skip_to(tp, offset)

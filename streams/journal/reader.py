@@ -1,12 +1,9 @@
-"""Reads of a journal by the acceptance rule, from any offset: used by every reader outside the runtime.
-
-Who uses what:
+"""Reads of a journal by the acceptance rule, from any offset. Every reader outside the runtime uses it:
 
 - the whole reader: publisher, remote partitions, shadow, live and turn feeds, backtest, audit, case list, memory
   rebuild;
-- the fold alone (:class:`~streams.journal.fold.JournalFold`): the projector, which Faust's group feeds; the sink, which
-  also
-  needs ignored records, exact ranges and two isolation levels; recordings and case records;
+- only the fold (:class:`~streams.journal.fold.JournalFold`): the projector, which Faust's group feeds; the sink, which
+  also needs ignored records, exact ranges and two isolation levels; recordings and case records;
 - neither: text and claim index, which scan headers (0.4 µs a record; judging costs 4.5), and topics that hold no cases.
 """
 
@@ -23,10 +20,10 @@ from streams.journal.tombstones import Tombstones
 
 
 class JournalReader:
-    """Creates folds of a journal's partitions. ``bounds`` are those of the last :meth:`begin`."""
+    """Creates folds of a journal's partitions. ``bounds`` is as of the last :meth:`begin`."""
 
     def __init__(self, log: Log, topic: str, tombstones: Tombstones | None = None) -> None:
-        """``tombstones``: those of this process, shared by its readers of this journal so that none is read twice."""
+        """``tombstones``: shared by this process's readers of this journal, so that none is read twice."""
         self.log, self.topic = log, topic
         self.bounds: Bounds = {}
         self._tombstones = Tombstones(log) if tombstones is None else tombstones
@@ -34,13 +31,13 @@ class JournalReader:
     async def begin(
         self, starts: Mapping[TopicPartition, int] | None = None, *, only: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, JournalFold]:
-        """Return a fold of each partition, or of those in ``only``, at its offset in ``starts``, else at its first one.
+        """Return a fold of each partition (or of each in ``only``) at its offset in ``starts``, else at its first one.
 
-        Folds that begin after the log's start get the tombstones before them, so each judges like one that began at the
+        Folds that start inside the log get the tombstones before them, so each judges like a fold that started at the
         log's start.
 
         Raises:
-            KafkaError: the broker does not answer.
+            KafkaError: the broker does not respond.
         """
         self.bounds = await self.log.bounds(self.topic)
         firsts = {tp: first for tp, (first, _) in self.bounds.items()}

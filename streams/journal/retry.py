@@ -1,4 +1,4 @@
-"""Retries of work that needs a server, Kafka or ClickHouse, while it is unavailable."""
+"""Retries of work that needs a server (Kafka or ClickHouse) while it is unavailable."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from schemas.errors import TransientError
 
 T = TypeVar("T")
 AWAY = (KafkaError, TransientError, OSError)
-"""Errors of clients while their server is unavailable. Some Kafka errors among them are final (a missing permission)."""
+"""Client errors while the server is unavailable. They include final Kafka errors, such as a missing permission."""
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 """Pauses after the first failures in a row; the last one repeats."""
 STEADY_S = 60.0
-"""An attempt that ran this long reached its server, so its failure begins a new outage."""
+"""An attempt that ran this long had reached its server, so its failure starts a new outage."""
 
 
 def is_transient(exc: Exception) -> bool:
@@ -27,7 +27,7 @@ def is_transient(exc: Exception) -> bool:
 
 
 def is_away(exc: Exception) -> bool:
-    """Return whether it is any error of :data:`AWAY`, for work that survives final errors too."""
+    """Return whether it is an error of :data:`AWAY`, for work that also retries after final errors."""
     return isinstance(exc, AWAY)
 
 
@@ -41,11 +41,13 @@ async def retry_while_unavailable(
 ) -> T:
     """Return the result of ``work()``; repeat it, after growing pauses, while a server is unavailable.
 
-    ``work`` must be repeatable; its duration is not limited. An outage is logged once, with ``what``. ``on_wait`` is called
-    at each failure before the pause; an error that it raises ends the retries. Once ``until`` is set, a failure does too.
+    ``work`` must be repeatable; its duration is not limited. An outage is logged once, with ``what``. ``on_wait`` is
+    called before each pause; an error that it raises ends the retries. Once ``until`` is set, the next failure ends
+    them, too.
 
     Raises:
-        Exception: an error that is not ``unavailable``, at once; any failure once ``until`` is set or the task is cancelled.
+        Exception: an error other than ``unavailable``, at once; any failure once ``until`` is set or the task is
+        cancelled.
     """
     loop, failures = asyncio.get_running_loop(), 0
     cancelled = _cancellations()
@@ -54,7 +56,7 @@ async def retry_while_unavailable(
         try:
             return await work()
         except Exception as exc:
-            # A client that fails while it closes hides the cancellation that made it close.
+            # A client that fails while closing hides the cancellation that made it close.
             if not unavailable(exc) or _cancellations() > cancelled:
                 raise
             if on_wait is not None:

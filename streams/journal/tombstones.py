@@ -1,9 +1,9 @@
-"""Tombstones: what the acceptance rule needs from the range before a reader's start, read once per process.
+"""Tombstones: the part of a reader's preceding range that the acceptance rule needs, read once per process.
 
-At every rebalance a worker starts again from the watermarks of partitions that it may have followed a moment ago: its
-own and (for admission) all others. Reading up to 50,000 offsets of each again took seconds of the event loop, so that
-heartbeats were late and caused the next rebalance (found by the chaos run at 17,000 cases). What was read is kept here,
-and what other folds know is taken over. A worker keeps it on its disk, too, so that a start reads only what is new.
+At every rebalance a worker restarts from the watermarks of partitions that it may have just followed: its own and (for
+admission) all others. Reading up to 50,000 offsets of each again blocked the event loop for seconds, so that heartbeats
+were late and caused the next rebalance (found by the chaos run at 17,000 cases). Tombstones once read are kept here,
+and other folds add theirs. A worker also stores them on its disk, so that a start reads only newer records.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Tombstones:
     """The openings and ends near the end of each partition of a journal, as far as this process has read them."""
 
     def __init__(self, log: Log, directory: Path | None = None) -> None:
-        """``directory``: that of the worker slot, where :meth:`store` keeps them for the next start."""
+        """``directory``: the worker slot's, where :meth:`store` saves them for the next start."""
         self._log = log
         self._of: dict[TopicPartition, _Stretch] = {}
         self._reading = asyncio.Lock()
@@ -76,7 +76,7 @@ class Tombstones:
         self._kept: TombstoneStore | None = None
 
     def keep(self, tp: TopicPartition, accepted: AcceptedEvents) -> None:
-        """Take over what a fold knows, before it is discarded. The fold must have been loaded by :meth:`load`."""
+        """Take over a fold's tombstones before it is discarded. The fold must have been loaded by :meth:`load`."""
         self._take_over(tp, accepted, reading=self._reading.locked())
 
     def _take_over(self, tp: TopicPartition, accepted: AcceptedEvents, *, reading: bool) -> None:
@@ -85,7 +85,7 @@ class Tombstones:
             return
         if known is None or not known.first <= first <= known.end:
             if reading:
-                return  # whoever reads began with what is there
+                return  # the running load started with the present state
             known = self._of[tp] = _Stretch(first)
         known.marks.extend((offset, case) for offset, case in accepted.marks() if offset >= known.end)
         known.end = accepted.position
@@ -100,7 +100,7 @@ class Tombstones:
     ) -> None:
         """Add the tombstones of the range before each position; read only what this process has not read.
 
-        ``first`` is the log's present first offset, ``partitions`` the journal's count.
+        ``first`` is the log's present first offset, ``partitions`` the journal's partition count.
         """
         starts = {tp: max(first[tp], a.position - TOMBSTONE_OFFSETS) for tp, a in accepted.items()}
         async with self._reading:  # so that concurrent callers read a range once
@@ -124,12 +124,12 @@ class Tombstones:
                 stretch.forget()
 
     async def store(self, folds: Mapping[TopicPartition, AcceptedEvents]) -> None:
-        """Keep what is known on disk, and what these folds know. Where that fails, the next start has more to read."""
+        """Save the tombstones and those of these folds to disk. If that fails, the next start has more to read."""
         if self._kept is not None and self._kept.loaded:
             async with self._reading:
                 for tp, accepted in folds.items():
                     self._take_over(tp, accepted, reading=False)
-                    await asyncio.sleep(0)  # others on the loop are served between partitions
+                    await asyncio.sleep(0)  # let other tasks run between partitions
                 await self._kept.store(self._of)
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class TombstoneStore:
         self.loaded = False
 
     async def load(self) -> dict[TopicPartition, _Stretch]:
-        """Return what is kept; nothing where it is damaged, or does not fit the log."""
+        """Return the stored tombstones; nothing if they are damaged or do not match the log."""
         try:
             self._fold = self._asked()
             ends = await self._fold.begin(self._log, self._topic, await self._log.bounds(self._topic))
@@ -185,7 +185,7 @@ class TombstoneStore:
         return found
 
     async def store(self, known: Mapping[TopicPartition, _Stretch]) -> None:
-        """Keep these stretches, as far as they reach further than what is kept."""
+        """Store these stretches if they reach further than the stored ones."""
         new = {
             tp: (one.end, (one.first, tuple(one.marks)))
             for tp, one in known.items()

@@ -1,4 +1,4 @@
-"""The outcome of each item that a poll returned. Pure: it depends on what is remembered and on the time of the poll."""
+"""The outcome of each item that a poll returned. Pure: depends on the remembered items and on the time of the poll."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from infra.listeners.source import Source
 
 EDITED_FROM = 0.15
-"""Share of a text's shingles beyond which its change is an edit."""
+"""A text is an edit if more than this share of its shingles changed."""
 MAX_EDITS = 3
 Outcome = Literal["new", "late", "backfilled", "edit", "repeat", "recorded", "refused"]
-"""new, late, backfilled and edit become news. ``recorded``: remembered, and no news; ``refused``: cannot be news."""
+"""new, late, backfilled and edit become news. ``recorded``: only remembered. ``refused``: cannot be news."""
 PUBLISHED: frozenset[Outcome] = frozenset({"new", "late", "backfilled", "edit"})
 _FIRST = ("new", "edit", "late", "backfilled")
 
 
 class SeenItem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is remembered of an item: hashes and sketch of the text that was last published, or seen where none was.
+    """What is remembered of an item: hashes and sketch of the text last published, or last seen if none was published.
 
-    ``sent``: it became news. ``edits``: how often again. ``left_at``: when a look no longer showed it; None while it does.
+    ``sent``: it became news. ``edits``: how often it was published again. ``left_at``: when a poll no longer returned
+    it; None while polls do.
     """
 
     source: str
@@ -42,9 +43,9 @@ class SeenItem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """When a look was. ``previous``: the one before, None at the first look ever. ``backfill``: how far back it was asked to go.
+    """The time of a poll. ``previous``: the poll before, None at the first. ``backfill``: how far back to go, if requested.
 
-    ``max_age``: up to which age an item counts as just published; ``kept``: for how long intake knows what was news.
+    ``max_age``: maximum age of an item that counts as just published. ``kept``: how long intake remembers past news.
     """
 
     at: datetime
@@ -55,14 +56,14 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_gapless(self) -> bool:
-        """Whether what this look shows for the first time came out since a look that is not long ago."""
+        """True if the poll before was recent, so that items new in this poll were published in between."""
         return self.previous is not None and self.at - self.previous <= self.max_age
 
 
 def decide_outcome(item: Item, seen: SeenItem | None, look: Poll, *, is_known_text: bool) -> Outcome:
-    """Return what becomes of an item. ``seen``: what is remembered under its id; ``is_known_text``: of its text, under any.
+    """Return an item's outcome. ``seen``: the memory of its id. ``is_known_text``: its text is known, under any id.
 
-    An item without a date is as old as our own sight of it: fresh where the look before, not long ago, did not show it.
+    An item without a date is new if the poll before was recent and did not return it.
     """
     age = None if item.published is None else max(look.at - item.published, timedelta(0))
     asked_for = look.backfill is not None and age is not None and age <= look.backfill
@@ -71,7 +72,7 @@ def decide_outcome(item: Item, seen: SeenItem | None, look: Poll, *, is_known_te
             return "backfilled" if asked_for else "repeat"
         return "edit" if seen.edits < MAX_EDITS and is_edit(seen, item) else "repeat"
     if is_known_text:
-        return "repeat"  # an id that changes at every look, or an archive that is shown again under new ones
+        return "repeat"  # its id changes at every poll, or an archive is shown again under new ids
     if age is None:
         return "new" if look.is_gapless else "recorded"
     if age <= look.max_age:
@@ -89,30 +90,31 @@ def is_edit(seen: SeenItem, item: Item) -> bool:
 
 
 def limit_items(found: list[tuple[Item, Outcome]], most: int) -> tuple[list[tuple[Item, Outcome]], int]:
-    """Return what a look may publish, at most ``most`` items, and how many wait for the next; just published ones go first."""
+    """Return what a poll may publish, ``most`` items, and how many wait for the next. Just published items go first."""
     wanted = sorted((one for one in found if one[1] in PUBLISHED), key=lambda one: _FIRST.index(one[1]))
     waiting = {id(item) for item, _ in wanted[most:]}
     return [one for one in found if id(one[0]) not in waiting], len(waiting)
 
 
 def remembered(source: str, item: Item, outcome: Outcome, seen: SeenItem | None) -> SeenItem:
-    """Return what is remembered of an item after this outcome."""
+    """Return what to remember of an item after this outcome."""
     return SeenItem(
         source=source,
         external_id=item.external_id,
         text_hash=item.text_hash,
         title_hash=item.title_hash,
         sketch=item.sketch,
-        # A text that is known under another id was news under that one.
+        # A text that is known under another id became news under that one.
         sent=outcome in PUBLISHED or outcome == "repeat",
         edits=(seen.edits + 1 if seen else 0) if outcome == "edit" else 0,
     )
 
 
 def news_of(source: Source, item: Item, outcome: Outcome, look: Poll) -> dict[str, Any]:
-    """Return the record of ``news``. A date later than the look + 60 s, or none, is the time of the look.
+    """Return the record for ``news``. A missing date, or one more than 60 s after the poll, becomes the poll's time.
 
-    ``extra.previous_look_at``: the look that did not show the item yet; of a socket, the receipt itself.
+    ``extra.previous_look_at``: the time of the last poll that did not return the item; for a socket, the time of
+    receipt.
     """
     received_at, previous = look.at, look.previous
     published = item.published
@@ -129,7 +131,7 @@ def news_of(source: Source, item: Item, outcome: Outcome, look: Poll) -> dict[st
         "language": source.language,
         "url": item.link,
         "author": item.author,
-        # The past is judged as of its publication, so it was received at no time.
+        # Past news is judged as of its publication, so it has no time of receipt.
         "received_at": None if outcome == "backfilled" else received_at,
         "media": list(item.media),
         "extra": {name: value for name, value in extra.items() if value},
@@ -142,7 +144,7 @@ def encoded(fields: dict[str, Any]) -> bytes:
 
 
 def seen_item_of(news: News, before: SeenItem | None, sketch: bytes) -> SeenItem:
-    """Return what a record of ``news`` that we wrote says of its item: what to remember where nobody got to write it down."""
+    """Return what to remember of the item behind one of our ``news`` records, if it was not remembered at the time."""
     title = str(news.extra.get("title", ""))
     is_again = before is not None and before.sent and before.text_hash != news.text_hash
     edits = 0 if before is None else before.edits + is_again
