@@ -1,9 +1,10 @@
-"""Revisions of another case's signal, a retraction or a corroboration, that wait for it: that case may still be running.
+"""Revisions of another case's signal (a retraction or a corroboration) that wait until that case has ended.
 
-One is due once its target's partition was read to the end that it had when the event was read, and the target's case
-is not open there; one that supersedes a signal of the same event, once its own case has ended as well. Then its signal is on the topic, or there never will be one. Until then the watermark of the partition
-of the case that says so is held at that case's first record, so the next publisher reads it again. What was published
-for it meanwhile is recognised by its cause.
+A revision is due once its target's partition has been read up to the end that it had when the event was read, and the
+target's case is not open there. One that supersedes a signal of the same event also waits until its own case has ended.
+From then on, its signal is on the topic or never will be. Until then, the watermark of the partition of the event's
+case is held at that case's first record, so that the next publisher reads it again. A revision already published for it
+is recognised by its cause.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from streams.journal.log import Cursor
 
 
 class PendingRevision(NamedTuple):
-    """One such event. ``read_to``: the end of the target's partition by which the target must have been seen."""
+    """One such event. ``read_to``: the end of the target's partition up to which it must have been read."""
 
     event: RetractionFound | StoryCorroborated
     env: wire.Envelope
@@ -35,7 +36,7 @@ class PendingRevision(NamedTuple):
 
 
 class PendingRevisions:
-    """The waiting revisions of other cases' signals, in the order in which they were read."""
+    """The pending revisions of other cases' signals, in the order in which they were read."""
 
     def __init__(self, cursor: Cursor, parts: Mapping[TopicPartition, JournalFold]) -> None:
         self._cursor, self._parts = cursor, parts
@@ -47,7 +48,7 @@ class PendingRevisions:
     async def add(
         self, event: RetractionFound | StoryCorroborated, env: wire.Envelope, tp: TopicPartition, offset: int
     ) -> None:
-        """Add an accepted event; ignore one whose signal does not belong to the case that it names."""
+        """Add an accepted event. Ignore one whose signal does not belong to the case that it names."""
         if event.signal_id != signal_id(env.run_id, event.of_case):
             log_of(__name__).warning("ignored a revision of another case's signal", case=env.case_id)
             return
@@ -57,7 +58,7 @@ class PendingRevisions:
         self._waiting.append(PendingRevision(event, env, tp.partition, offset, began, target, ends[target]))
 
     async def due(self, publish: Callable[[PendingRevision], Awaitable[None]]) -> None:
-        """Publish every one whose target has ended; keep the others."""
+        """Publish every revision whose target has ended; keep the others."""
         left = []
         for one in self._waiting:
             if await self._cursor.position(one.target) < one.read_to or self._is_open(one):
@@ -67,14 +68,14 @@ class PendingRevisions:
         self._waiting = left
 
     def held(self, partition: int, watermark: int) -> int:
-        """Return the offset to commit for a partition: at most the first offset of a case whose event waits."""
+        """Return the offset to commit for a partition: at most the first offset of a case with a pending event."""
         return min([watermark, *(w.held_at for w in self._waiting if w.partition == partition)])
 
     def _is_open(self, one: PendingRevision) -> bool:
         event = one.event
         if event.of_case in self._parts[one.target].accepted.open:
             return True
-        # Of two signals of one event the better founded one stays, so both must be there.
+        # Of two signals of one event, the better founded one remains, so both must exist.
         rivals = isinstance(event, RetractionFound) and event.rival is not None
         own = TopicPartition(one.target.topic, one.partition)
         return rivals and one.env.case_id in self._parts[own].accepted.open

@@ -1,7 +1,7 @@
-"""What is already on ``signals``, on the worker's disk: a new publisher reads only what was published since its last look.
+"""The contents of ``signals``, stored on the worker's disk: a new publisher reads only records since its last read.
 
-Folded are committed records alone, in order. Memory holds the revisions that were published since the last look, and the
-journal events that will be read again; the places of all others are looked up when a revision of one is due.
+Only committed records are folded, in order. Memory holds the revisions published since the last read, and the
+journal events that will be read again. The positions of all others are looked up when one of their revisions is due.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CREATE TABLE places (signal BLOB PRIMARY KEY, revision INTEGER, partition INTEGE
 CREATE TABLE causes (partition INTEGER, at INTEGER, cause TEXT, PRIMARY KEY (partition, at, cause)) WITHOUT ROWID;
 CREATE TABLE journal (partition INTEGER PRIMARY KEY, through INTEGER NOT NULL, causes_from INTEGER NOT NULL)
 """
-"""``journal``: the newest event of each partition that was published, and the offset below which causes were thrown away."""
+"""``journal``: the newest published event of each partition, and the offset below which causes were deleted."""
 _STANDS = """
 INSERT INTO places VALUES (?, ?, ?, ?) ON CONFLICT (signal) DO UPDATE
 SET revision = excluded.revision, partition = excluded.partition, at = excluded.at WHERE excluded.revision > revision
@@ -39,11 +39,11 @@ _CAUSES_FROM = """
 INSERT INTO journal VALUES (?, -1, ?) ON CONFLICT (partition) DO UPDATE SET causes_from = max(causes_from, excluded.causes_from)
 """
 _AT_ONCE = 2000
-"""Records in one transaction of the store, about 40 ms of a thread beside the event loop."""
+"""Records per transaction of the store, about 40 ms in a thread beside the event loop."""
 
 
 class Place(NamedTuple):
-    """Revision number, partition and offset of a signal's newest revision."""
+    """Revision number, partition and offset of a signal's latest revision."""
 
     revision: int
     partition: int
@@ -51,10 +51,10 @@ class Place(NamedTuple):
 
 
 class Published:
-    """What is on ``signals``. ``causes`` are its journal events that will be read again. Used by one task at a time."""
+    """The contents of ``signals``. ``causes``: its journal events that will be read again. For one task at a time."""
 
     def __init__(self, directory: Path | None, signals: str, journal: str) -> None:
-        """``directory``: that of the worker slot; None keeps everything in memory.
+        """``directory``: the worker slot's; None keeps everything in memory.
 
         Raises:
             ConfigError: as for :class:`FoldStore`.
@@ -69,12 +69,12 @@ class Published:
         self._recent: dict[str, Place] = {}
 
     async def load(self, of: Log, positions: Mapping[int, int]) -> int:
-        """Read what is new up to the end that subscribers see, and return how many foreign records were ignored there.
+        """Read new records up to the end that subscribers see; return how many foreign records were ignored.
 
-        ``positions``: from where each journal partition will be read.
+        ``positions``: the offset from which each journal partition will be read.
 
         Raises:
-            KafkaError: the broker does not answer.
+            KafkaError: the broker does not respond.
             sqlite3.Error: the store cannot be read or written.
         """
         spans = await of.bounds(self._signals, isolation="read_committed")
@@ -91,7 +91,7 @@ class Published:
         return ignored
 
     async def follow(self, of: Log, positions: Mapping[int, int]) -> int:
-        """As :meth:`load`, once more, where anything was published since."""
+        """Read again as :meth:`load` does, if anything was published since."""
         if not self._recent:
             return 0
         ignored = await self._read(of, await of.bounds(self._signals, isolation="read_committed"), positions)
@@ -99,7 +99,7 @@ class Published:
         return ignored
 
     def place(self, signal_id: str) -> Place | None:
-        """Return where the newest revision is; None if nothing was published."""
+        """Return the position of the latest revision; None if nothing was published."""
         if (recent := self._recent.get(signal_id)) is not None:
             return recent
         asked = "SELECT revision, partition, at FROM places WHERE signal = ?"
@@ -107,12 +107,12 @@ class Published:
         return None if found is None else Place(*found)
 
     def revision(self, signal_id: str) -> int:
-        """Return the newest revision, 0 if there is none."""
+        """Return the number of the latest revision; 0 if there is none."""
         place = self.place(signal_id)
         return 0 if place is None else place.revision
 
     def publish(self, signal_id: str, place: Place) -> None:
-        """Record the revision that this process publishes. Its offset is -1 until the broker has said it."""
+        """Record a revision that this process publishes. Its offset is -1 until the broker returns it."""
         self._recent[signal_id] = place
 
     def read_through(self, partition: int, offset: int) -> None:
@@ -124,7 +124,7 @@ class Published:
         self._store.close()
 
     def reset(self) -> None:
-        """Throw away what is kept, damaged or not."""
+        """Delete the stored contents, damaged or not."""
         self._store.reset()
 
     def _is_read(self, place: Place) -> bool:

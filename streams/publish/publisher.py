@@ -1,15 +1,16 @@
-"""The publisher: signals of cases, their corroborations and withdrawals → ``signals``, exactly once for read_committed subscribers.
+"""The publisher: writes cases' signals and their revisions to ``signals``, exactly once for read_committed subscribers.
 
 Every worker hosts a publisher; the one that holds the lease (a one-partition group) is active. It starts its producer
-with the fixed transactional id, which fences a predecessor, and rebuilds what was published from ``signals`` itself.
+with the fixed transactional id, which fences a predecessor, and rebuilds its state from ``signals`` itself.
 Then it folds the journal from its own watermark, and writes signals and watermark in one transaction.
 
-Kafka 4.3 may complete a transaction without a marker on its partitions: while a broker starts, a partition without a leader
-is taken for a deleted one (``KRaftMetadataCache.getPartitionLeaderEndpoint`` is empty where it was ``Node.noNode`` before;
+Kafka 4.3 may complete a transaction without a marker on its partitions: while a broker starts, it takes a partition
+without a leader for a deleted one (``KRaftMetadataCache.getPartitionLeaderEndpoint`` is empty where it was
+``Node.noNode`` before;
 https://github.com/apache/kafka/blob/4.3.1/metadata/src/main/java/org/apache/kafka/metadata/KRaftMetadataCache.java).
-Subscribers then read up to its first record and no further, and the next marker of the same producer lets them read its
-records after all: 48 signals were seen twice in a chaos run. So a publisher aborts what it finds hanging before it reads
-what is published, and starts over when what it published stays out of sight.
+Subscribers then read up to the transaction's first record and no further. The next marker of the same producer makes
+its records visible after all: a chaos run saw 48 signals twice. So a publisher aborts transactions that it finds
+hanging before it reads the published signals, and starts over if its own signals stay invisible.
 """
 
 from __future__ import annotations
@@ -62,19 +63,19 @@ from streams.publish.revisions import PRELIMINARY, Batch, Item, decoded
 log = structlog.get_logger(__name__)
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""Limits how long a killed publisher can block read_committed readers."""
+"""Maximum time for which a killed publisher can block read_committed readers."""
 RETRY_BACKOFF_MS = 10
 """Delay between attempts to begin a transaction.
 
-The broker refuses one until it has written the markers of the last one; aiokafka's 100 ms was measured as most of the
+The broker refuses one until it has written the markers of the last one. aiokafka's 100 ms was measured as most of the
 time from the end of a case to its signal.
 """
 COMMIT_IDLE_S = 5.0
-"""Interval of watermark commits when there is nothing to publish."""
+"""Interval of watermark commits while there is nothing to publish."""
 LOOK_S = 5.0
-"""Interval at which a publisher looks whether subscribers see what it published."""
+"""Interval at which a publisher checks that subscribers see its signals."""
 ABORTED_WITHIN_S = 5.0
-"""Time for the markers of an aborted transaction to be written."""
+"""Maximum time for the broker to write the markers of an aborted transaction."""
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 _ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
 _PUBLISHED = _ENDS_WITHOUT | {
@@ -84,7 +85,7 @@ _PUBLISHED = _ENDS_WITHOUT | {
 
 
 class Publisher:
-    """One candidate for publishing. ``run`` returns after :meth:`stop`; after a lost lease it stands by again."""
+    """One candidate for publishing. ``run`` returns after :meth:`stop`; after losing the lease, it waits again."""
 
     def __init__(
         self,
@@ -94,10 +95,10 @@ class Publisher:
         tombstones: Tombstones | None = None,
         appender: Appender | None = None,
     ) -> None:
-        """``directory``: that of the worker slot, where what is published is kept, so that the next start reads only what is new.
+        """``directory``: the worker slot's. It stores the fold of ``signals``, so that the next start reads less.
 
-        ``tombstones`` and ``appender``: those of a worker in the same process, if any, so that its reads are not repeated and
-        what it appends is not read again.
+        ``tombstones`` and ``appender``: those of a worker in the same process, if any, so that its reads are not
+        repeated and its appends are not read again.
         """
         self._address, self._topics = address, topics
         self._group = topics.group("publisher")
@@ -107,13 +108,13 @@ class Publisher:
         self.ignored = 0
         self.active = False
         self._unseen: dict[TopicPartition, int] = {}
-        """Partition of ``signals`` → the last offset published there that subscribers were not seen to reach."""
+        """Partition of ``signals`` → the last offset published there that subscribers have not been seen to reach."""
         self._lease = Lease(address, topics.group("publisher-lease"), topics.publisher_lease)
         self._reader = JournalReader(KafkaLog(address), topics.cases, tombstones)
 
     @property
     def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:
-        """Current state: joining until the lease holder is known; rebuilding from taking it until publishing."""
+        """Current state: joining until the lease holder is known; rebuilding from taking the lease until publishing."""
         if self.active:
             return "active"
         if not self._lease.known:
@@ -125,7 +126,7 @@ class Publisher:
         self._stopped.set()
 
     async def run(self) -> None:
-        """Stand by for the lease and publish while holding it, until stopped."""
+        """Wait for the lease and publish while holding it, until stopped."""
         await self._lease.lead(self._lead, self._stopped)
 
     async def _lead(self) -> None:
@@ -166,10 +167,10 @@ class Publisher:
 
     @asynccontextmanager
     async def _published(self) -> AsyncIterator[Published]:
-        """Open what is kept of ``signals``.
+        """Open the stored fold of ``signals``.
 
         Raises:
-            TransientError: it is damaged, and was thrown away, or the disk takes nothing: from now on memory does.
+            TransientError: it is damaged and was deleted, or the disk cannot be written and memory is used from now on.
         """
         published = Published(self._directory, self._topics.signals, self._topics.cases)
         try:
@@ -186,10 +187,10 @@ class Publisher:
             published.close()
 
     async def _abort_hanging(self, producer: Any) -> None:
-        """End what was left open on ``signals`` under this producer's id; no transaction of it is known to its broker.
+        """Abort transactions left open on ``signals``, by writing under this producer's id.
 
         Raises:
-            TransientError: a transaction of somebody else is open: what is published cannot be read to its end.
+            TransientError: another writer's transaction is open, so the published signals cannot be read to the end.
         """
         if not (hanging := await self._held()):
             return
@@ -202,7 +203,7 @@ class Publisher:
         await producer.abort_transaction()
         give_up = asyncio.get_running_loop().time() + ABORTED_WITHIN_S
         while (held := await self._held()) and asyncio.get_running_loop().time() < give_up:  # noqa: ASYNC110
-            await asyncio.sleep(0.2)  # a broker answers before it has written the markers
+            await asyncio.sleep(0.2)  # a broker responds before it has written the markers
         if held:
             raise TransientError(
                 f"a transaction of somebody else holds up the readers of {self._topics.signals} in partitions "
@@ -217,10 +218,10 @@ class Publisher:
         return {tp for tp, (_, end) in written.items() if seen[tp][1] < end}
 
     async def _look(self, before: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return where subscribers are held up before what was published; ``before``: the same, of the last time.
+        """Return where subscribers are blocked before published signals. ``before``: the same from the last check.
 
         Raises:
-            TransientError: they have been held up at the same place since.
+            TransientError: they are still blocked at the same position.
         """
         if not self._unseen:
             return {}
@@ -279,7 +280,7 @@ class Publisher:
         published: Published,
         waiting: PendingRevisions,
     ) -> dict[int, int]:
-        """Publish the items, and return the watermarks that were committed with them, by partition."""
+        """Publish the items; return the watermarks committed with them, by partition."""
         await producer.begin_transaction()
         sent = []
         try:
@@ -290,7 +291,7 @@ class Publisher:
                 future = await producer.send(
                     self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
                 )
-                published.publish(signal.signal_id, Place(last + 1, -1, -1))  # offset: from the broker, below
+                published.publish(signal.signal_id, Place(last + 1, -1, -1))  # the broker returns the offset, see below
                 published.read_through(partition, offset)
                 future.add_done_callback(_looked_at)
                 sent.append((signal.signal_id, last + 1, future))

@@ -1,9 +1,9 @@
-"""Revisions: what is already on ``signals``, and what comes next: a judgement, a preliminary signal, or what is derived.
+"""Revisions: the current one on ``signals``, and the next: a judgement, a preliminary signal, or a derived revision.
 
-A withdrawal and a corroboration are derived from the current revision. A withdrawal applies to a signal that another case
-denies or corrects, or reports on better grounds, or whose own case ends without one after a preliminary revision; a
-corroboration to one whose story other owners report. A second look's signal takes the place of an unconfirmed one. The
-current revision is read from ``signals`` by its offset (:mod:`streams.publish.published`).
+A withdrawal and a corroboration are derived from the current revision. A signal is withdrawn if another case denies or
+corrects it or is better founded, or if its own case ends without a signal after a preliminary revision. A signal is
+corroborated if other owners report its story. A second look's signal replaces an unconfirmed one. The current revision
+is read from ``signals`` by its offset (:mod:`streams.publish.published`).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
 
 PRELIMINARY = b'"preliminary_signal":'
-"""Marks a triage that publishes at once; others need not be decoded."""
+"""Marks a triage that publishes at once. Others need not be decoded."""
 _COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
 Withdrawn = Literal["retracted", "superseded"]
 
 
 class Item(NamedTuple):
-    """One revision to publish, and the journal event that it represents. It gets its number when it is sent."""
+    """One revision to publish, and the journal event that it represents. Its number is assigned when it is sent."""
 
     signal: Signal
     env: wire.Envelope
@@ -52,10 +52,10 @@ class Item(NamedTuple):
 
 
 async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal | None:
-    """Return the revision at an offset; None if it is not readable.
+    """Return the revision at an offset; None if it is unreadable.
 
     Raises:
-        NewerSignalError: newer code has published it.
+        NewerSignalError: a newer version published it.
     """
     span = {TopicPartition(topic, place.partition): (place.offset, place.offset + 1)}
     async for _, records in read_range(address, span, **_COMMITTED):
@@ -72,7 +72,7 @@ def decoded(env: wire.Envelope, record: Any) -> Event | None:
     """Return the event of an accepted record; None if it does not decode (its case is quarantined).
 
     Raises:
-        NewerSchemaError: newer code has written it.
+        NewerSchemaError: a newer version wrote it.
     """
     try:
         return wire.decode(env.type, env.version, record.value)
@@ -98,7 +98,7 @@ class Batch:
         return signal_id in self._newest or self._published.place(signal_id) is not None
 
     async def take(self, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
-        """Add the signal that the event holds, or withdraw that of its own case; a second look revises its first case's."""
+        """Add the event's signal, or withdraw its case's signal. A second look's signal revises its first case's."""
         signal = signal_in(event)
         if signal is not None and of_first_case(signal, env):
             await self._revise(signal.signal_id, event, env, partition, offset)
@@ -110,7 +110,7 @@ class Batch:
     async def revise(self, one: PendingRevision) -> None:
         """Revise the signal that a retraction or a corroboration names, if there is one.
 
-        Of two signals of one event, it revises the one that is less well founded.
+        Of two signals of one event, it revises the less well founded one.
         """
         event, of = one.event, one.event.signal_id
         if isinstance(event, RetractionFound) and event.rival is not None:
@@ -139,7 +139,7 @@ class Batch:
 
 
 def signal_in(event: Event | None) -> Signal | None:
-    """Return the signal that an event publishes: final, or preliminary; None if it publishes none."""
+    """Return the final or preliminary signal that an event publishes; None if it publishes none."""
     match event:
         case SignalSynthesized(signal=signal):
             return signal
@@ -150,15 +150,15 @@ def signal_in(event: Event | None) -> Signal | None:
 
 
 def of_first_case(signal: Signal, env: wire.Envelope) -> bool:
-    """Return whether a case's event holds the signal of another case, as a second look's does."""
+    """Return whether a case's event holds the signal of another case, as a second look's event does."""
     return signal.signal_id != signal_id(env.run_id, env.case_id)
 
 
 def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
-    """Return the revision that another case's event, or the end of its own, makes of a signal; None if it makes none.
+    """Return the revision of a signal that another case's event, or its own case's end, causes; None if it causes none.
 
-    Where it says something else, its summary is derived again from that. The audit recomputes each to compare it: with other words here, earlier
-    ones would look forged.
+    If stage or verdict change, the summary is derived again from them. The audit recomputes each revision to compare
+    it: if the wording changed here, earlier revisions would look forged.
     """
     if isinstance(event, SignalSynthesized):
         return _looked_again(last, event.signal)
@@ -169,13 +169,13 @@ def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
 
 
 CORROBORATED = "corroborated"
-"""The rule of the last adjustment of a revision that other reports of the story made."""
+"""Rule of the last adjustment in a revision that other reports of the story caused."""
 _RAISED: tuple[Verdict | None, ...] = ("unchecked", "unconfirmed", "likely", "confirmed")
-"""Verdicts in the order in which corroboration raises them; it changes no other one."""
+"""Verdicts in the order in which corroboration raises them. It changes no other verdict."""
 
 
 def _looked_again(last: Signal, signal: Signal) -> Signal | None:
-    """Return the signal of a second look; None where the first case's was retracted or raised as far meanwhile."""
+    """Return a second look's signal; None if the first case's signal was retracted or raised as far meanwhile."""
     if last.stage != "final" or last.verdict not in _RAISED[:-1]:
         return None
     if signal.verdict in _RAISED and _RAISED.index(signal.verdict) <= _RAISED.index(last.verdict):
@@ -184,10 +184,11 @@ def _looked_again(last: Signal, signal: Signal) -> Signal | None:
 
 
 def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signal | None:
-    """Return the revision that the story's other reports make; None if they change nothing, or are of another order.
+    """Return the revision that the story's other reports cause; None if they change nothing, or have another order.
 
-    The confidence is that of the first judgement after the new verdict's change and cap. A live report lifts the flag ``late``,
-    also where it raises nothing. Records from before corroborations named their asset leave an order only in one direction.
+    The confidence is the first judgement's after the new verdict's change and cap. A live report removes the flag
+    ``late``, even if it raises nothing. In records from before corroborations named their asset, an order only has to
+    match in direction.
     """
     if last.stage != "final" or last.verdict not in _RAISED or event.verdict not in _RAISED or not _fits(last, event):
         return None
@@ -198,7 +199,7 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
     acts = event.verdict in ACTED_ON and event.direction == last.direction and last.asset != NO_ASSET
     urls = {e.url for e in last.evidence}
     new = tuple(e for e in event.evidence if e.url not in urls)
-    # As in every other case: one page alone is thin evidence for what is not confirmed.
+    # As in every other case: a single page is thin evidence for an unconfirmed claim.
     thin = ("data_incomplete",) if event.verdict == "likely" and event.supporting_sources < 2 else ()
     flags = (*(f for f in last.risk_flags if f not in lifted), *thin)
     change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
@@ -217,11 +218,11 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
 
 
 _LIFTED = frozenset({"confidence_low", "data_incomplete", "not_deep_analysed"})
-"""Flags of what was missing before other owners reported it."""
+"""Flags for gaps that other owners' reports fill."""
 
 
 def _fits(last: Signal, event: StoryCorroborated) -> bool:
-    """Whether a corroboration is of the signal's asset, direction and action; a signal that only observes had another one drafted."""
+    """Return whether a corroboration has the signal's asset, direction and action. ``observe`` matches any action."""
     if event.asset is None:
         return True
     same = (event.asset, event.direction) == (last.asset, last.direction)
@@ -238,7 +239,7 @@ def _made_live(last: Signal, event: StoryCorroborated, at: datetime) -> Signal:
 
 
 def superseded_of(event: RetractionFound, earlier: Signal) -> Literal["earlier", "later", "neither"]:
-    """Return which of two signals of one event the other supersedes: the earlier case's, or that of the case that says so."""
+    """Return which of two signals of one event is superseded: that of the earlier case, or of this event's case."""
     rival = event.rival
     if rival is None or earlier.verdict is None:
         return "neither"
@@ -252,8 +253,9 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
     """Return the revision that withdraws a signal; None if it is withdrawn already or the event withdraws nothing.
 
     Nobody may act on it any more: ``observe``, neutral, confidence 0, flagged, with the reason before the notes and the
-    denying pages before the others. A retracted signal stays retracted; a superseded one may still be retracted.
-    What another case denies is ``refuted``; a superseded signal, and one whose case ended, keep their last verdict.
+    denying pages before the others. A retracted signal stays retracted; a superseded one may still be retracted. A
+    signal that another case denies is ``refuted``. A superseded signal, and one whose case ended, keep their last
+    verdict.
     """
     match event:
         case RetractionFound(rival=rival) if rival is not None:
@@ -274,7 +276,7 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
 
 
 def _outdone(last: Signal, event: RetractionFound, at: datetime) -> Signal | None:
-    """Return the revision of a signal of which another one, of the same event, is better founded."""
+    """Return the revision of a signal if another signal of the same event is better founded."""
     if last.stage in WITHDRAWN:
         return None
     if last.signal_id == event.signal_id:
@@ -300,7 +302,7 @@ def _revised(last: Signal, stage: Withdrawn, reason: str, at: datetime, evidence
 
 
 def _with_evidence(last: Signal, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]) -> Signal:
-    """Return a signal with further pages, which come first among its links, and with the reason before its notes."""
+    """Return a signal with further pages, whose links come first, and with the reason before its notes."""
     known = max((e.reference_number for e in last.evidence), default=0)
     new = tuple(replace(e, reference_number=known + n) for n, e in enumerate(evidence, start=1))
     return replace(
