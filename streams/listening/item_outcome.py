@@ -26,7 +26,7 @@ _FIRST = ("new", "edit", "late", "backfilled")
 
 
 class SeenItem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is remembered of an item: hashes and sketch of the text last published, or last seen if none was published.
+    """The memory of an item: hashes and sketch of the text last published, or last seen if none was published.
 
     ``sent``: it became news. ``edits``: how often it was published again. ``left_at``: when a poll no longer returned
     it; None while polls do.
@@ -43,7 +43,7 @@ class SeenItem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of a poll. ``previous``: the poll before, None at the first. ``backfill``: how far back to go, if requested.
+    """The time of a poll. ``previous``: the poll before, None at first. ``backfill``: how far back to go, if requested.
 
     ``max_age``: maximum age of an item that counts as just published. ``kept``: how long intake remembers past news.
     """

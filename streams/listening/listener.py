@@ -1,7 +1,7 @@
-"""The listener: looks at its sources, each at its own pace, and makes news of what is new. One process at a time.
+"""The listener: polls its sources, each at its own interval, and publishes new items as news. One process at a time.
 
-A source that fails waits longer each time, and troubles no other. An error of the log ends all looks; they begin anew with
-what the log holds.
+A failing source is polled at growing intervals, and does not affect the others. A log error ends all polls; the
+listener then starts over from the state in the log.
 """
 
 from __future__ import annotations
@@ -50,22 +50,24 @@ LONGEST_PAUSE_S = 900.0
 SOCKET_PAUSES_S = (1.0, 60.0)
 SOCKET_WINDOW_S = 60.0
 WRITTEN_EVERY = timedelta(minutes=10)
-"""How often a cursor is written of which nothing but what an answer says of itself changed."""
+"""Interval at which a cursor is written if only its validators and its poll time changed."""
 JITTER = 0.1
 CHANGED_EVERY_S = 5.0
-"""How often the list of sources is looked at."""
+"""Interval at which the list of sources is checked for changes."""
 TAKEN_WITHIN_S = 15.0
 FIRST_MESSAGE_WITHIN_S = 10.0
-"""How long a single look at a socket waits for its first message."""
+"""Maximum wait of a single poll for a socket's first message."""
 SKEW_S = 2.0
-"""Difference of the clocks from which on it is told; headers say whole seconds."""
+"""Clock difference above which the log names it; headers have whole seconds."""
 _UNKNOWN = Validators()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """``max_age_s``: up to this age an item counts as just published. ``max_new``: news of one look, or of a socket's minute.
+    """``max_age_s``: maximum age of an item that counts as just published. ``max_new``: maximum news per poll, or per
+    minute of a socket.
 
-    ``kept_days``: ``DEDUP_DAYS``. ``backfill``: how far back the first look at each source goes. ``jitter``: share of each pause.
+    ``kept_days``: ``DEDUP_DAYS``. ``backfill``: how far back the first poll of each source goes. ``jitter``: share of
+    each pause.
     """
 
     max_age_s: float = 900.0
@@ -76,7 +78,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health:
-    """How one source does, since the start of this process."""
+    """The health of one source since the start of this process."""
 
     def __init__(self) -> None:
         self.state, self.why = "waiting", ""
@@ -92,7 +94,7 @@ class Health:
 
 
 class Listener:
-    """One candidate for listening. ``run`` returns after :meth:`stop`; after a lost lease it stands by again."""
+    """One candidate for listening. ``run`` returns after :meth:`stop`. If it loses the lease, it waits for it again."""
 
     def __init__(
         self,
@@ -103,7 +105,10 @@ class Listener:
         options: Options,
         key: bytes,
     ) -> None:
-        """``key`` marks the news. ``sources`` returns the sources that are on; it is called again every ``CHANGED_EVERY_S``. ``fetcher`` stays the caller's."""
+        """``key`` marks the news. ``sources`` returns the active sources and is called every ``CHANGED_EVERY_S``.
+
+        The caller closes ``fetcher``.
+        """
         self._address, self._topics, self._sources, self._options = address, topics, sources, options
         self._fetcher, self._key = fetcher, key
         self._lease = Lease(address, topics.group("listener-lease"), topics.listener_lease)
@@ -114,7 +119,7 @@ class Listener:
         self._looked_back: set[str] = set()
         self.health: dict[str, Health] = {}
         self.acknowledged = Latencies()
-        """Seconds from an answer that brought news to the broker's word that all of it is durable."""
+        """Seconds from a response with news to the broker's acknowledgement of all of it."""
         self.active = False
 
     @property
@@ -127,12 +132,12 @@ class Listener:
 
     @property
     def parsed(self) -> int:
-        """Answers that were parsed: those that had changed."""
+        """Number of responses that were parsed because they had changed."""
         return self._fetcher.parsed
 
     @property
     def cursors(self) -> Mapping[str, SourceCursor]:
-        """Source → how far the listener is with it."""
+        """Source → its cursor."""
         return self._log.memory.cursors
 
     def stop(self) -> None:
@@ -140,11 +145,11 @@ class Listener:
         self._stopped.set()
 
     async def run(self) -> None:
-        """Stand by for the lease and listen while holding it, until stopped."""
+        """Wait for the lease and listen while holding it, until stopped."""
         await self._lead(self._listen)
 
     async def once(self) -> dict[str, Health]:
-        """Look at every source once, at a socket until its first message; return how each did.
+        """Poll every source once, a socket until its first message; return the health of each.
 
         Raises:
             ConfigError: another listener holds the lease.
@@ -223,7 +228,7 @@ class Listener:
             await asyncio.sleep(wait * (1 + self._options.jitter * random.uniform(-1, 1)))
 
     async def _look(self, source: Source) -> float:
-        """Look once; return how long to wait, in seconds."""
+        """Poll once; return how long to wait, in seconds."""
         health = self._of(source)
         cursor = self._log.memory.cursor(source.id)
         try:
@@ -273,7 +278,7 @@ class Listener:
             pause = min(2 * pause, most)
 
     async def _hear_once(self, source: Source) -> None:
-        """Connect, and take the first message, if one comes in time."""
+        """Connect, and take the first message if one arrives in time."""
         try:
             async with self._fetcher.connected(source) as messages:
                 await self._refill(source)
@@ -297,26 +302,26 @@ class Listener:
         self._succeeded(source)
 
     async def _heard(self, source: Source, body: bytes) -> int:
-        """Take a message; return how many items it has."""
+        """Take a message; return the number of its items."""
         at = datetime.now(UTC)
         try:
             items = await self._fetcher.read(source, body)
         except NotReadError:
-            self._of(source).counted(["refused"])  # one message that is none says nothing of the others
+            self._of(source).counted(["refused"])  # one invalid message says nothing about the others
             return 0
         if items:
             await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
         return len(items)
 
     async def _held_up(self, source: Source, recent: deque[float], items: int) -> None:
-        """Read on only when a minute has no more than ``max_new`` items: what a flood sends waits at its sender."""
+        """Wait if a minute brought more than ``max_new`` items, so that a flood waits at its sender."""
         for _ in range(items):
             if len(recent) == recent.maxlen and (left := recent[0] + SOCKET_WINDOW_S - time.monotonic()) > 0:
                 log.warning("a flood is held back", source=source.id, seconds=round(left))
                 await asyncio.sleep(left)
             recent.append(time.monotonic())
 
-    # What a look brought
+    # Results of a poll
 
     async def _take(
         self,
@@ -328,7 +333,7 @@ class Listener:
         validators: Validators = _UNKNOWN,
         live: bool | None = None,
     ) -> None:
-        """Make news of what is new. ``live``: of a socket, whether the items were sent as they came out; None: of a look."""
+        """Publish new items as news. ``live``: for a socket, True if it sent them on publication; None for a poll."""
         began, memory = time.monotonic(), self._log.memory
         look = self._as_look(source, at, at if live else cursor.looked_at)
         decided: list[tuple[Item, Outcome]] = []
@@ -343,7 +348,7 @@ class Listener:
         news, seen, outcomes = self._news(source, kept, look)
         if live is None and source.kind != "markets":
             seen += memory.left(source.id, [item.external_id for item in items], at)
-        else:  # nobody shows what was
+        else:  # these do not report items that are gone
             seen = [msgspec.structs.replace(one, left_at=at) for one in seen]
         cursor.validators = _UNKNOWN if waiting else validators
         cursor.looked_at = at
@@ -425,7 +430,7 @@ class Listener:
     async def _recorded(
         self, news: list[tuple[bytes, bytes]], seen: list[SeenItem], cursor: SourceCursor, was: str, *, is_changed: bool
     ) -> None:
-        """Write what a look brought; a cursor of which little changed every ``WRITTEN_EVERY`` only. ``was``: its state before."""
+        """Write a poll's results; a cursor that hardly changed only every ``WRITTEN_EVERY``. ``was``: its old state."""
         assert cursor.looked_at is not None
         forgotten = self._log.memory.forgotten(cursor.source, cursor.looked_at, seen)
         is_old = cursor.written_at is None or cursor.looked_at - cursor.written_at > WRITTEN_EVERY

@@ -1,10 +1,10 @@
-"""What listeners remember, in two compacted topics, and the order in which they write it.
+"""The listeners' memory, in two compacted topics, and the order in which it is written.
 
-News goes first, then the items that it came from, then the cursor of the source: whoever begins where another one was killed
-may find news that no item tells of, and never the reverse. So it reads its own records on ``news`` from ``news_through`` on
-before it looks at any source. Each record begins with the fence, so a listener that was frozen writes nothing after its
-successor has started, but for what it had passed the fence with. What this promises: one case for an id and a text; one for an
-item, but for what is appended in that moment.
+News is written first, then its items, then the source's cursor. After a kill, a successor may find news whose items are
+not recorded, but never the reverse. Before it polls any source, it therefore reads the listener's own records on
+``news`` from ``news_through`` on. Each write starts with the fence, so a listener that was frozen writes nothing after
+its successor has started, except for the write whose fence it had passed. This guarantees one case per id and text. It
+also guarantees one case per item, except for writes at that moment.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from streams.lease import Fence
 from streams.listening.item_outcome import SeenItem, seen_item_of
 
 FORGOTTEN_AFTER = timedelta(days=35)
-"""How long after an item left its source it is still known: longer than ``DEDUP_DAYS``."""
+"""Time for which an item is remembered after it left its source: longer than ``DEDUP_DAYS``."""
 MOST_REMEMBERED = 20_000
-"""Items that a source may have remembered beside those that its last look showed, the newest to leave: 570 a day for 35 days, at
-0.6 KB each in memory. A feed that shows 500 new ids at every look would take 3 GiB a day."""
+"""Maximum number of items remembered per source beside those of its last poll (the newest to leave are kept): 570 a day
+for 35 days, at 0.6 KB each in memory. A feed with 500 new ids at every poll would otherwise take 3 GiB a day."""
 KEPT_LAGS = 100
 LOOKS_OF_A_GAP = 5
-"""Gaps between news of a source that have to be known before its silence says anything: then 5 times the usual one is stale."""
+"""Number of gaps between a source's news before its silence means anything. Then 5 times the average gap is stale."""
 _THROUGH = b"\x1fnews_through"
 
 
 class SourceCursor(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """How far the listener is with one source, and how that stands. ``markets``: market → its state and how often that changed.
+    """The listener's position in one source, and its state. ``markets``: market → its state and number of changes.
 
-    ``looked_at``: the last look that was answered; ``news_at``: the last that brought news; ``gap_s``: between two such, on average.
-    ``lags``: seconds from publication, by the publisher's clock, to receipt, of the newest ``KEPT_LAGS`` new items. ``reason``:
-    why the last look failed, a key of ``infra.listeners.failures.DO``; "" where it did not.
+    ``looked_at``: the last successful poll. ``news_at``: the last poll with news. ``gap_s``: average time between two
+    of those. ``lags``: seconds from publication (by the publisher's clock) to receipt, for the newest ``KEPT_LAGS`` new
+    items. ``reason``: why the last poll failed, a key of ``infra.listeners.failures.DO``; "" if it succeeded.
     """
 
     source: str
@@ -63,7 +63,7 @@ class SourceCursor(msgspec.Struct, kw_only=True, omit_defaults=True):
     lags: list[float] = []
 
     def is_ok(self) -> None:
-        """Note that a look succeeded."""
+        """Record a successful poll."""
         self.state, self.why, self.reason = "ok", "", ""
 
     def lag_s(self, quantile: float) -> float | None:
@@ -83,18 +83,18 @@ class _Through(msgspec.Struct):
 
 
 class InDoubtError(TransientError):
-    """A record was broken off, so nobody knows what was written: the log is to be started anew."""
+    """A write was interrupted, so it is unknown what was written. Start the log again."""
 
 
 class Memory:
-    """Everything that is remembered, by source. Built by :func:`remembered_in`; changed by :meth:`ItemLog.record` alone."""
+    """The whole memory, by source. Built by :func:`remembered_in`; only :meth:`ItemLog.record` changes it."""
 
     def __init__(self) -> None:
         self.items: dict[str, dict[str, SeenItem]] = {}
         self.texts: dict[str, Counter[str]] = {}
-        """Source → how many of its items have a text."""
+        """Source → number of its items per text hash."""
         self.present: dict[str, set[str]] = {}
-        """Source → the ids that its last look showed."""
+        """Source → ids in its last poll."""
         self.cursors: dict[str, SourceCursor] = {}
         self.through: dict[int, int] | None = None
 
@@ -105,7 +105,7 @@ class Memory:
         return text_hash in self.texts.get(source, ())
 
     def cursor(self, source: str) -> SourceCursor:
-        """Return a copy of the source's cursor, to be changed and recorded."""
+        """Return a copy of the source's cursor, to change and record."""
         known = self.cursors.get(source)
         return (
             SourceCursor(source=source) if known is None else msgspec.structs.replace(known, counts=dict(known.counts))
@@ -127,14 +127,14 @@ class Memory:
                 del texts[known.text_hash]
 
     def left(self, source: str, shown: Iterable[str], at: datetime) -> list[SeenItem]:
-        """Return the items that a look, which shows these ids, shows no longer."""
+        """Return the items that a poll with these ids no longer has."""
         gone = self.present.get(source, set()).difference(shown)
         return [msgspec.structs.replace(self.items[source][one], left_at=at) for one in gone]
 
     def forgotten(self, source: str, at: datetime, shown: Iterable[SeenItem] = ()) -> list[SeenItem]:
-        """Return the items that need not be known any more: they left long ago, or ``MOST_REMEMBERED`` left later.
+        """Return the items to forget: they left long ago, or more than ``MOST_REMEMBERED`` left later.
 
-        ``shown``: what the present look remembers, which is not forgotten.
+        ``shown``: the items of the present poll, which are not forgotten.
         """
         kept, items = {one.external_id for one in shown}, self.items.get(source, {})
         gone = [(one.left_at, one.external_id) for one in items.values() if one.left_at and one.external_id not in kept]
@@ -143,23 +143,23 @@ class Memory:
 
 
 class ItemLog:
-    """The one writer of the two topics, and of the listeners' news. Records one thing after another."""
+    """The only writer of the two topics and of the listeners' news. Writes one record at a time."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, key: bytes) -> None:
-        """``key``: of the listener, whose own records bear its mark."""
+        """``key``: the listener's; its own records carry its mark."""
         self._address, self._topics, self._key = address, topics, key
         self._producer: Any = None
         self._fence = Fence(address, topics.transactional_id("listener"), topics.listener_lease)
         self.memory = Memory()
         self.recovered = 0
-        """Items that a predecessor had published and not yet written down."""
+        """Number of items that a predecessor had published but not recorded."""
         self._in_doubt = False
 
     async def start(self, sources: Iterable[str]) -> None:
-        """Fence predecessors; read what is remembered, and what one published of these sources without writing it down.
+        """Fence predecessors; read the memory, and the news of these sources that a predecessor did not record.
 
         Raises:
-            KafkaError: no broker answers.
+            KafkaError: no broker responds.
         """
         await self._fence.start()
         self._producer = self._address.producer(linger_ms=0)
@@ -189,16 +189,16 @@ class ItemLog:
         cursor: SourceCursor,
         forgotten: Iterable[SeenItem] = (),
     ) -> None:
-        """Write news (key and value), then items, then the cursor, each once the one before is durable; then remember them.
+        """Write news (key and value), then items, then the cursor, each once the previous is durable; remember them.
 
-        Not to be called twice at a time.
+        Must not be called concurrently.
 
         Raises:
-            KafkaError: the broker does not take it; ``ProducerFenced``: another listener has started.
+            KafkaError: the broker does not accept it; ``ProducerFenced``: another listener has started.
             InDoubtError: an earlier call failed or was cancelled.
         """
         if self._in_doubt:
-            # What a later call writes of news_through would pass over news that no item tells of.
+            # A later call would move news_through past news whose items are not recorded.
             raise InDoubtError("an earlier record was broken off: the listener reads its memory again")
         self._in_doubt = True
         await self._fence.pass_through()
@@ -242,7 +242,7 @@ class ItemLog:
 
 
 class Cursors:
-    """The cursors of all sources, as readers of the log see them; each reading goes on where the one before ended."""
+    """The cursors of all sources, read from the log. Each reading continues where the previous one ended."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._address, self._topic = address, topics.listener_cursors
@@ -251,10 +251,10 @@ class Cursors:
         self._turn = asyncio.Lock()
 
     async def read(self) -> dict[str, SourceCursor]:
-        """Return source → its newest cursor.
+        """Return source → its latest cursor.
 
         Raises:
-            KafkaError: Kafka does not answer.
+            KafkaError: Kafka does not respond.
         """
         async with self._turn:
             bounds = await offsets_of(self._address, self._topic)
@@ -267,7 +267,7 @@ class Cursors:
 
 
 async def remembered_in(address: KafkaAddress, topics: Topics) -> Memory:
-    """Return what the two topics hold. Records of another form are passed by."""
+    """Return the contents of the two topics. Records that do not decode are ignored."""
     memory = Memory()
     async for value, key in _records(address, topics.listener_items):
         seen = _as(SeenItem, value)
@@ -306,12 +306,12 @@ def _ids(key: bytes) -> tuple[str, str]:
 
 
 def _ours(records: Iterable[Any], sources: set[str], key: bytes) -> Iterable[News]:
-    now = datetime.now(UTC) + timedelta(days=1)  # it was checked when it was written
+    now = datetime.now(UTC) + timedelta(days=1)  # its date was checked when it was written
     for record in records:
         if (record.key or b"").partition(b":")[0].decode("utf-8", "replace") in sources:
             try:
                 news = decode_news(record.value, now=now)
             except ContractError:
                 continue
-            if is_marked(news, [key]):  # anybody else's would keep an item of the source out
+            if is_marked(news, [key]):  # a foreign record would suppress an item of the source
                 yield news
