@@ -1,9 +1,9 @@
-"""Replay: a recorded case decided again, by today's steps and under a chosen configuration. Pure.
+"""Replay: runs a recorded case again, with today's steps and a chosen configuration. Pure.
 
     recordings ─► Recording ─► replay(recording, snapshot) ─► Need (an effect without a recorded reply) ─► Replayed
 
 An effect whose request hash is in the recording gets the recorded reply. Any other is yielded as a :class:`Need`, which
-the driver of the replay answers or declares a miss.
+the replay's driver fulfils or declares a miss.
 """
 
 from __future__ import annotations

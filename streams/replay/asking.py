@@ -1,4 +1,4 @@
-"""Protocol between a replay and its driver: the replay yields what it needs and receives the answer."""
+"""Protocol between a replay and its driver: the replay yields what it needs and receives the reply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """The reply to a :class:`Need` that has no answer: the case ends here, with this status."""
+    """The reply to a :class:`Need` that cannot be fulfilled: the case ends here, with this status."""
 
     reason: str
     status: Status = "miss"
@@ -35,7 +35,7 @@ Asking = Generator[Need, Answer, Replayed]
 
 
 def reused_alone(asking: Asking) -> Replayed:
-    """Drive a replay by the recording alone: every need is a miss."""
+    """Drive a replay with the recording alone: every need is a miss."""
     try:
         need = next(asking)
         while True:

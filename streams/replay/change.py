@@ -1,4 +1,4 @@
-"""Changes of a replay against the pinned configuration: other prompts, other settings, other models."""
+"""Changes to the pinned configuration in a replay: other prompts, settings or models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from schemas.config import Prompt, Snapshot
 from schemas.errors import ConfigError
 
 _NEVER = frozenset({"prompts", "tables", "provider_mode", "code_version", "case_deadline_seconds"})
-"""Not settings that a step decides by alone: with these changed, the result would describe a case that never ran so."""
+"""Fields that cannot be changed, because more than the steps depends on them: no real case would have run so."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts by name, snapshot fields by name, and models (``provider:model``) by task. Empty: an A/A replay.
 
-    No snapshot names a model and no request holds one, so a change of models applies to replies: those that another model
-    gave to this task are asked for again. Who asks sends the task's calls to the model.
+    No snapshot names a model and no request holds one, so a change of models applies to replies: replies of another
+    model to this task are requested again. The driver sends the task's calls to the new model.
     """
 
     prompts: dict[str, Prompt] = {}

@@ -1,4 +1,4 @@
-"""The replay cursor: the position of a replay in its recording, and the recorded replies that are left."""
+"""The replay cursor: the position of a replay in its recording, and the remaining recorded replies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.effects import CallModel, Effect
 from streams.replay.recording import Recorded, Recording
 
 FROM_OUTSIDE = frozenset({"deadline", "crash", "too_large"})
-"""Failures that the runtime logs by itself, without a reply that reports them."""
+"""Failures that the runtime logs itself, without a reply that reports them."""
 
 
 class ReplayCursor:
@@ -74,7 +74,7 @@ class ReplayCursor:
 
     @property
     def calls_here(self) -> list[tuple[Call, ...]]:
-        """The recorded answers at this head, including those of the event that follows it."""
+        """The recorded calls at this head, including those of the event that follows it."""
         return self._calls[self._at]
 
     @property
@@ -83,7 +83,7 @@ class ReplayCursor:
         return self._completed[self._at]
 
     def follow(self, event: ev.Event) -> bool:
-        """Advance by one event. Returns False, then and ever after, if it is of another kind than the recorded one."""
+        """Advance by one event. Returns False, from then on always, if its kind differs from the recorded event's."""
         recorded = self.next
         self._left = recorded is None or not _same_kind(recorded.event, event)
         if not self._left:
@@ -107,7 +107,7 @@ class ReplayCursor:
         return found
 
     def reply(self, wanted: str) -> tuple[Call, ...] | None:
-        """Return the recorded calls of the next occurrence of this request; None if there is none left."""
+        """Return the recorded calls of the next occurrence of this request; None if none is left."""
         groups = self._replies.get(wanted)
         taken = self._taken.get(wanted, 0)
         if groups is None or taken >= len(groups):
@@ -116,18 +116,18 @@ class ReplayCursor:
         return groups[taken]
 
     def stand_in(self, effect: Effect) -> tuple[Call, ...]:
-        """Return the recorded calls that an effect with another hash replaces: of the same prompt, at this head."""
+        """Return the recorded calls that an effect with another hash replaces: same prompt, at this head."""
         if self._left or not isinstance(effect, CallModel):
             return ()
         for calls in self._calls[self._at]:
-            # One that was cut was asked for again, and has its answer behind it.
+            # A call that was cut was repeated, and its reply follows.
             if calls[-1].kind == "model" and calls[-1].prompt_name == effect.prompt_name and calls[-1].error != "cut":
                 return calls
         return ()
 
 
 def request_of(record: Recorded) -> str:
-    """Return the request that an ``EffectCompleted`` answers."""
+    """Return the request that an ``EffectCompleted`` completes."""
     assert isinstance(record.event, ev.EffectCompleted)
     return record.event.request_hash
 

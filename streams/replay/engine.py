@@ -1,8 +1,8 @@
-"""The replay engine: calls every step of a recorded case again, in the order in which the runtime would.
+"""The replay engine: calls every step of a recorded case again, in the runtime's order.
 
-While the path is the recorded one, step by step, the recording supplies ids, times, and events that happened *to* the
+While the path follows the recorded one, the recording supplies ids, times, and events that happened *to* the
 case rather than in a step (a deadline, a crash, a restart, a person's command). Replies are found by (request hash,
-occurrence) wherever the path leads. A request that was never answered comes out as a :class:`Need`.
+occurrence), whatever the path. A request without a recorded reply is yielded as a :class:`Need`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from streams.replay.outcome import Execution, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
 
 MAX_EVENTS = 200
-"""A longer replay is taken for endless; the longest path of the graph has about 30 events."""
+"""Maximum events before a replay counts as endless. The longest path of the graph has about 30."""
 
 
 class _Stopped(Exception):  # noqa: N818 - it stops one case, which is no error of the run
@@ -56,13 +56,13 @@ class Replay:
         from_step: str | None = None,
         models: Mapping[str, str] | None = None,
     ) -> None:
-        """Prepare a replay. ``snapshot``: the configuration to decide by; None if the case's own is not available.
+        """Prepare a replay. ``snapshot``: the configuration to use; None if the case's own is not available.
 
-        ``changed`` names the prompts that differ from the recorded ones, and asserts that nothing else does, code
-        included. Then a step's recorded result is taken as it is, up to the first request that holds such a prompt: a
-        step is a pure function, so it would return the same again. None: every step is called again. ``from_step``:
-        everything before the case first reaches this step is taken as recorded, whatever has changed. ``models``: by task,
-        the ``provider:model`` whose replies alone are reused.
+        ``changed`` names the prompts that differ from the recorded ones, and asserts that nothing else does, including
+        code. Then recorded results are reused up to the first request with such a prompt, because a step is a pure
+        function and would return the same again. None: every step is called again. ``from_step``: everything before the
+        case first reaches this step is reused, whatever has changed. ``models``: per task, the only ``provider:model``
+        whose replies are reused.
         """
         self._models = models or {}
         self._from_step = from_step
@@ -79,7 +79,8 @@ class Replay:
         """Replay to the end of the case.
 
         Raises:
-            ContractError: the recording does not begin with an opening of this flow; check ``Recording.unreadable`` first.
+            ContractError: the recording does not start with an opening of this flow; check ``Recording.unreadable``
+            first.
         """
         opening = self._recording.records[0]
         case: Inquiry = self._registry.flow.kind_of(type(opening.event)).open(
@@ -148,7 +149,7 @@ class Replay:
         return self._fold(case, event, event_id=successor_id(case), at=max(at, case.head_at))
 
     def _as_recorded(self, case: Inquiry, step: Step, changed: frozenset[str]) -> Inquiry | None:
-        """Return the case after its recorded event, if nothing so far and nothing here differs from the recording."""
+        """Return the case after its recorded event, if nothing up to and including it differs from the recording."""
         recorded = None if self._diverged_at else self._cursor.next
         if recorded is None:
             return None
@@ -162,7 +163,7 @@ class Replay:
         for calls in groups:
             self._cursor.reply(calls[-1].request_hash)
             self._used.append(_used(case, step, calls[-1].kind, calls[-1].request_hash, "reused", calls))
-        if completed := self._cursor.completed_here:  # in one go: the same result as folding each of them
+        if completed := self._cursor.completed_here:  # all at once: the same result as folding each of them
             calls = tuple(c for record in completed for c in record.event.calls)
             case = self._fold(case, replace(completed[0].event, calls=calls), event_id="", at=completed[-1].at)
         self._cursor.follow(recorded.event)
@@ -173,7 +174,7 @@ class Replay:
         calls: tuple[Call, ...] = ()
         try:
             while not isinstance(asked := ask(step, case), ev.Event):
-                # In the order in which the replies came: their first group, or all that are new.
+                # In the order of the replies: their first group, or all new ones.
                 for wanted in self._cursor.completed_next(asked.effects) or asked.effects:
                     calls = yield from self._answer(case, step, asked.effects[wanted], wanted)
                     event = tell(step, case, asked, wanted, calls)
@@ -187,7 +188,7 @@ class Replay:
             return case, with_calls(self._failed(case, step, failure_of(exc), calls), calls)
 
     def _what_was_answered(self, case: Inquiry, step: Step) -> Inquiry:
-        """Fold the replies that came before something ended the step from outside, without new requests."""
+        """Fold the replies that arrived before something outside ended the step, without new requests."""
         try:
             while not isinstance(asked := ask(step, case), ev.Event):
                 hashes = self._cursor.completed_next(asked.effects)
@@ -196,7 +197,7 @@ class Replay:
                 for wanted in hashes:
                     calls = self._reused(case, step, asked.effects[wanted], wanted) or ()
                     case = self._fold(case, tell(step, case, asked, wanted, calls), event_id="", at=case.head_at)
-        except Exception:  # whatever the step would have returned was cut off
+        except Exception:  # the step was ended, so its own result does not matter
             return case
         return case
 
@@ -214,7 +215,7 @@ class Replay:
             self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "miss"))
             raise _Stopped(answer.status, answer.reason)
         at = stand_in[-1].replied_at if stand_in else (case.replies.at or case.head_at)
-        # A dry run's stand-in answered another request: a step that needs several replies looks for its own.
+        # A dry run's stand-in answered another request. A step that needs several replies looks for its own.
         made = tuple(replace(call, replied_at=at, request_hash=wanted) for call in answer)
         calls, late = guarded(made, case.as_of)
         self._look_ahead += late
@@ -243,7 +244,7 @@ class Replay:
             and recorded.event.step == step.name
             and recorded.event.failure == failure
         ):
-            return replace(recorded.event, calls=())  # the retry time was decided then, by the clock of then
+            return replace(recorded.event, calls=())  # the retry time was decided then, by the clock at that time
         now: datetime = max((c.replied_at for c in calls), default=case.replies.at or case.head_at)
         return failed(case, step.name, failure, now=max(now, case.head_at))
 

@@ -1,4 +1,4 @@
-"""Look-ahead guard: information from after the case is kept from its steps, and counted.
+"""Look-ahead guard: steps do not see information from after the case, and it is counted.
 
 The evidence rules themselves refuse later evidence (``future_evidence``), so it is only counted here. Memories, earlier
 claims and market figures from after the case are removed from the reply. The ports of the live pipeline return none of
@@ -32,8 +32,8 @@ NOTHING = LookAhead()
 
 
 def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...], LookAhead]:
-    """Return the calls without what is later than ``as_of``, and the number removed; the same tuple if nothing was."""
-    if len(calls) == 1:  # nearly always: one provider answered
+    """Return the calls without information later than ``as_of``, and the number removed; the same tuple if none was."""
+    if len(calls) == 1:  # nearly always: one provider responded
         known, found = _guarded(calls[0], as_of)
         return (calls if known is calls[0] else (known,)), found
     found = NOTHING

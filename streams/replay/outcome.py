@@ -1,4 +1,4 @@
-"""Result of a replay, and where it differs from the recording."""
+"""The result of a replay, and where it differs from the recording."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Status = Literal["replayed", "miss", "failed", "refused"]
 
 
 class UsedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """How one effect of the replayed case was answered. ``position`` counts the accepted events before its event.
+    """The reply to one effect of the replayed case. ``position`` counts the accepted events before its event.
 
-    ``calls`` are its records, one per provider tried, none for a miss. ``stand_in``: the recorded calls that an
+    ``calls`` are its records, one for each provider tried, none for a miss. ``stand_in``: the recorded calls that an
     executed one replaced, if any.
     """
 
@@ -34,12 +34,12 @@ class UsedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """One case, decided again.
+    """One replayed case.
 
     ``case`` is its last state. ``end`` is the event that ended it; if it is None, ``status`` is not replayed and
-    ``reason`` says why. ``of_others``: which signals of other cases it denies, corrects or corroborates. ``diverged_at`` names the step of the first
-    event that differs from the recorded one; empty if none does. ``unused`` counts recorded replies that were not
-    requested again.
+    ``reason`` says why. ``of_others``: the events by which it denies, corrects or corroborates signals of other cases.
+    ``diverged_at`` names the step of the first event that differs from the recorded one; empty if none does. ``unused``
+    counts recorded replies that were not requested again.
     """
 
     status: Status
@@ -58,12 +58,12 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
         return self.end.signal if isinstance(self.end, ev.SignalSynthesized) else None
 
     def count(self, execution: Execution) -> int:
-        """Return the number of effects answered in this way."""
+        """Return the number of effects with this execution."""
         return sum(1 for one in self.used if one.execution == execution)
 
 
 def signal_bytes(end: ev.Event | None) -> bytes:
-    """Return the bytes that replays are compared by: canonical JSON of the signal, or of an end without one."""
+    """Return the bytes by which replays are compared: canonical JSON of the signal, or of an end without one."""
     if end is None:
         return b""
     if isinstance(end, ev.SignalSynthesized):

@@ -19,7 +19,7 @@ from streams.journal.fold import JournalFold
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """One accepted event. ``at`` is its event time (UTC), ``cause`` the head that it followed."""
+    """One accepted event. ``at``: its event time (UTC)."""
 
     id: str
     at: datetime
@@ -29,7 +29,7 @@ class Recorded(msgspec.Struct, frozen=True):
 class Recording(msgspec.Struct, kw_only=True):
     """The accepted events of one case in log order: opening first and, if ``unreadable`` is empty, terminal last.
 
-    ``unreadable`` is the reason why the case cannot be replayed: one of its records does not decode.
+    ``unreadable`` is the reason why the case cannot be replayed: a record that does not decode.
     """
 
     case_id: str
@@ -73,18 +73,18 @@ class Recording(msgspec.Struct, kw_only=True):
 class Recordings:
     """Collects the records of one journal partition into cases, each returned when it ends.
 
-    Each is decoded as a whole when it ends: decoded earlier, open cases would take more memory.
+    A case is decoded only when it ends, because decoded open cases would take more memory.
 
     Raises (from :meth:`take`):
-        NewerSchemaError: an accepted record of an ended case was written by newer code.
+        NewerSchemaError: a newer version wrote an accepted record of an ended case.
     """
 
     def __init__(
         self, fold: JournalFold | None = None, *, wanted: Callable[[str, Any], bool] = lambda _case_id, _end: True
     ) -> None:
-        """``wanted`` selects ended cases, by id and by the record that ended them; the others are not decoded.
+        """``wanted`` selects ended cases, by id and by the record that ended them. Others are not decoded.
 
-        ``fold``: where to begin. The default begins at the log's start and does not check partitions.
+        ``fold``: the start. By default at the log's start, without a check of partitions.
         """
         self._wanted = wanted
         self.fold = JournalFold() if fold is None else fold
