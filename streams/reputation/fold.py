@@ -1,8 +1,9 @@
-"""The fold: from openings and ends of cases and from published signals to the figures of each source. Pure.
+"""The fold: from openings and ends of cases and from published signals to each source's metrics. Pure.
 
-A story is a case together with all that ended as its duplicates, edit it or retry it, through chains. It counts once a source
-and language, by the first case that they opened on it, and at most ``MOST_A_DAY`` count of a UTC day. Days are those of the
-journal's append times; of clocks, only ours is asked: a publisher's own goes into ``lag_s`` alone, which is shown and nothing more.
+A story is a case together with all cases that ended as its duplicates, edit it or retry it, through chains. It counts
+once per source and language, by the first case that they opened on it. At most ``MOST_A_DAY`` stories count per UTC
+day. Days are those of the journal's append times. Only our own clock is used: a publisher's clock affects only
+``lag_s``, which is only displayed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from streams.reputation.intervals import median_interval, rare, wilson
 
 WINDOW = timedelta(days=90)
 RATED_FROM = 20
-"""Stories below which a source is unrated: no figure says anything of it yet."""
+"""Minimum number of stories of a rated source. With fewer, its metrics mean nothing."""
 MOST_A_DAY = 20
-"""Stories of a source that count of one day: those with the smallest ids, which are hashes, so that nobody chooses which."""
+"""Maximum stories of a source that count per day: those with the smallest ids, hashes that nobody can choose."""
 _LONGEST_CHAIN = 100
 
 
 class Share(msgspec.Struct, frozen=True):
-    """``count`` of ``of``, with its 95 % interval. ``share`` is None of nothing; for retractions it is the mean after the prior."""
+    """``count`` of ``of``, with its 95 % interval. ``share``: None if ``of`` is 0; for retractions a posterior mean."""
 
     count: int
     of: int
@@ -40,7 +41,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Lead(msgspec.Struct, frozen=True):
-    """A median in seconds, with its 95 % interval; None from too few stories."""
+    """A median in seconds, with its 95 % interval; None for too few stories."""
 
     median: float
     low: float | None
@@ -48,13 +49,14 @@ class Lead(msgspec.Struct, frozen=True):
 
 
 class Reputation(msgspec.Struct, frozen=True, kw_only=True):
-    """What 90 days say of a source in one language. ``as_of``: their end (UTC). Every count is one of stories.
+    """Metrics of a source in one language over 90 days. ``as_of``: their end (UTC). Every count is a number of stories.
 
-    ``owner``: its group, else itself. ``first``: of the stories that another owner told too, those that it surely had before all
-    of them; ``tied`` of them can not be ordered. ``lead_s``: by how much it was first; negative: how long after the first,
-    0 for a tie. ``copies``: those that ended as duplicates. ``confirmed`` and ``refuted``: of those whose own signal was searched
-    for. ``retracted``: of its signals, those that were retracted or superseded. ``edited``: those that it changed.
-    ``lag_s``: median from publication, by the publisher's clock, to receipt.
+    ``owner``: its group, or itself without one. ``first``: of the stories that another owner reported too, those that
+    it certainly had before all of them; ``tied`` of them cannot be ordered. ``lead_s``: its lead over the next;
+    negative: its delay after the first; 0 for a tie. ``copies``: stories that ended as duplicates. ``confirmed`` and
+    ``refuted``: of the stories whose own signal was searched for. ``retracted``: of its signals, those retracted or
+    superseded. ``edited``: stories that it changed. ``lag_s``: median time from publication (by the publisher's clock)
+    to receipt.
     """
 
     source: str
@@ -102,7 +104,7 @@ class _Judged(NamedTuple):
 
 
 class _SourceStory(NamedTuple):
-    """One story of a source. ``order``: first, tied or late; empty where no other owner told it, or when is not known."""
+    """One story of a source. ``order``: first, tied or late; empty without another owner's report or a known time."""
 
     story: str
     first: _Case
@@ -117,7 +119,7 @@ class _SourceStory(NamedTuple):
 
 
 class ReputationFold:
-    """Takes the accepted events of the live journal and the revisions on ``signals``, in any order of the two."""
+    """Takes the accepted events of the live journal, and the revisions on ``signals``. Either may come first."""
 
     def __init__(self) -> None:
         self._cases: dict[str, _Case] = {}
@@ -128,7 +130,7 @@ class ReputationFold:
         self._outdone: set[str] = set()
 
     def take(self, case_id: str, event: Event, appended_at: datetime) -> None:
-        """Take one accepted event of a case, of its partition in log order; others than openings, drops and retractions count for nothing."""
+        """Take one accepted event of a case, in log order per partition. Only openings, drops and retractions count."""
         match event:
             case EventReceived(part=part) if part is not None:
                 pass  # its message counts with the first case
@@ -140,14 +142,14 @@ class ReputationFold:
                 self._follows[case_id] = first
                 self._duplicates.add(case_id)
             case RetractionFound(of_case=earlier, rival=rival) if rival is not None:
-                # Both report one event, and whichever was superseded had said nothing wrong.
+                # Both report one event, and the superseded one was not wrong.
                 self._follows.setdefault(case_id, earlier)
                 self._outdone |= {case_id, earlier}
             case _:
                 pass
 
     def publish(self, signal: Signal) -> None:
-        """Take one published revision. The newest final one says what was found out, whatever was taken back later."""
+        """Take one published revision. The latest final one holds the result, even if it was withdrawn later."""
         if signal.stage in WITHDRAWN:
             self._withdrawn[signal.case_id] = signal.stage
         known = self._judged.get(signal.case_id)
@@ -156,9 +158,9 @@ class ReputationFold:
             self._judged[signal.case_id] = _Judged(signal.revision, signal.verdict, support)
 
     def reputations(self, as_of: datetime) -> list[Reputation]:
-        """Return a row for each source and language that told a story in the ``WINDOW`` before, by these names.
+        """Return a row for each source and language with a report in the ``WINDOW`` before, sorted by these names.
 
-        A story is inside with its first case; what follows a case from before it is left out.
+        A story counts if its first case is inside the window. Cases that follow one from before it are left out.
         """
         inside = {one.case_id: one for one in self._cases.values() if one.opened_at > as_of - WINDOW}
         stories: dict[str, list[_Case]] = defaultdict(list)
@@ -179,7 +181,7 @@ class ReputationFold:
         ]
 
     def _story_of(self, case_id: str) -> str:
-        for _ in range(_LONGEST_CHAIN):  # no longer, and no circle, is ever written
+        for _ in range(_LONGEST_CHAIN):  # longer chains and circles are never written
             if (before := self._follows.get(case_id)) is None:
                 break
             case_id = before
@@ -192,7 +194,8 @@ class ReputationFold:
         judged = None if signal is None else self._judged[signal.case_id]
         confirmed = False
         if signal is not None and judged is not None and judged.verdict == "confirmed":
-            # A page of its own bears nothing out. Who names no group may link to anybody's pages: only this one is its own.
+            # Its own page corroborates nothing. Without a group it may link to anybody's pages, so only this case's
+            # domain is its own.
             confirmed = bool(judged.supported_by - (domains[signal.group] if signal.group else {signal.domain}))
         return _SourceStory(
             story=story,
@@ -229,10 +232,10 @@ def _case(case_id: str, opening: EventReceived, opened_at: datetime) -> _Case:
 
 
 def _order(own: _Case | None, others: Sequence[_Case]) -> tuple[str, float]:
-    """Return how a telling stands among those of other owners, and its lead in seconds.
+    """Return the order of a report among those of other owners, and its lead in seconds.
 
-    One was received before another only when it was before the look that did not show the other yet; else they are tied,
-    as with one whose earlier look is not known.
+    One report was received before another only if it came before the last poll that did not show the other. Otherwise
+    they are tied, also if that poll is unknown.
     """
     if own is None or not others:
         return "", 0.0

@@ -1,4 +1,4 @@
-"""Intervals of 95 % for shares, rare events and medians: pure, checked against scipy in the tests."""
+"""95 % intervals for shares, rare events and medians. Pure, checked against scipy in the tests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 PRIOR = (1, 19)
-"""What is assumed of a rare event before anything was seen: once in twenty, and known no better than from twenty."""
+"""Prior of a rare event: one in twenty, with the weight of twenty observations."""
 MIN_OF_A_MEDIAN = 6
-"""Fewer values lie on one side of their distribution's median more often than in 5 of 100 samples, all of them."""
+"""Minimum number of values: fewer lie all on one side of their distribution's median in more than 5 of 100 samples."""
 _TAIL = 0.025
 
 
 def wilson(successes: float, count: float, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's score interval of a share, (0, 1) for ``count`` 0.
+    """Return Wilson's score interval of a share; (0, 1) if ``count`` is 0.
 
     Source: Wilson 1927, JASA 22, 209-212; it stays inside 0 to 1 and holds its level for small counts.
     """
@@ -29,9 +29,10 @@ def wilson(successes: float, count: float, level: float = 0.95) -> tuple[float, 
 
 
 def rare(events: int, count: int) -> tuple[float, float, float]:
-    """Return mean and 95 % interval of the rate of a rare event, by Beta(1, 19) before and Beta(1 + k, 19 + n - k) after.
+    """Return mean and 95 % interval of a rare event's rate: prior Beta(1, 19), posterior Beta(1 + k, 19 + n - k).
 
-    The distribution function for whole parameters is a tail of the binomial one (Abramowitz & Stegun 26.5.24).
+    The distribution function for integer parameters is a tail of the binomial distribution (Abramowitz & Stegun
+    26.5.24).
     """
     a, b = PRIOR[0] + events, PRIOR[1] + count - events
 
@@ -44,8 +45,9 @@ def rare(events: int, count: int) -> tuple[float, float, float]:
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % percentile bootstrap interval of a median; None below ``MIN_OF_A_MEDIAN`` values.
 
-    That of infinitely many draws, so nothing random: a draw's median is at most the k-th value as often as at least half of n
-    draws with the chance k/n hit. Of an even number, the lower and the upper middle value bound it.
+    It is the interval of infinitely many draws, so nothing is random: a draw's median is at most the k-th value if at
+    least half of its n values are, each with probability k/n. For an even number, the lower and the upper middle value
+    bound it.
 
     Source: Efron 1979, Annals of Statistics 7, 1-26, section 3.
     """
@@ -60,7 +62,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _at_least(k: int, n: int, p: float) -> float:
-    """Return the probability of ``k`` or more of ``n`` that come true with probability ``p``, 0 < p < 1."""
+    """Return the probability of at least ``k`` successes among ``n``, each with probability ``p``, 0 < p < 1."""
     yes, no, all_ways = math.log(p), math.log1p(-p), math.lgamma(n + 1)
     fewer = (all_ways - math.lgamma(j + 1) - math.lgamma(n - j + 1) + j * yes + (n - j) * no for j in range(k))
     return 1.0 - math.fsum(map(math.exp, fewer))

@@ -1,5 +1,5 @@
-"""The figures from the log, and on the log: the topic ``reputation`` has a record for each source and language, a day old at most
-while a listener runs. Nothing is decided by them.
+"""The metrics from the log, and on the log: the topic ``reputation`` has a record for each source and language, at most
+a day old while a listener runs. No decision uses them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Key = tuple[str, str]
 
 
 async def compute_reputations(of: Log, topics: Topics, as_of: datetime) -> list[Reputation]:
-    """Return the figures of the journal's last ``WINDOW``. What does not decode is left out: its case is quarantined.
+    """Return the metrics of the journal's last ``WINDOW``. Records that do not decode (quarantined cases) are skipped.
 
     Raises:
-        NewerSchemaError, NewerSignalError: newer code has written a record.
-        KafkaError: the broker does not answer.
+        NewerSchemaError, NewerSignalError: a newer version wrote a record.
+        KafkaError: the broker does not respond.
     """
     fold, since_ms = ReputationFold(), round((as_of - WINDOW).timestamp() * 1000)
     reader = JournalReader(of, topics.cases)
@@ -60,11 +60,11 @@ async def compute_reputations(of: Log, topics: Topics, as_of: datetime) -> list[
                 raise
             except ContractError:
                 continue
-    return await asyncio.to_thread(fold.reputations, as_of)  # a second for 50,000 cases, during which sources are heard
+    return await asyncio.to_thread(fold.reputations, as_of)  # a second for 50,000 cases; polls continue meanwhile
 
 
 async def read_reputations(of: Log, topics: Topics) -> dict[Key, Reputation]:
-    """Return what the topic holds. Records of another form are passed by."""
+    """Return the contents of the topic. Records that do not decode are ignored."""
     found: dict[Key, Reputation] = {}
     async for _, records in of.replay(await of.bounds(topics.reputation)):
         for record in records:
@@ -78,10 +78,10 @@ async def read_reputations(of: Log, topics: Topics) -> dict[Key, Reputation]:
 
 
 async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None:
-    """Write the figures each day, for as long as this runs: at once where the topic's are older than that.
+    """Write the metrics each day, for as long as this runs: at once if the topic's are older.
 
     Raises:
-        KafkaError: the broker is away. Whatever else goes wrong is logged, and tried again after a day.
+        KafkaError: the broker is unavailable. Any other error is logged, and the next attempt follows after a day.
     """
     of = KafkaLog(address, client_id="newsproof-reputation")
     last = min((one.as_of for one in (await read_reputations(of, topics)).values()), default=None)
@@ -98,7 +98,7 @@ async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None
 
 
 async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
-    """Fold the figures and write them; a source that told nothing any more gets a tombstone."""
+    """Fold the metrics and write them. A source that reported nothing in the window gets a tombstone."""
     found = {(one.source, one.language): one for one in await compute_reputations(of, topics, as_of)}
     gone = (await read_reputations(of, topics)).keys() - found.keys()
     values = {key: msgspec.json.encode(one) for key, one in found.items()} | dict.fromkeys(gone)
