@@ -1,8 +1,8 @@
-"""Crash isolation: cases whose step has killed the worker repeatedly run one at a time, with nothing beside them.
+"""Crash isolation: cases whose step has repeatedly killed the worker run one at a time, with nothing beside them.
 
-A ``StepStarted`` whose process died therefore names the step that killed it. Everything else waits meanwhile and is
-dispatched afterwards. A worker that has to release the case appends a second ``StepStarted`` with ``handed_back``: the
-next worker then runs the case alone again, instead of taking a rebalance for a crash.
+If the process then dies, its ``StepStarted`` names the step that killed it. Everything else waits meanwhile and is
+dispatched afterwards. A worker that has to release the case appends a second ``StepStarted`` with ``handed_back``. The
+next worker then runs the case alone again, and does not mistake a rebalance for a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KILLED_ITS_WORKER = Failure(kind="crash", message="the step killed its worker", 
 
 
 class CrashIsolation:
-    """Which cases are suspects, which one runs alone, and which wait for it.
+    """The suspects, the one that runs alone, and the cases that wait for it.
 
     ``found`` counts suspects since startup.
     """
@@ -38,7 +38,7 @@ class CrashIsolation:
 
     @property
     def waiting(self) -> bool:
-        """Whether any case waits for its turn."""
+        """True if any case waits for its turn."""
         return bool(self._lined_up or self._held_back)
 
     def is_orphan(self, case: CaseCore) -> bool:
@@ -60,7 +60,7 @@ class CrashIsolation:
         return True
 
     def runs(self, case: CaseCore) -> None:
-        """Note that a case with a ``StepStarted`` head is dispatched: it is the one that runs alone."""
+        """Record that a case with a ``StepStarted`` head is dispatched: this case runs alone."""
         if _started(case) and self._alone is None:
             self._alone = case.case_id
 
@@ -76,18 +76,18 @@ class CrashIsolation:
         return True
 
     def clear(self) -> None:
-        """Forget the queue; it is rebuilt when the partitions are live again."""
+        """Clear the queue. It is rebuilt when the partitions are live again."""
         self._lined_up.clear()
         self._held_back.clear()
         self._alone = None
 
     def hand_back(self) -> tuple[CaseCore, StepStarted] | None:
-        """Return the case whose turn it is, at its ``StepStarted``, and the event to append next; None if none."""
+        """Return the case that runs alone, at its ``StepStarted``, and the event to append next; None if none does."""
         turn, self._turn = self._turn, None
         return None if turn is None else (turn, replace(turn.head, handed_back=True))
 
     def due(self, busy: bool) -> Iterator[tuple[int, str, str]]:
-        """Yield (partition, case id, head id) of suspects in turn; nothing while one runs or anything else does."""
+        """Yield (partition, case id, head id) of suspects in order; nothing while a suspect or anything else runs."""
         while self._lined_up and self._alone is None and not busy:
             case_id = next(iter(self._lined_up))
             yield self._lined_up[case_id][0], case_id, self._lined_up.pop(case_id)[1]
@@ -105,7 +105,7 @@ class CrashIsolation:
         return started
 
     def released(self) -> dict[str, int]:
-        """Return case id → partition of the cases that waited, once nothing holds them back."""
+        """Return case id → partition of the waiting cases, once nothing holds them back."""
         if self._alone is not None or self._lined_up:
             return {}
         held, self._held_back = self._held_back, {}

@@ -1,7 +1,7 @@
 """The dispatcher: starts the step that a head leads to, once, and appends its result.
 
-Everything is keyed by (case, head, request): dispatching a case again, after a rebalance or a redelivery, starts
-nothing that already runs. A result is appended at the head that it was computed for; the log decides whether it is
+Everything is keyed by (case, head, request): dispatching a case again after a rebalance or a redelivery starts
+nothing that already runs. A result is appended at the head for which it was computed, and the log decides whether it is
 accepted.
 """
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 HAND_BACK_S = 5.0
-"""How long a rebalance waits for the record that hands a suspect back; without it the next owner assumes a crash."""
+"""Maximum wait of a rebalance for the record that releases a suspect. Without it, the next owner assumes a crash."""
 
 
 class Dispatcher:
@@ -76,21 +76,21 @@ class Dispatcher:
 
     @property
     def running(self) -> int:
-        """Number of steps and effects under way."""
+        """Number of running steps and effects."""
         return len(self._running)
 
     # Events of the log
 
     def on_folded(self, partition: int, case: CaseCore) -> None:
-        """Dispatch a case that moved on or got a reply.
+        """Dispatch a case that has a new head or reply.
 
-        A head without a next step raises; the projector quarantines the case.
+        A head without a next step raises an error, and the projector quarantines the case.
         """
         self._registry.next_step(case)
         if case.seq == 0:
             self._deadlines.watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
-        if isinstance(case.head, ev.COMMANDS):  # the results of what still runs would be ignored
+        if isinstance(case.head, ev.COMMANDS):  # the results of running steps would be ignored
             self._running.leave_behind(case.case_id, case.head_id)
         if self._crash_isolation.is_over(case):
             self._next_suspect()
@@ -134,7 +134,7 @@ class Dispatcher:
     # Routing
 
     def dispatch(self, partition: int, case: CaseCore) -> None:
-        """Send the case to the step that its head leads to, unless that is under way already."""
+        """Send the case to the step that its head leads to, unless that step already runs."""
         if case.pinned is None or (step := self._registry.next_step(case)) is None:
             return
         head = case.head
@@ -171,7 +171,7 @@ class Dispatcher:
             self._running.spawn((case.case_id, case.head_id, wanted), self._answer(step, case, asked, wanted, effect))
 
     async def drain(self, timeout_s: float) -> int:
-        """Start nothing new; wait up to ``timeout_s`` for what runs; return the number of effects still under way."""
+        """Start nothing new; wait up to ``timeout_s`` for running effects; return the number of those still running."""
         self._start_nothing()
         still = await self._running.wait(timeout_s)
         hit(DRAINED)
@@ -179,10 +179,10 @@ class Dispatcher:
         return still
 
     def abandon(self) -> int:
-        """Start nothing new and end what runs, without a result; return how much that was.
+        """Start nothing new and cancel everything that runs, without a result; return the number cancelled.
 
-        For a worker that its group has gone on without: its late results would come before those of the new owners, whose
-        calls would be paid for nothing.
+        For a worker without which its group has continued. Its late results would precede those of the new owners,
+        whose calls would be paid for nothing.
         """
         self._start_nothing()
         running = len(self._running)
@@ -204,20 +204,20 @@ class Dispatcher:
             self._running.cancel(lambda case_id: case_id == case.case_id)
 
     def let_go(self, partitions: list[int]) -> None:
-        """Cancel what runs for partitions that another worker owns now."""
+        """Cancel everything that runs for partitions that another worker owns now."""
         gone = set(partitions)
         self._live_since = {n: since for n, since in self._live_since.items() if n not in gone}
         self._running.cancel(lambda case_id: self._results.partition_of(case_id) in gone)
 
     async def stop(self) -> None:
-        """Cancel everything that still runs."""
+        """Cancel everything that runs."""
         await self._running.stop()
         await self._results.stop()
 
     # Deadlines
 
     def sweep(self, now: datetime) -> None:
-        """End what is past its deadline: the deep path first, later the case. Called about once a second."""
+        """End work that is past its deadline: the deep path first, later the case. Called about once a second."""
         for partition, case_id, last in self._deadlines.passed(now):
             case, live = self.case_of(partition, case_id), self._live_since.get(partition)
             if case is None or live is None or case.pinned is None:
@@ -234,12 +234,12 @@ class Dispatcher:
         self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
 
     def on_clock_jump(self, now: datetime) -> None:
-        """Give every open case the grace of a start: its deadline may have come by the clock alone."""
+        """Give every open case the extra time of a start: its deadline may have passed only by the wrong clock."""
         self._live_since = dict.fromkeys(self._live_since, now)
         self._deadlines.restart_overdue()
 
     def oldest_overdue_s(self, now: datetime) -> float:
-        """Return how long the worst open case has been past its deadline and grace, in seconds; 0 if none is.
+        """Return for how many seconds the longest overdue case has been past its deadline and extra time; 0 if none is.
 
         For the watchdog.
         """
@@ -251,7 +251,7 @@ class Dispatcher:
     async def _answer(self, step: Step, case: CaseCore, asked: Missing, wanted: str, effect: Effect) -> None:
         bind_contextvars(
             case=case.case_id
-        )  # what adapters and libraries log carries the case; a task has a context of its own
+        )  # logs of adapters and libraries then name the case; a task has its own context
         calls = await self._running.asking(self._perform(step, case, effect))
         await self._turns.wait(is_backlog=case.is_backlog)
         event = self._guarded(step, case, partial(tell, step, case, asked, wanted, calls), calls)
@@ -278,7 +278,7 @@ class Dispatcher:
             return calls
 
     def _guarded(self, step: Step, case: CaseCore, code: Callable[[], T], calls: tuple[Call, ...] = ()) -> T | ev.Event:
-        """Run a step's code; turn an exception into the event that logs the failure, with the given calls."""
+        """Run a step's code. An exception becomes the event that logs the failure, with the given calls."""
         try:
             with self._slot.executing(case.head_id):
                 return code()
@@ -305,7 +305,7 @@ class Dispatcher:
 
     @property
     def suspects(self) -> int:
-        """Suspects found since startup."""
+        """Number of suspects found since startup."""
         return self._crash_isolation.found
 
     def _next_suspect(self) -> None:

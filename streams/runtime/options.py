@@ -1,4 +1,4 @@
-"""Options of the runtime; no case depends on them."""
+"""Options of the runtime. No case depends on them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streams.effects.breakers import BreakerPolicy
 from streams.journal.clock import utc_now
 
 GRACE_ON_REVOKE_S = 5.0
-"""Time that running effects get on revocation; a call that still runs after it may be paid twice, and is counted."""
+"""Time for running effects to end on revocation. A call that still runs after it may be paid twice, and is counted."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a worker. Times in seconds; see the settings of the same names. ``clock`` says when second looks are due."""
+    """Options of a worker. Times in seconds; see the settings with these names. ``clock`` times second looks."""
 
     slot: str = "0"
     slot_dir: Path = Path(".data/slots")
@@ -34,5 +34,5 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     clock: Callable[[], datetime] = utc_now
 
     def fold_directory(self, topics: Topics) -> Path:
-        """Return where this slot keeps what it has folded of the log of these topics."""
+        """Return the directory in which this slot stores its folds of these topics."""
         return self.slot_dir / f"{topics.prefix}{self.slot}"

@@ -1,4 +1,4 @@
-"""A worker's state of one journal partition: the acceptance state, its open cases, and those in quarantine."""
+"""A worker's state of one journal partition: the acceptance state, the open cases, and the quarantined ones."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from agents.core.case_core import CaseCore
 from schemas.acceptance import AcceptedEvents
 
 Record = Any
-"""A Kafka record: topic, partition, offset, key, value, headers (alike in aiokafka and Faust)."""
+"""A Kafka record: topic, partition, offset, key, value, headers (the same in aiokafka and Faust)."""
 
 
 NEVER = sys.maxsize
-"""Target offset of a partition that is being revoked: records still come, and must not make it live again."""
+"""Target offset of a partition that is being revoked: records still arrive, and must not make it live again."""
 
 
 class Quarantined(NamedTuple):
-    """A case with an unreadable record. ``stub`` is the case at its head, for closing it there."""
+    """A case with an unreadable record. ``stub`` is the case at its head, used to close it there."""
 
     stub: CaseCore
     record: Record
@@ -47,7 +47,7 @@ class Partition:
         self.quarantined: dict[str, Quarantined] = {}
         self.waiting: deque[Record] | None = deque()
         self.ahead: dict[int, Record] = {}
-        """Records appended by this process that lie behind one of somebody else, by offset."""
+        """Records appended by this process that come after a record of another process, by offset."""
         self.end = 0
         self.loaded = False
         self.live = False
@@ -62,14 +62,14 @@ class Partitions(dict[int, Partition]):
         return None if p is None else p.cases.get(case_id)
 
     def open_of(self, partition: int) -> list[Any]:
-        """Return the open cases of an own partition."""
+        """Return the open cases of this worker's partition."""
         return list(self[partition].cases.values())
 
     def is_open(self, partition: int, case_id: str) -> bool:
         return partition in self and case_id in self[partition].cases
 
     def is_live(self, partition: int) -> bool:
-        """Return whether an own partition has caught up."""
+        """Return whether a partition of this worker has caught up."""
         return partition in self and self[partition].live
 
     def position_of(self, partition: int) -> int:

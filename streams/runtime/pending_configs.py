@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 class PendingConfigs:
-    """Waiting cases by snapshot hash, with the time since when they wait."""
+    """Waiting cases by snapshot hash, with the start of each wait."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[tuple[int, str], float]] = {}

@@ -2,7 +2,7 @@
 
 On assignment the tombstones of the 50,000 offsets before the watermark are read in bulk; Faust's stream delivers
 everything from the watermark on. A record that arrives before its partition is loaded is queued in order. An offset gap
-is never skipped: a plain consumer reads it again before what follows it is folded.
+is never skipped: a plain consumer reads the missing records before later ones are folded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from streams.runtime.pending_configs import PendingConfigs
 log = structlog.get_logger(__name__)
 
 MAX_AHEAD = 1_000
-"""Own records of a partition that are kept until the fold reaches them; the consumer brings those beyond."""
+"""Maximum number of own records kept per partition until the fold reaches them; the consumer delivers any beyond."""
 
 
 class Projector:
@@ -58,7 +58,7 @@ class Projector:
         ending: Ending,
         skip_to: Callable[[int, int], None] = lambda _partition, _offset: None,
     ) -> None:
-        """``skip_to`` (partition, offset) tells the stream that what lies before the offset need not be delivered."""
+        """``skip_to`` (partition, offset) tells the stream that it need not deliver records before the offset."""
         self.topic = topic
         self._flow = flow
         self._address, self._log = address, KafkaLog(address)
@@ -82,19 +82,19 @@ class Projector:
         return sum(len(p.cases) for p in self.partitions.values())
 
     def safe_offset(self, partition: int) -> int | None:
-        """Return the watermark, once the partition is loaded; None before."""
+        """Return the watermark once the partition is loaded; None before."""
         p = self.partitions.get(partition)
         return p.accepted.watermark if p is not None and p.loaded else None
 
     def revoke(self) -> None:
-        """Stop being live until the next assignment. States are kept, because most partitions come back."""
+        """Stop being live until the next assignment. States are kept, because most partitions return."""
         self._halt()
         for p in self.partitions.values():
             p.live, p.end = False, NEVER
             p.ahead.clear()
 
     def assign(self, numbers: set[int], when_flowing: Callable[[], Any]) -> list[int]:
-        """Take these partitions, start loading, and return those that were lost. ``when_flowing`` awaits the stream."""
+        """Take these partitions, start loading, and return the lost ones. ``when_flowing`` waits for the stream."""
         gone = {n: self.partitions.pop(n) for n in list(self.partitions) if n not in numbers}
         for number in (n for n, p in gone.items() if p.loaded):
             self.tombstones.keep(TopicPartition(self.topic, number), gone[number].accepted)
@@ -123,15 +123,16 @@ class Projector:
 
     @property
     def turn(self) -> object:
-        """What :meth:`on_appended` must be called with: another one after each rebalance."""
+        """The value with which :meth:`on_appended` must be called. It changes at each rebalance."""
         return self._turn
 
     def on_appended(self, turn: object, record: OwnRecord) -> None:
-        """Fold a record of this process as soon as it is durable, without waiting for the stream, where it is the next one.
+        """Fold a durable record of this process at once, without waiting for the stream, if it is the next one.
 
-        It is what the log holds at that offset, so folding it is the same as folding the stream's copy, which is then passed
-        by. Behind a record that has not arrived it waits for that one, and before its partition is live, for the stream.
-        ``turn``: the :attr:`turn` in which it was sent; after a rebalance the stream alone is folded until it is live.
+        The log holds this record at that offset, so folding it equals folding the stream's copy, which is then ignored.
+        If earlier records have not arrived, it waits for them. Before its partition is live, the stream delivers it.
+        ``turn``: the :attr:`turn` when it was sent; after a rebalance, only the stream's records are folded until the
+        partition is live.
         """
         p = self.partitions.get(record.partition)
         if p is None or not p.live or p.waiting is not None or turn is not self._turn:
@@ -147,7 +148,7 @@ class Projector:
             p.ahead[record.offset] = record
 
     async def is_at_the_end(self, number: int) -> bool:
-        """Return whether only foreign transaction markers are between the fold and the end; then skip them."""
+        """Return whether only foreign transaction markers are between the fold and the end; if so, skip them."""
         p, tp = self.partitions[number], TopicPartition(self.topic, number)
         span = p.accepted.position, (await self._log.bounds(self.topic))[tp][1]
         at_the_end = (await record_ends(self._log, {tp: span}))[tp] <= span[0]
@@ -155,14 +156,14 @@ class Projector:
         return at_the_end
 
     def without_configuration(self, longer_than_s: float) -> list[CaseCore]:
-        """Return the live cases whose snapshot has not arrived for this long. Each is returned once."""
+        """Return the live cases whose snapshot has not arrived for this long, each of them once."""
         parts = self.partitions
         waiting = self._unpinned.older_than(longer_than_s, {n: p.live for n, p in parts.items()})
         cases = (parts[n].cases.get(case_id) for n, case_id in waiting if n in parts)
         return [case for case in cases if case is not None and case.pinned is None]
 
     async def keep_tombstones(self) -> None:
-        """Keep the tombstones of all loaded partitions on disk, for the next start."""
+        """Save the tombstones of all loaded partitions to disk for the next start."""
         loaded = {TopicPartition(self.topic, n): p.accepted for n, p in self.partitions.items() if p.loaded}
         await self.tombstones.store(loaded)
 
@@ -172,7 +173,7 @@ class Projector:
         self.tombstones.close()
 
     def _halt(self) -> None:
-        # A flag besides the cancellation, which can be lost in a client that is closing a connection.
+        # A flag in addition to the cancellation, which a client that is closing a connection can lose.
         self._turn = object()
         for task in (*self._fills, *filter(None, [self._loading])):  # neither may outlive its partitions
             task.cancel()
@@ -249,7 +250,7 @@ class Projector:
                         self._fold(number, p, missed)
                 if turn is not self._turn:
                     return
-                # The broker has nothing there, so it is not a gap of ours.
+                # The broker has no records there, so none are missing.
                 p.accepted.position = max(p.accepted.position, record.offset)
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
@@ -263,7 +264,7 @@ class Projector:
 
     def _go_live(self, number: int, p: Partition) -> None:
         p.live = True
-        for q in p.quarantined.values():  # those that the log has not closed yet
+        for q in p.quarantined.values():  # cases that the log has not closed yet
             self._listener.on_poison(q.record, q.stub, q.reason, q.why)
         self._listener.on_live(number)
 
@@ -299,7 +300,7 @@ class Projector:
             case = self._opened(number, env, event) if opens else self._flow.folded(p.cases[env.case_id], event, env)
         except NewerSchemaError as exc:
             return self._ending.fail(exc)
-        except Exception as exc:  # whatever the fault, quarantine this case and not the partition
+        except Exception as exc:  # whatever the error, quarantine this case and not the partition
             if not isinstance(exc, ContractError):
                 log.exception("an event cannot be folded", case=env.case_id, type=env.type)
             self._quarantine(number, p, env, record, exc)
@@ -329,7 +330,7 @@ class Projector:
         before = p.cases.pop(env.case_id, None) or self._flow.unreadable(env)
         reason, why = (exc.reason, str(exc)) if isinstance(exc, ContractError) else ("bad_event", repr(exc))
         if env.type in TERMINAL_NAMES:
-            self._listener.on_poison(record, None, reason, why)  # the end closed the case, although it is unreadable
+            self._listener.on_poison(record, None, reason, why)  # the event closed the case, although it is unreadable
             self._listener.on_closed(number, before)
             return
         stub = before if env.type == EFFECT_NAME else replace(before, head_id=env.id, head_at=env.time)
@@ -344,7 +345,7 @@ class Projector:
             return
         stub = q.stub if env.type == EFFECT_NAME else replace(q.stub, head_id=env.id, head_at=env.time)
         p.quarantined[env.case_id] = q._replace(stub=stub)
-        if p.live and stub is not q.stub:  # its end was appended at a head that has moved on
+        if p.live and stub is not q.stub:  # the case's end was appended at a head that has moved on
             self._listener.on_poison(record, stub, q.reason, q.why)
 
     def _on_config(self, config_hash: str) -> None:

@@ -1,4 +1,4 @@
-"""Results: a step's result becomes a record of the journal, at the head that it was computed for."""
+"""Results: a step's result becomes a record of the journal, at the head for which it was computed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 class Results:
-    """Appends results, and the dead letters of some. The log decides whether a result is accepted."""
+    """Appends results, and dead letters for failed cases. The log decides whether a result is accepted."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Results:
     async def append(self, case: CaseCore, event: ev.Event, *, dead_letter: bool = True) -> None:
         """Append the event as the successor (or an effect) of the case's head; return when it is durable.
 
-        A ``CaseFailed`` writes a dead letter first, if its flow has one: a crash in between repeats the dead letter
-        rather than losing it.
+        A ``CaseFailed`` first writes a dead letter, if its flow has one: a crash in between repeats the dead letter
+        and does not lose it.
         """
         if dead_letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
             await self._failed_case_letter(case, event, *asked)

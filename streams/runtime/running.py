@@ -20,10 +20,10 @@ Key = tuple[str, str, str]
 
 
 class Running:
-    """The tasks under way. The slot file records their heads; ``on_end`` is called after each one.
+    """The running tasks. The slot file records their heads. ``on_end`` is called after each task.
 
     ``is_head`` returns whether a case is still at a head. A result that is in the log but not folded yet is remembered
-    until its case moves: if the fold of another reply requested it again in between, it would be paid twice.
+    until its case moves: if folding another reply requested it again in between, it would be paid twice.
     """
 
     def __init__(self, slot: WorkerSlot, *, is_head: Callable[[str, str], bool], on_end: Callable[[], None]) -> None:
@@ -38,7 +38,7 @@ class Running:
         return len(self._tasks)
 
     def spawn(self, key: Key, work: Coroutine[Any, Any, None]) -> None:
-        """Start the work unless it is under way, or its result is in the log already."""
+        """Start the work unless it already runs or its result is already in the log."""
         head_id, appended = self._appended.get(key[0], ("", set()))
         if key in self._tasks or (head_id == key[1] and key[2] in appended):
             work.close()
@@ -49,16 +49,16 @@ class Running:
         task.add_done_callback(lambda done: self._ended(key, done))
 
     def at_head(self, case_id: str, head_id: str) -> None:
-        """Record a case's present head; results for an earlier head need not be remembered."""
+        """Record a case's present head. Results for an earlier head are forgotten."""
         if (appended := self._appended.get(case_id)) is not None and appended[0] != head_id:
             del self._appended[case_id]
 
     def forget(self, case_id: str) -> None:
-        """Drop what is remembered of a case that ended."""
+        """Forget the results of a case that ended."""
         self._appended.pop(case_id, None)
 
     def cancel(self, of: Callable[[str], bool]) -> None:
-        """Cancel what runs for these cases, and forget them."""
+        """Cancel the tasks of these cases, and forget their results."""
         for key, task in list(self._tasks.items()):
             if of(key[0]):
                 task.cancel()
@@ -76,16 +76,16 @@ class Running:
             self._asking.discard(task)
 
     def leave_behind(self, case_id: str, head_id: str) -> None:
-        """Make no new calls for a case at other heads than this.
+        """Make no new calls for the case at any other head.
 
-        A call under way is still answered, paid and recorded.
+        A running call still finishes, and is paid and recorded.
         """
         for key, task in list(self._tasks.items()):
             if key[0] == case_id and key[1] != head_id and task in self._asking:
                 task.cancel(UNWANTED)
 
     async def wait(self, timeout_s: float) -> int:
-        """Wait up to ``timeout_s`` for what runs; return the number of tasks still under way."""
+        """Wait up to ``timeout_s`` for running tasks; return the number still running."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=timeout_s)
         return len(self._tasks)

@@ -14,7 +14,7 @@ STALL_EXIT_S = 60.0
 
 
 class Watchdog:
-    """Detects partitions that are not read although they have more. ``end_of`` returns a journal partition's end.
+    """Detects partitions with unread records that are not read. ``end_of`` returns a journal partition's end.
 
     Faust's own check compares a monotonic clock with an epoch one and never fires.
     """
@@ -25,11 +25,11 @@ class Watchdog:
         self._unmoved: dict[int, tuple[int, float]] = {}
 
     def assigned(self) -> None:
-        """Reset the counts: what was not read before an assignment says nothing about what comes after it."""
+        """Reset the counts: a stall before an assignment says nothing about the time after it."""
         self._unmoved.clear()
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
-        """Return for each journal partition how long nothing was read although it has more, in seconds; otherwise 0."""
+        """Return for how many seconds each journal partition has had unread records without any being read; else 0."""
         unmoved = self._unmoved
         return {n: loop_time - unmoved[n][1] if n in unmoved else 0.0 for n in list(self._projector.partitions)}
 

@@ -1,7 +1,7 @@
-"""The worker slot's file: which heads were running when the process died, to find a step that kills it.
+"""The worker slot's file: records which heads were running when the process died, to find a step that kills it.
 
 A memory-mapped table with one entry per running head. Setting and clearing an entry is a copy in memory, without a
-system call: the page cache outlives the process, and when the operating system dies, no step is to blame. At startup,
+system call. The page cache outlives the process; if the operating system dies, no step is to blame. At startup,
 entries that were not cleared become crash counts, which are stored in a text file beside it.
 """
 
@@ -20,20 +20,20 @@ from schemas.errors import ConfigError
 HEAD_BYTES = 36
 """An event id: a UUID in text form."""
 PLACES = 65_536
-"""More heads than a worker can have running; any beyond run unrecorded."""
+"""More heads than a worker can have running. Any beyond are not recorded."""
 _FREE = b"\0" * HEAD_BYTES
 
 
 _TABLE_BYTES = HEAD_BYTES * (PLACES + 1)
 _EXECUTING = HEAD_BYTES * PLACES
-"""The last entry: the head whose step's own code runs now.
+"""The last entry: the head whose step code runs now.
 
-If it is filled, no other head can have killed the process.
+If it is set, no other head can have killed the process.
 """
 
 
 class WorkerSlot:
-    """One worker slot on this machine. ``crashes``: how often the process died while a head was running.
+    """One worker slot on this machine. ``crashes``: how often the process died while a head was running, per head.
 
     Raises:
         ConfigError: another process on this machine holds the slot.
@@ -71,7 +71,7 @@ class WorkerSlot:
         self._table[at : at + HEAD_BYTES] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
 
     def ended(self, head_id: str) -> None:
-        """Record that nothing runs at this head any more."""
+        """Record that nothing runs at this head any longer."""
         place = self._place.pop(head_id, None)
         if place is not None:
             at = place * HEAD_BYTES
@@ -79,12 +79,12 @@ class WorkerSlot:
             self._free.append(place)
 
     def forget(self, head_id: str) -> None:
-        """Drop the crash count of a head that moved on."""
+        """Delete the crash count of a head that moved on."""
         if self.crashes.pop(head_id, None) is not None:
             self._write_counts()
 
     def close(self) -> None:
-        """Record a clean end: nothing was running."""
+        """Record a clean shutdown: nothing was running."""
         self._table[:] = bytes(_TABLE_BYTES)
         self._table.close()
         os.close(self._fd)
@@ -127,7 +127,7 @@ async def refuse_taken_slot(address: KafkaAddress, group: str, slot: str) -> Non
     """Refuse to start while a live worker elsewhere holds this slot's static membership.
 
     Raises:
-        ConfigError: the text names the slot and what to change.
+        ConfigError: a live worker holds it; the text names the slot and what to change.
     """
     # The broker names a static member after its instance id: "<instance id>-<UUID>".
     holder = re.compile(re.escape(f"{group}-{slot}-") + "[0-9a-f-]{36}")
