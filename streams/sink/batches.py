@@ -1,7 +1,7 @@
 """Batches of the sink: one offset range of one partition, converted to blocks before its insert.
 
-A batch is prepared in memory while the one before it is inserted. Its range is written into the commit only at its
-turn. It keeps the watermark as of its end, because a later one may lie after records that are not inserted yet.
+A batch is prepared in memory while the previous one is inserted. Its range is written into the commit only at its
+turn. It keeps the watermark as of its end, because a later watermark may lie after records that are not inserted yet.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 ANSWER_WITHIN_S = (10.0, 20.0, 40.0, 80.0, 120.0)
-"""How long the attempts of one insert wait for ClickHouse; the last one repeats. Growing, so that a block that a slow
-server or line needs longer for gets through in the end."""
+"""Timeouts for the attempts of one insert; the last one repeats. They grow, so that a block that takes longer on a slow
+server or connection is inserted in the end."""
 SLICE = 200
-"""Records between two turns of the event loop: a few milliseconds."""
+"""Records processed per turn of the event loop: a few milliseconds."""
 
 
 class Source(Protocol):
@@ -39,7 +39,7 @@ class Source(Protocol):
 
     @property
     def watermark(self) -> int:
-        """The offset where a fold has to start to know every open case."""
+        """The offset where a fold must start to know every open case."""
         ...
 
     def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
@@ -48,7 +48,7 @@ class Source(Protocol):
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """One range: its ``blocks`` with their tokens. ``bad`` become dead letters; ``fresh`` were not inserted before."""
+    """One range: its ``blocks`` with their tokens. ``bad`` become dead letters. ``fresh``: not inserted before."""
 
     tp: TopicPartition
     last: int
@@ -60,7 +60,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkSignals:
-    """One partition of ``signals``: nothing is folded, so the watermark is the insert position."""
+    """One partition of ``signals``. Nothing is folded, so the watermark is the insert position."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -84,19 +84,19 @@ class SinkSignals:
                 raise
             except ContractError as exc:
                 bad.append((record, exc))
-            except Exception as exc:  # any error that the values of a decodable signal cause in the mapping
+            except Exception as exc:  # any error in the mapping that a decodable signal's values cause
                 bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
         self._read = max(self._read, records[-1].offset)
         return ({"signals": rows} if rows else {}), bad
 
 
 class Tables:
-    """Inserts into the tables, with retries while they are unavailable.
+    """Inserts into the tables, and retries while they are unavailable.
 
-    An attempt that ClickHouse does not answer within :data:`ANSWER_WITHIN_S` is repeated, with the same token: a server
-    that hangs holds the connection open, and a client's read timeout does not begin before the whole body is sent.
+    An attempt without a response within :data:`ANSWER_WITHIN_S` is repeated with the same token: a hanging server holds
+    the connection open, and a client's read timeout starts only after the whole body is sent.
 
-    ``waits_for``: what ClickHouse does not take now, and why; ``retries``: number of repeated inserts.
+    ``waits_for``: what ClickHouse does not accept now, and why. ``retries``: number of repeated inserts.
     """
 
     def __init__(self, client: ClickHouse) -> None:
@@ -106,11 +106,11 @@ class Tables:
 
     @property
     def waiting(self) -> bool:
-        """Whether ClickHouse takes no rows now."""
+        """True if ClickHouse accepts no rows now."""
         return bool(self.waits_for)
 
     async def block(self, table: str, rows: list[Any]) -> Block:
-        """Encode the rows of one insert. The first call for a table needs ClickHouse for its columns."""
+        """Encode the rows of one insert. The first call for a table asks ClickHouse for its columns."""
         return await self._retried(
             f"a question for the columns of {table}", lambda: self._client.block(table, COLUMNS[table], rows)
         )
@@ -140,13 +140,13 @@ class Tables:
         try:
             return await retry_while_unavailable(attempt, f"ClickHouse, {what}", on_wait=wait)
         finally:
-            # Only its own: the next batch may be prepared while this one's insert fails.
+            # Only this one: the next batch may be prepared while this batch's insert fails.
             self.waits_for.pop(what, None)
 
 
 def why_not(exc: Exception, what: str) -> str:
-    """Return why ClickHouse does not take ``what``, in words."""
-    # Never the engine's own text: /readyz is open to whoever reaches its port.
+    """Return why ClickHouse does not accept ``what``, in words."""
+    # Never the engine's own text: /readyz is open to anyone who reaches its port.
     match exc:
         case TransientError(kind="timeout"):
             return f"it hangs: it does not answer {what}"
@@ -157,7 +157,7 @@ def why_not(exc: Exception, what: str) -> str:
 
 
 async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:
-    """Return the batch of one range; waits until ClickHouse has reported its columns once."""
+    """Return the batch of one range. Waits until ClickHouse has once reported its columns."""
     rows: Rows = {}
     bad: list[Bad] = []
     through = source.progress.through

@@ -1,4 +1,4 @@
-"""The sink's view of one journal partition: what is inserted, and the rows of the next records."""
+"""The sink's view of one journal partition: the inserted range, and the rows of the next records."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Bad = tuple[Any, ContractError]
 
 
 class Head(msgspec.Struct):
-    """State of a case that the rows of its next event need. ``step`` is the one that its head leads to.
+    """State of a case that the rows of its next event need. ``step``: the one that its head leads to.
 
-    ``opening``: the event that opened it, which says by which graph. ``of_case``: the case that a second look is at, whose
-    rows its events become.
+    ``opening``: the type of its opening event, which determines its graph. ``of_case``: for a second look, the first
+    case, under which its rows are stored.
     """
 
     step: str | None
@@ -50,7 +50,7 @@ class Head(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """Commit metadata of one partition: inserted up to ``through``; range ``pending`` may be inserted or not."""
+    """Commit metadata of one partition: inserted up to ``through``; the range up to ``pending`` may be inserted."""
 
     through: int = -1
     pending: int = -1
@@ -99,7 +99,7 @@ class SinkJournal:
             try:
                 placed = self._placed(env, event, record) if fresh else None
                 made = {} if placed is None else rows_of(placed, accepted=accepted, embedded=vectors.of)
-            except Exception as exc:  # any error that the values of a decodable record cause in the mapping
+            except Exception as exc:  # any error in the mapping that a decodable record's values cause
                 bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
                 made = {}
             if accepted:

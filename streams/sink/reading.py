@@ -1,9 +1,8 @@
-"""Consumers of the sink: it reads the journal like every reader of it, and the signals like their subscribers.
+"""Consumers of the sink: it reads the journal like all its readers, and the signals like their subscribers.
 
-There are two, because isolation is a property of a consumer. We never write to a journal in transactions. What a
-foreign transaction aborted there is read by the runtime; with read_committed the tables alone would miss it, or would
-wait as long as a foreign transaction stays open. Signals are published in transactions, and count once those are
-committed.
+There are two, because isolation is a property of a consumer. We never write to a journal in transactions. The runtime
+reads records of a foreign aborted transaction there. With read_committed, only the tables would miss them, or wait as
+long as a foreign transaction stays open. Signals are published in transactions, and count once those are committed.
 """
 
 from __future__ import annotations
@@ -78,12 +77,12 @@ class SinkReading:
     async def commit(self, offsets: dict[TopicPartition, tuple[int, str]]) -> None:
         """Commit for both consumers, one after the other.
 
-        While the broker is unavailable this waits without limit: the client retries every error that may pass. Until it
-        returns the sink inserts nothing more, so no rows are sent of a range that is not recorded; a stop requested
-        meanwhile waits too. A crash between the two commits is harmless, because each partition has its own range.
+        While the broker is unavailable this waits without limit: the client retries every temporary error. Until it
+        returns, the sink inserts nothing more, so it sends no rows of a range that is not recorded. A stop request
+        waits, too. A crash between the two commits is harmless, because each partition has its own range.
 
         Raises:
-            KafkaError: the broker refuses (no right to commit, metadata too large); a retry would not help.
+            KafkaError: the broker refuses (no permission to commit, metadata too large); a retry would not help.
         """
         for consumer in self._consumers:
             own = {tp: wanted for tp, wanted in offsets.items() if self._of[tp] is consumer}

@@ -1,11 +1,11 @@
 """The sink: journal and signals → ClickHouse, each record's rows once.
 
 A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
-sent, and the rows carry a token derived from it: after a crash the same range is sent again and ClickHouse drops it by
+sent, and the rows carry a token derived from it: after a crash the same range is sent again, and ClickHouse drops it by
 the token. The committed offset is the watermark, so the fold starts again with every open case; records up to
-``through`` are not sent again. While one batch is inserted the next one is prepared (``streams.sink.batches``), in
-memory alone. The token does not cover the different ranges of a zombie sink; first-wins rows under ``FINAL`` (the
-``v_*`` views) do.
+``through`` are not sent again. While one batch is inserted, the next one is prepared (``streams.sink.batches``), only
+in memory. The token does not cover a zombie sink, whose ranges differ; first-wins rows under ``FINAL`` (the ``v_*``
+views) do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMIT_IDLE_S = 5.0
 
 
 class Sink:
-    """Keeps ClickHouse up to date with the log. Waits while ClickHouse is unavailable and catches up exactly.
+    """Keeps ClickHouse up to date with the log. Waits while ClickHouse is unavailable, and then catches up exactly.
 
     One sink serves all partitions (manual assignment); a second one would only repeat inserts that the tables drop.
     """
@@ -64,27 +64,27 @@ class Sink:
 
     @property
     def inserted(self) -> int:
-        """Rows that this process inserted."""
+        """Number of rows that this process inserted."""
         return self._tables.inserted
 
     @property
     def retries(self) -> int:
-        """Inserts repeated because ClickHouse was unavailable."""
+        """Number of inserts repeated because ClickHouse was unavailable."""
         return self._tables.retries
 
     @property
     def waits_for_tables(self) -> bool:
-        """Whether ClickHouse takes no rows now."""
+        """True if ClickHouse accepts no rows now."""
         return self._tables.waiting
 
     @property
     def waits_because(self) -> str:
-        """Why ClickHouse takes no rows now, in words; empty while it does."""
+        """Reason why ClickHouse accepts no rows now; empty if it does."""
         return next(iter(self._tables.waits_for.copy().values()), "")
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
-        """Records of each partition that are in the log and not in the tables, as of the last fetch."""
+        """Number of records per partition that are in the log but not in the tables, as of the last fetch."""
         return {
             tp: max(0, (self._reading.of(tp).highwater(tp) or settled) - settled)
             for tp, settled in self._settled.items()
@@ -92,7 +92,7 @@ class Sink:
 
     @property
     def dead_letters(self) -> Mapping[str, int]:
-        """Dead letters written by this process, by reason."""
+        """Number of dead letters written by this process, by reason."""
         return self._appender.dead_letters
 
     def stop(self) -> None:
@@ -135,7 +135,7 @@ class Sink:
         await self._appender.stop()
 
     async def caught_up(self, timeout_s: float = 60.0) -> None:
-        """Wait until everything that is in the log now is in the tables.
+        """Wait until the tables hold everything that is in the log now.
 
         Raises:
             TransientError: that takes longer than ``timeout_s``.
@@ -160,7 +160,7 @@ class Sink:
         signals = await log.bounds(self._topics.signals, isolation="read_committed")
         positions = {tp: offsets.get(tp, first) for tp, (first, _) in signals.items()}
         positions |= {tp: fold.position for of_topic in folds.values() for tp, fold in of_topic.items()}
-        # No wait between the start and the seeks: a consumer fetches from wherever it stands.
+        # No await between the start and the seeks: a consumer fetches from its present position.
         await self._reading.start(
             {"read_uncommitted": [tp for tp in positions if tp not in signals], "read_committed": list(signals)}
         )
@@ -184,8 +184,8 @@ class Sink:
             self._inserting = asyncio.create_task(self._insert(batches))
 
     def _ready_ranges(self) -> dict[TopicPartition, list[Any]]:
-        # A range planned before a crash is sent whole and before anything else, so that its token is the same. It may
-        # arrive in other pieces than before, and waits until it is complete.
+        # A range planned before a crash is sent whole and first, so that its token is the same. It may arrive in other
+        # pieces than before, so wait until it is complete.
         ranges: dict[TopicPartition, list[Any]] = {}
         for tp, held in self._held.items():
             done, planned = self._taken[tp], self._sources[tp].progress.pending
@@ -212,10 +212,10 @@ class Sink:
         stopped.cancel()
         while not (
             self._tables.waiting or inserting.done()
-        ):  # a stop while ClickHouse hangs, which is not known at once
+        ):  # a stop while ClickHouse hangs, which is noticed only after a while
             await asyncio.wait({inserting}, timeout=0.1)
         if self._tables.waiting and not inserting.done():
-            inserting.cancel()  # its range is recorded: the next start sends the same again
+            inserting.cancel()  # its range is recorded: the next start sends the same one again
             with suppress(asyncio.CancelledError):
                 await inserting
         else:
@@ -243,7 +243,7 @@ class Sink:
         await self._settle()
 
     async def _commit(self) -> None:
-        # The watermark as of what is inserted: the fold may be a batch ahead of it.
+        # The watermark of the inserted batches: the fold may be a batch ahead of it.
         await self._reading.commit(
             {
                 tp: (max(watermark, 0), msgspec.json.encode(self._sources[tp].progress).decode())
