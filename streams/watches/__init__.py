@@ -1,1 +1,1 @@
-"""Watches: investigations that come again, by one rule, which every worker applies to one topic."""
+"""Watches: recurring investigations, by one rule, which every worker applies to one topic."""

@@ -1,4 +1,4 @@
-"""Which news a watch fires on: the journal of news cases, read up to its end whenever somebody watches the news."""
+"""News that watches fire on: reads the journal of news cases to its end while any watch is on news."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from streams.journal.reader import JournalReader
 from streams.watches.rule import Watch
 
 LOOK_BACK_MS = 3600 * 1000
-"""How far back a start reads: what was triaged while no worker ran is fired on if it is no older."""
+"""A start reads this far back: news triaged while no worker ran fires a watch if it is no older."""
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 
 
 class NewsMatches:
-    """The newest match of each watch on news. Reads nothing while there is none.
+    """The latest match of each watch on news. Reads nothing while there is no such watch.
 
-    A case counts from its triage on, since only then its asset and entity are known. News that a watch published never match.
+    A case counts from its triage on, because its asset and entity are unknown before. News published by a watch never
+    matches.
     """
 
     def __init__(self, log: Log, topic: str, tables: Tables) -> None:
@@ -41,10 +42,10 @@ class NewsMatches:
         self._open = AsyncExitStack()
 
     async def newest(self, watches: Sequence[Watch], now_ms: int) -> dict[str, tuple[int, str]]:
-        """Return watch → triage time (ms) and case of its newest match, as far as the journal was read.
+        """Return watch → triage time (ms) and case of its latest match, as far as the journal was read.
 
         Raises:
-            KafkaError: the broker does not answer.
+            KafkaError: the broker does not respond.
         """
         if not watches:
             await self.close()
@@ -60,7 +61,7 @@ class NewsMatches:
         return self._newest
 
     async def close(self) -> None:
-        """Forget what was read, and close the connection."""
+        """Forget everything read, and close the connection."""
         await self._open.aclose()
         self._cursor = None
         for kept in (self._concerns, self._newest, self._untriaged, self._folds):
@@ -96,4 +97,4 @@ def _decoded(env: wire.Envelope, record: Any) -> object:
     try:
         return wire.decode(env.type, env.version, record.value)
     except ContractError:
-        return None  # its case is quarantined by the runtime, which says so
+        return None  # the runtime quarantines its case and reports it

@@ -1,4 +1,4 @@
-"""The watches as read from their topic, and what came of their last investigations."""
+"""The watches, read from their topic, and the results of their last investigations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.watches.rule import Watch, WatchState
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How an investigation stands. ``new``: how many changes its brief has since the one before; None without a brief."""
+    """State of an investigation. ``new``: number of changes in its brief since the one before; None without a brief."""
 
     investigation_id: str
     state: str
@@ -31,7 +31,7 @@ async def read_watches(log: Log, topics: Topics) -> WatchState:
     """Return the fold of the whole topic up to its present end.
 
     Raises:
-        NewerRecordError: the topic holds a record of newer code.
+        NewerRecordError: the topic holds a record of a newer version.
     """
     state = WatchState()
     async for _, records in log.replay(await log.bounds(topics.watches)):
@@ -46,13 +46,13 @@ async def read_watches(log: Log, topics: Topics) -> WatchState:
 
 
 async def last_results(log: Log, topics: Topics, watches: Iterable[Watch]) -> dict[str, Result]:
-    """Return watch → how its last opened investigation stands: ``running``, ``brief``, ``stopped`` or ``failed``."""
+    """Return watch → state of its last opened investigation: ``running``, ``brief``, ``stopped`` or ``failed``."""
     opened = {w.investigation: w for w in watches if w.investigation is not None}
     if not opened:
         return {}
     found = {w.set.id: Result(investigation_id=id, state="running") for id, w in opened.items()}
     reader = JournalReader(log, topics.research)
-    # None of them was opened before its watch fired, so every opening lies behind these offsets.
+    # Each was opened after its watch fired, so every opening lies after these offsets.
     folds = await reader.begin(await starts_since(log, topics.research, min(w.fired_at_ms for w in opened.values())))
     async for tp, records in reader.replay(folds):
         for env, record in folds[tp].accept(records):

@@ -1,9 +1,10 @@
 """The rule of watches: a pure fold of the ``watches`` topic. Every reader applies it to the same order of records.
 
-A firing is accepted when its cause is its watch's head, the watch is active and has no firing that is still to be opened, and
-it is due: the first one at once, later ones at ``set + k * every`` (of missed times only the latest), or on news. An opening
-is accepted when its cause is the head and it opens the pending firing. Commands from people are accepted at any head, once,
-and move it. Whatever else comes is passed by, so of several workers that fire one watch the first in log order wins.
+A firing is accepted if its cause is its watch's head, the watch is active without a firing that is still to be opened,
+and it is due. The first firing is due at once, later ones at ``set + k * every`` (of missed times only the latest) or
+on news. An opening is accepted if its cause is the head and it opens the pending firing. Commands from people are
+accepted at any head, once, and move it. Every other record is ignored, so if several workers fire one watch, the first
+in log order wins.
 """
 
 from __future__ import annotations
@@ -28,16 +29,17 @@ from schemas.watches import (
 )
 
 AHEAD_MS = 60_000
-"""How far a worker's clock may be ahead of the broker's: a firing that comes earlier is passed by, and tried again."""
+"""Maximum lead of a worker's clock over the broker's. A firing that comes earlier is ignored, and retried."""
 _DAY_MS = 24 * 3600 * 1000
 State = Literal["active", "paused", "ended"]
 
 
 class Watch(msgspec.Struct, kw_only=True):
-    """One watch. Times are milliseconds since 1970, of append at the broker.
+    """One watch. Times are the broker's append times, in milliseconds since 1970.
 
-    ``done_ms``: what was due until then is done or passed over. ``fired_at_ms``: when it last fired, ``fired_today`` how
-    often on that UTC day. ``pending``: the firing that is still to be opened. ``investigation``: the last one opened.
+    ``done_ms``: everything due up to then is done or skipped. ``fired_at_ms``: its last firing; ``fired_today``: number
+    of firings on that UTC day. ``pending``: the firing that is still to be opened. ``investigation``: the last one
+    opened.
     """
 
     set: WatchSet
@@ -57,7 +59,7 @@ class Watch(msgspec.Struct, kw_only=True):
         return self.fired_today if self.fired_at_ms // _DAY_MS == now_ms // _DAY_MS else 0
 
     def next_due_ms(self) -> int | None:
-        """Return when it is due next by the clock; None where it waits for news, or does not fire any more."""
+        """Return when the clock makes it due next; None if it waits for news, or does not fire any more."""
         if self.state != "active" or (self.set.every_s is None and self.n):
             return None
         if self.set.every_s is None or self.n == 0:
@@ -65,7 +67,7 @@ class Watch(msgspec.Struct, kw_only=True):
         return self._tick_at(self.done_ms) + self.set.every_s * 1000
 
     def due(self, now_ms: int, news: tuple[int, str] | None = None) -> WatchFired | None:
-        """Return the firing that is due now; None if none is. ``news``: triage time and case of the newest match."""
+        """Return the firing that is due now; None if none is. ``news``: triage time and case of the latest match."""
         if self.state != "active" or self.pending is not None:
             return None
         if (first := self.next_due_ms()) is not None:
@@ -75,11 +77,11 @@ class Watch(msgspec.Struct, kw_only=True):
         return self._firing(*news)
 
     def news_from_ms(self) -> int:
-        """Return from when on it may fire on news again: news of one event come in a crowd."""
+        """Return the time from which it may fire on news again, because news of one event comes in clusters."""
         return self.fired_at_ms + MIN_EVERY_S * 1000
 
     def takes(self, fired: WatchFired, append_ms: int) -> bool:
-        """Whether this firing is accepted as the next record of its watch."""
+        """Return whether this firing is accepted as the next record of its watch."""
         due_ms = epoch_ms(fired.due_at)
         if self.state != "active" or self.pending or (fired.cause, fired.n) != (self.head, self.n + 1):
             return False
@@ -113,7 +115,7 @@ class Watch(msgspec.Struct, kw_only=True):
 
 
 class WatchState:
-    """The fold. Equal logs give equal states, wherever and whenever they are read. ``passed_by`` counts what was not accepted."""
+    """The fold. Equal logs give equal states, whenever and wherever read. ``passed_by``: number of ignored records."""
 
     def __init__(self) -> None:
         self.watches: dict[str, Watch] = {}
@@ -174,5 +176,5 @@ _ACT: dict[type[WatchCommand], dict[State, str]] = {
 
 
 def why_not(watch: Watch, command: type[WatchCommand]) -> str | None:
-    """Return in words why a watch does not take this command now; None if it does."""
+    """Return in words why a watch does not accept this command now; None if it does."""
     return _ACT[command].get(watch.state)

@@ -1,10 +1,10 @@
-"""The watcher: fires what is due and opens its investigations. Every worker of the research flow has one, and none leads.
+"""The watcher: fires due watches and opens their investigations. Every worker of the research flow has one; none leads.
 
     watches ─► fold ─► due? ─► WatchFired ─► watches ─► fold ─► accepted? ─► InvestigationAsked ─► research
                                                                        └─► WatchOpened ─► watches
 
-Whoever is killed at any point is followed by any other: a firing has one id for one head, its investigation one id for ever,
-and the journal opens a case once.
+If a watcher is killed at any point, any other continues its work: a firing has one id per head, its investigation has
+one id forever, and the journal opens a case once.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from streams.watches.rule import Watch, WatchState
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 5.0
-"""New records of the topic are read at once; this bounds how late a clock or a news item is noticed."""
+"""Maximum delay in noticing the clock or a news item. New records of the topic are read at once."""
 HELP_AFTER_MS = 10_000
-"""A firing that another worker had accepted is opened by this one after so long: the other one has ended, or is away."""
+"""Time after which this worker opens a firing accepted from another one, which has ended or is unavailable."""
 
 
 class Writer(Protocol):
-    """Where a watcher writes to (:class:`streams.watches.writer.WatchWriter`)."""
+    """The watcher's output (:class:`streams.watches.writer.WatchWriter`)."""
 
     async def start(self) -> None: ...
 
@@ -46,12 +46,12 @@ class Writer(Protocol):
         ...
 
     async def open(self, watch: WatchSet, fired: WatchFired, at: datetime) -> None:
-        """Append the opening of the firing's investigation to the journal. ``at`` (UTC): when it fired, by the log."""
+        """Append the opening of the firing's investigation to the journal. ``at`` (UTC): the firing's log time."""
         ...
 
 
 class Matches(Protocol):
-    """Which news match which watch (:class:`streams.watches.matching.NewsMatches`)."""
+    """Matches of news and watches (:class:`streams.watches.matching.NewsMatches`)."""
 
     async def newest(self, watches: Sequence[Watch], now_ms: int) -> Mapping[str, tuple[int, str]]: ...
 
@@ -59,9 +59,9 @@ class Matches(Protocol):
 
 
 class Watcher:
-    """One worker's part in the watches. ``state`` is the fold so far; ``clock`` gives the time (UTC).
+    """One worker's watcher. ``state`` is the fold so far; ``clock`` returns the time (UTC).
 
-    ``daily_limit``: how often one watch may fire on one UTC day.
+    ``daily_limit``: maximum firings of one watch per UTC day.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Watcher:
         self._ending = False
 
     async def run(self) -> None:
-        """Watch until :meth:`stop`, also through times when Kafka is away.
+        """Watch until :meth:`stop`, also while Kafka is unavailable.
 
         Raises:
-            NewerRecordError: the topic holds a record of newer code.
+            NewerRecordError: the topic holds a record of a newer version.
         """
         self._running = asyncio.current_task()
         if self._ending:
@@ -94,7 +94,7 @@ class Watcher:
             await self._writer.stop()
 
     def stop(self) -> None:
-        """End at once: whatever is half done, the next worker goes on with."""
+        """End at once. The next worker completes any unfinished work."""
         self._ending = True
         if self._running is not None:
             self._running.cancel()
@@ -107,7 +107,7 @@ class Watcher:
                 for records in (await cursor.next(LOOK_EVERY_S)).values():
                     for record in records:
                         self._fold(record)
-                # What was just written may change what is due: it is read back before anything else is done.
+                # Records just written may change what is due, so read them back first.
                 if await cursor.position(self._tp) >= self._until:
                     await self.act()
 
@@ -126,7 +126,7 @@ class Watcher:
             self._won.add(said.id)
 
     async def act(self) -> None:
-        """Fire what is due, and open what has fired."""
+        """Fire due watches, and open accepted firings."""
         now_ms = epoch_ms(self._clock())
         self._written.clear()
         watches = [w for w in self.state.watches.values() if w.state == "active" or w.pending]

@@ -1,4 +1,4 @@
-"""What is written for watches: records of ``watches``, and the openings of their investigations."""
+"""The output of watches: records of ``watches``, and the openings of their investigations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from schemas.watches import WatchFired, WatchRecord, WatchSet, encode
 Ask = Callable[[WatchSet, datetime], InvestigationAsked]
 """Returns the opening of an investigation for a watch that fired at this time, without its configuration."""
 Pin = Callable[[Any], Awaitable[str]]
-"""Puts the configuration of investigations on the log by an appender; returns its hash."""
+"""Writes the configuration of investigations to the log with an appender; returns its hash."""
 
 
 class WatchWriter:
-    """Writes to the log. :meth:`start` first: it puts on the log what investigations pin."""
+    """Writes to the log. Call :meth:`start` first: it writes the configuration that investigations pin."""
 
     def __init__(self, appender: Any, topics: Topics, *, partitions: int, ask: Ask, pin: Pin) -> None:
-        """``partitions``: the count of the journal ``research``."""
+        """``partitions``: the partition count of the journal ``research``."""
         self._appender, self._topics, self._partitions = appender, topics, partitions
         self._ask, self._pin = ask, pin
         self._config_hash = ""
