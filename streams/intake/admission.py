@@ -1,13 +1,13 @@
-"""Admission: the slots for open cases, and whose news gets the next one. The only place that applies back-pressure.
+"""Admission: the slots for open cases, and the order in which news gets them. Only here is back-pressure applied.
 
 A case holds a slot of the worker that owns its journal partition, from before its opening is appended until its end is
 folded. Nothing is admitted before all own partitions are live, because until then the number of open cases is unknown.
 
-Slots are shared fairly. An own news partition with fewer than its guaranteed slots always gets one. Among those that
-wait, fresh news goes before backlog, and then the partition with the fewest slots, so a hot partition cannot take all.
-Some slots are reserved for fresh news. A case's partition follows from its id, so intake opens cases for other workers
-too: each news partition has a fixed slice of every other worker's journal partition, which the owner keeps free for it.
-A slice has at least one slot: a limit below the square of the partition count cannot be kept exactly by several workers.
+Slots are shared fairly. An own news partition with fewer than its guaranteed slots always gets one. Otherwise fresh
+news goes before backlog, and then the partition with the fewest slots, so that a busy partition cannot take all. Some
+slots are reserved for fresh news. A case's partition follows from its id, so intake opens cases for other workers, too:
+each news partition has a fixed slice of every other worker's journal partition, which the owner keeps free for it. A
+slice has at least one slot: several workers cannot keep a limit below the square of the partition count exactly.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from streams.runtime.partition import Partitions
 from streams.wake import Wake
 
 GUARANTEED = 4
-"""One slot in this many is reserved, in equal parts, for the own news partitions that hold less than their part."""
+"""One slot in this many is reserved, in equal parts, for own news partitions that hold less than their part."""
 KEPT_FOR_FRESH = 50
 """One slot in this many is reserved for fresh news, whose cases open at once instead of when another case ends."""
 
 
 class Others(Protocol):
-    """View of the journal partitions of other workers; ``slice_of_news`` is None while nothing is known."""
+    """View of other workers' journal partitions. ``slice_of_news`` is None while nothing is known."""
 
     @property
     def slice_of_news(self) -> int | None: ...
@@ -41,8 +41,8 @@ class Others(Protocol):
 class Admission:
     """At most ``limit`` cases admitted by this worker are open here.
 
-    ``parts`` is the fold of the own journal partitions. ``may_admit`` returns why a case beyond this many should wait,
-    None if it may open. ``wake`` signals that there may be room.
+    ``parts`` is the fold of the own journal partitions. ``may_admit`` returns why no case should be opened beside this
+    many; None if one may. ``wake`` signals that a slot may be free.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class Admission:
 
     @property
     def held(self) -> int:
-        """Slots in use: cases that are open here or being opened here."""
+        """Number of slots in use: cases that are open or being opened here."""
         return len(self._held)
 
     @property
     def full(self) -> bool:
-        """Whether news waits for a slot."""
+        """True if news waits for a slot."""
         return bool(self._waiting)
 
     @property
     def all_live(self) -> bool:
-        """Whether every own partition is live; nothing is admitted before."""
+        """True if every own partition is live. Nothing is admitted before."""
         return self._live == self._own
 
     @property
     def unaffordable(self) -> str | None:
-        """Why the budget has no room for one more case; None if it has room, or if no news waits."""
+        """Reason why the budget has no room for another case; None if it has, or if no news waits."""
         return self._may_admit(len(self._held)) if self._waiting else None
 
     # Called by intake
@@ -97,7 +97,7 @@ class Admission:
     ) -> None:
         """Wait for a slot and take it. The caller appends the opening next.
 
-        Two cases at most wait for a partition: that of the news whose turn it is, and one that ``overtakes`` it.
+        At most two cases wait for a partition: that of the next news, and one that ``overtakes`` it.
         """
         if not self._waiting and self._may(news_partition, case_id, is_backlog):
             self._take(news_partition, case_id)
@@ -116,7 +116,7 @@ class Admission:
             raise
 
     def appended(self, case_id: str, offset: int) -> None:
-        """Note that the opening is in the log, at this offset of its partition."""
+        """Record that the opening is in the log, at this offset of its partition."""
         under_way = self._under_way[self._target(case_id)]
         if case_id in under_way:
             under_way[case_id] = offset
@@ -129,7 +129,7 @@ class Admission:
     # Called with what the log says
 
     def on_opened(self, partition: int, case_id: str, news_partition: int) -> None:
-        """Count the slot of an opening that was folded, from this worker or another."""
+        """Count the slot of a folded opening, from this worker or another."""
         self._landed(partition, case_id)
         self._hold(case_id, news_partition)
 
@@ -138,7 +138,7 @@ class Admission:
         self._release(case_id)
 
     def on_live(self, partition: int, open_cases: Iterable[tuple[str, int]]) -> None:
-        """Recount a partition that caught up; ``open_cases`` are its (case id, news partition)."""
+        """Recount a partition that has caught up; ``open_cases`` are its (case id, news partition)."""
         for case_id in [c for c in self._held if self._target(c) == partition]:
             if case_id not in self._under_way[partition] and not self._parts.is_open(partition, case_id):
                 self._drop(case_id)
@@ -148,7 +148,7 @@ class Admission:
         self.wake()
 
     def assign(self, cases: set[int], news: set[int]) -> None:
-        """Set the own partitions; none is live yet."""
+        """Set the own partitions. None is live yet."""
         self._own, self._news = set(cases), set(news)
         self._live.clear()
         for case_id in [c for c in self._held if self._target(c) not in self._own]:
@@ -162,7 +162,7 @@ class Admission:
         self._live.clear()
 
     def wake(self) -> None:
-        """Admit waiting news where there is room now: fresh news first, then the partition with the fewest slots."""
+        """Admit waiting news if slots are free: fresh news first, then the partition with the fewest slots."""
         for partition in range(self._partitions):
             self._forget_passed_by(partition)
         for waits in sorted(self._waiting, key=lambda w: (self._waiting[w][1], self._per_news[w[0]])):
@@ -194,7 +194,7 @@ class Admission:
         return len(self._held) + kept < limit
 
     def _kept_for_others(self) -> int | None:
-        # Never all of them: with fewer slots than slices, the own news still gets one at a time.
+        # Never all slots: with fewer slots than slices, the own news still gets one at a time.
         strangers = [n for n in range(self._partitions) if n not in self._news]
         if not strangers:
             return 0

@@ -1,10 +1,10 @@
-"""Claims: which cases have a text, and which of them is the first. Decided by the log alone, without any clock.
+"""Claims: which cases have a text, and which of them is the first. Decided only by the log, without any clock.
 
-Partitions have no common order, so "first" is defined by the verdicts that cases received. A case that the log shows to
-have received the verdict "first" remains first. Among cases without a verdict, the one with the lowest (partition,
-offset) is first, and only it has to wait: until those above it, which may have asked before its opening was in the log,
-have their verdicts too. So exactly one of all cases with a text is first, whenever and wherever they were opened. Two
-cases that ask see each other unless one had its answer before the other was opened, and then the log shows that answer.
+Partitions have no common order, so "first" is defined by the verdicts that cases received. A case whose verdict in the
+log is "first" remains first. Among cases without a verdict, the one with the lowest (partition, offset) is first. Only
+this case has to wait until the cases above it have their verdicts, because they may have asked before its opening was
+in the log. So exactly one of all cases with a text is first, whenever and wherever they were opened. Two cases that ask
+see each other, unless one received its verdict before the other was opened; then the log shows that verdict.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streams.journal.fold_store import FollowingFold
 
 
 class LoggedVerdict(Enum):
-    """The verdict that the log shows for a case: none yet, first, or not first."""
+    """A case's verdict in the log: none yet, first, or not first."""
 
     NONE = 0
     FIRST = 1
@@ -26,7 +26,7 @@ class LoggedVerdict(Enum):
 
 
 class Claim:
-    """One case that claims a text, and the verdict that the log shows for it."""
+    """One case that claims a text, and its verdict in the log."""
 
     __slots__ = ("case_id", "owner", "place", "verdict")
 
@@ -35,7 +35,7 @@ class Claim:
 
 
 class Verdict(NamedTuple):
-    """``first_case`` None: the case itself is first, once those in ``waits_for`` have the verdict "not first"."""
+    """``first_case`` None: the case itself is first, once the cases in ``waits_for`` have the verdict "not first"."""
 
     first_case: str | None
     waits_for: frozenset[str] = frozenset()
@@ -45,8 +45,8 @@ _LAST = (1 << 62, 0)
 
 
 def decided(own: Claim | None, others: Iterable[Claim], only: Collection[str] | None = None) -> Verdict:
-    """Return the verdict on a case, from what was read of it and of the ``others`` that claim the same; ``only`` limits
-    ``waits_for`` to cases of an earlier verdict. ``own`` None: a case that the log does not hold yet."""
+    """Return the verdict on a case, given its own claim and the ``others`` on the same text. ``only`` limits
+    ``waits_for`` to cases of an earlier verdict. ``own`` None: the log does not hold the case yet."""
     if own is not None and own.verdict is LoggedVerdict.FIRST:
         return Verdict(None)
     place = _LAST if own is None else own.place
@@ -74,19 +74,19 @@ class Claims:
             self._rows.write("INSERT INTO texts VALUES (NULL, ?, ?, ?, ?, ?, 0, ?)", *values)
 
     def is_undecided(self, case_id: str) -> bool:
-        """Whether the log does not show a verdict for this case yet."""
+        """Return whether the log has no verdict for this case yet."""
         return self._rows.row("SELECT 1 FROM texts WHERE case_id = ? AND verdict = 0", case_id) is not None
 
     def record_verdict(self, case_id: str, *, first: bool) -> None:
-        """Record the verdict that the log shows. The first call for a case counts.
+        """Record the verdict in the log. Only the first call for a case counts.
 
-        A case that went on or ended without a verdict is recorded as well.
+        A case that continued or ended without a verdict is recorded as well.
         """
         verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
         self._rows.write("UPDATE texts SET verdict = ? WHERE case_id = ? AND verdict = 0", verdict.value, case_id)
 
     def judge(self, text: str, case_id: str, only: Collection[str] | None = None) -> Verdict:
-        """Return the verdict on a case, from what was read.
+        """Return the verdict on a case, given the claims read so far.
 
         ``only`` limits ``waits_for`` to cases of an earlier verdict.
         """
@@ -99,7 +99,7 @@ class Claims:
         return decided(own, [c for c in claims if c is not own and (own is None or c.owner == own.owner)], only)
 
     def forget_before(self, at_ms: float) -> None:
-        """Drop the texts that were opened before this time: they may be news again."""
+        """Delete the texts that were opened before this time: they may be news again."""
         # The oldest row is the first of its text.
         asked = "SELECT text, at_ms FROM texts ORDER BY number LIMIT 1"
         while (oldest := self._rows.row(asked)) is not None and oldest[1] < at_ms:

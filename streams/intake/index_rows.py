@@ -1,6 +1,6 @@
-"""The rows of the indexes that follow the journal, in one file of the worker slot: texts, stories, claims and cached searches.
+"""The rows of the indexes that follow the journal: texts, stories, claims, cached searches. One file per worker slot.
 
-All of them are as of one position, since one reader takes every record in for all. Memory holds none of them.
+All of them are as of one position, because one reader adds each record to all. None are held in memory.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ CREATE TABLE claims_taken_in (partition INTEGER PRIMARY KEY, at INTEGER NOT NULL
 
 
 class RowAccess:
-    """Access to the rows: any number of tasks of the event loop, or one thread.
+    """Access to the rows for any number of tasks of the event loop, or for one thread.
 
-    A task enters it, uses the rows, and awaits nothing inside but :meth:`wait`. It is no lock: a lock passes from one task
-    to the next, a turn of the loop each, and hundreds of tasks read after every record.
+    A task enters it, uses the rows, and awaits nothing inside except :meth:`wait`. It is not a lock: a lock would pass
+    from task to task, one per turn of the loop, and hundreds of tasks read after every record.
     """
 
     def __init__(self) -> None:
@@ -81,13 +81,13 @@ class RowAccess:
         await self.__aenter__()
 
     def notify_all(self) -> None:
-        """Wake those that wait for new rows."""
+        """Wake the tasks that wait for new rows."""
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
 
 def index_rows(directory: Path | None = None) -> FollowingFold:
-    """Return the rows that lie in the directory of a worker slot; None keeps them in memory.
+    """Return the rows stored in a worker slot's directory; None keeps them in memory.
 
     Raises:
         ConfigError: as for :class:`FoldStore`.
@@ -96,12 +96,12 @@ def index_rows(directory: Path | None = None) -> FollowingFold:
 
 
 def _rule() -> list[str]:
-    """Every file that the rows depend on, and more: a change of any of them reads the journal again."""
+    """Return every file on which the rows depend, and more. A change in any of them reads the journal again."""
     folders = [Path(__file__).parent, *(Path(p) for m in (agents.evidence, agents.text, schemas) for p in m.__path__)]
     files = (str(file) for folder in folders for file in sorted(folder.glob("*.py")))
     return [*files, search_cache.__file__, fold.__file__]
 
 
 def digest(text: str) -> bytes:
-    """Return 16 bytes that stand for a text."""
+    """Return a 16-byte digest of a text."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
