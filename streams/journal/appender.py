@@ -33,7 +33,7 @@ SURELY_FITS = 256 * 1024
 _BY_THE_BROKER = 1
 """aiokafka's type of a time set by the broker (LogAppendTime)."""
 LINGER_S = 0.004
-"""How long a batch of a busy producer waits for more records.
+"""Time for which a batch of a busy producer waits for more records.
 
 A small request costs as much as a large one: sending every record at once was measured at 35 % of the worker's time
 under load.
@@ -196,8 +196,8 @@ class Appender:
             raise
 
     async def _replace(self, spent: Any, why: KafkaError) -> None:
-        """Continue with a new producer. Once a producer's sending task has failed, or the broker has refused its sequence,
-        all its records fail."""
+        """Continue with a new producer. Once its sending task has failed, or the broker has refused its sequence, the
+        old one sends nothing more."""
         async with self._replacing:
             if self._producer is not spent:
                 return
