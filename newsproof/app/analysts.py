@@ -1,7 +1,7 @@
-"""ClickHouse users: the pipeline's own, and the analysts' one, who can read the database and nothing else.
+"""ClickHouse users: the pipeline's own, and the analysts', who can only read the database.
 
-The embedded engine's first start creates its users' passwords and stores them in its directory, readable by their owner
-alone, so no other user of the machine can log in as either.
+The embedded engine's first start creates the passwords and stores them in its directory, readable only by their owner,
+so no other user of the machine can log in as either.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FILE = "passwords.json"
 
 
 def users_of(settings: Settings, directory: Path) -> list[EngineUser]:
-    """Return the users of the embedded engine in this directory; passwords that do not exist yet are created.
+    """Return the users of the embedded engine in this directory. Missing passwords are created.
 
     Raises:
-        ConfigError: the analysts' user has the name of the pipeline's.
+        ConfigError: both users have the same name.
     """
     if settings.clickhouse_analyst_user == ADMIN:
         raise ConfigError(f"CLICKHOUSE_ANALYST_USER is {ADMIN}, as the pipeline's own user is: write another name")
@@ -75,9 +75,9 @@ def as_admin(url: str, directory: Path) -> str:
 
 
 def analyst_address(settings: Settings, *, embedded: bool) -> Address | None:
-    """Return where and as whom analysts connect; None if ``CLICKHOUSE_URL`` is set and their password is not.
+    """Return the address and user for analysts; None if ``CLICKHOUSE_URL`` is set and their password is not.
 
-    ``settings`` hold the address in use (``newsproof.app.servers``); ``embedded``: it is the embedded engine's.
+    ``settings`` hold the address in use (``newsproof.app.servers``). ``embedded``: it is the embedded engine's.
     """
     at = parse_url(settings.clickhouse_url or "")
     if embedded and (kept := _kept(settings.newsproof_data_dir / "clickhouse")) is not None:
@@ -91,7 +91,7 @@ def analyst_address(settings: Settings, *, embedded: bool) -> Address | None:
 
 
 def analyst_client(settings: Settings, *, embedded: bool) -> ClickHouse:
-    """Return a read-only client: as the analysts' user, otherwise as that of ``CLICKHOUSE_URL`` with ``readonly=1``."""
+    """Return a read-only client: as the analysts' user, else as the user in ``CLICKHOUSE_URL`` with ``readonly=1``."""
     address = analyst_address(settings, embedded=embedded)
     if address is not None:
         return connect(address, database=settings.clickhouse_database)

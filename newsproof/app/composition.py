@@ -1,7 +1,7 @@
-"""The composition root: settings in, the parts of Newsproof out.
+"""The composition root: builds the components of Newsproof from the settings.
 
-The adapters of the news pipeline are chosen here, those of the chat in :mod:`newsproof.app.research_composition`. A
-worker's runtime is built from them in :mod:`streams.composition`. Only ``./run eval`` builds ports of its own, because
+The news pipeline's adapters are chosen here, the chat's in :mod:`newsproof.app.research_composition`. A
+worker's runtime is built from them in :mod:`streams.composition`. Only ``./run eval`` builds its own ports, because
 the file of judged cases replaces its searches.
 
 Imports that only a worker needs are inside its functions, because every command imports this module.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streams.worker import Worker
 
 SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in Settings.model_fields)
-"""Snapshot fields taken from the setting of the same name."""
+"""Snapshot fields taken from the setting with the same name."""
 
 
 def mode_in_words(settings: Settings) -> str:
@@ -63,7 +63,7 @@ def address_of(settings: Settings) -> KafkaAddress:
     """Return the configured Kafka address.
 
     Raises:
-        ConfigError: none is configured. Only ``newsproof.app.servers`` starts embedded ones.
+        ConfigError: no address is configured. Only ``newsproof.app.servers`` starts embedded servers.
     """
     if not settings.kafka_bootstrap_servers:
         raise ConfigError("KAFKA_BOOTSTRAP_SERVERS is not set: set it, or use `newsproof up`, which starts a server")
@@ -74,7 +74,7 @@ def clickhouse_of(settings: Settings) -> ClickHouse:
     """Return a client of the configured ClickHouse; it connects at its first statement.
 
     Raises:
-        ConfigError: none is configured.
+        ConfigError: no address is configured.
     """
     if not settings.clickhouse_url:
         raise ConfigError("CLICKHOUSE_URL is not set: set it, or use `newsproof up`, which starts a server")
@@ -84,7 +84,7 @@ def clickhouse_of(settings: Settings) -> ClickHouse:
 def search_providers(settings: Settings) -> tuple[str, ...]:
     """Return the search providers of the mode in use.
 
-    A live provider without a key is left out if another one remains. With search off, what nobody chose is none.
+    A live provider without a key is left out if another one remains. With search off, there is no default provider.
 
     Raises:
         ConfigError: search is on and no provider remains, or a name is unknown.
@@ -113,7 +113,7 @@ def search_providers(settings: Settings) -> tuple[str, ...]:
 
 
 def search_in_words(settings: Settings) -> str:
-    """Return whom live mode searches with, and why where nobody chose it; empty in other modes, or with search off.
+    """Return live mode's search providers, and the reason for a default; empty in other modes or with search off.
 
     Raises:
         ConfigError: as for :func:`search_providers`.
@@ -129,7 +129,7 @@ def search_in_words(settings: Settings) -> str:
 
 
 def opens_pages(settings: Settings) -> bool:
-    """Return whether the best pages are opened: ``TOOL_SCRAPE_ENABLED``; while that is not set, where a search brings titles alone.
+    """Return whether the best pages are opened: ``TOOL_SCRAPE_ENABLED``; if unset, whether searches return only titles.
 
     Raises:
         ConfigError: as for :func:`search_providers`.
@@ -188,12 +188,12 @@ def _that_are(settings: Settings, trait: Literal["by_topic", "billed"]) -> tuple
 
     asked = search_providers(settings)
     if trait == "billed" and scripted(settings):
-        return asked  # its search stands for a hosted one, as its models do
+        return asked  # its search stands in for a hosted one, as its models do
     return tuple(name for name in asked if name in PROVIDERS and getattr(PROVIDERS[name], trait))
 
 
 def _quality(settings: Settings) -> dict[str, Any]:
-    """Return the bounds of quality control that differ by live provider; offline scores keep the bounds they are made for.
+    """Return the bounds of quality control that differ by live provider; offline scores keep their own bounds.
 
     Raises:
         ConfigError: ``QUALITY_FLOOR`` or ``QUALITY_MIN_WIDTH`` is malformed.
@@ -224,8 +224,8 @@ def include_domains(settings: Settings) -> tuple[str, ...]:
 def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journal: Port) -> Ports:
     """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
-    ``earlier`` and ``journal`` use the journal: copies of a text; ``concerned``, claims that a denial may concern; ``story``,
-    earlier tellings of a story; ``parts``, the cases of a message's further claims.
+    ``earlier`` and ``journal`` use the journal: copies of a text; ``concerned``, claims that a denial may concern;
+    ``story``, earlier reports of a story; ``parts``, the cases of a message's further claims.
 
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
@@ -289,7 +289,7 @@ def live_search(settings: Settings) -> dict[str, Port]:
 
 
 def search_adapter(settings: Settings, name: str) -> Port:
-    """Return a new adapter of a search provider; that of our own log finds its broker at its first search.
+    """Return a new adapter of a search provider. The adapter for our own log finds its broker at its first search.
 
     Raises:
         ConfigError: a key or an address is invalid.
@@ -302,7 +302,7 @@ def search_adapter(settings: Settings, name: str) -> Port:
 
 
 def feed_search(settings: Settings, address: Callable[[], KafkaAddress]) -> FeedSearch:
-    """Return a new search among what listeners brought in; it finds its broker when it begins."""
+    """Return a new search over the listeners' items. It finds its broker when it starts."""
     from infra.listeners.mark import Marks
     from infra.listeners.source import own_file, sources_of
     from streams.intake.feed_search import FeedSearch
@@ -333,7 +333,7 @@ def _live_market(settings: Settings) -> Port:
 
 
 def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: SearchCache) -> tuple[Ports, TextIndex]:
-    """Return the adapters of a worker of the news flow, and the text index that they use, which is not started.
+    """Return the adapters of a news worker, and the text index that they use, not started.
 
     Raises:
         ConfigError: as for :func:`ports_of`.
@@ -395,7 +395,7 @@ def sink_of(settings: Settings, clickhouse: ClickHouse, registry: Registry | Non
 
 
 def limits_of_settings(settings: Settings) -> LimitsSet:
-    """Return the limits of the budget that these settings set."""
+    """Return the budget's limits from these settings."""
     from schemas.budget import LimitsSet
 
     return LimitsSet(
@@ -414,7 +414,7 @@ def limits_of_settings(settings: Settings) -> LimitsSet:
 
 
 def budget_of(settings: Settings, ending: Ending, wake: Wake, folds: Path | None = None) -> BudgetLedger:
-    """Return a worker's budget ledger with the limits of these settings, not started. ``folds``: where its state is kept."""
+    """Return a worker's budget ledger with these settings' limits, not started. ``folds``: directory for its state."""
     from streams.budget.budget import BudgetLedger
 
     return BudgetLedger(address_of(settings), topics_of(settings), limits_of_settings(settings), ending, wake, folds)

@@ -1,4 +1,4 @@
-"""rich's console, made so that text cannot add styles: only styles that our own code names become escapes."""
+"""rich's console, protected so that text cannot add styles: only styles in our own code become escapes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Console(RichConsole):
     """
 
     def __init__(self, *, error: bool = False, width: int | None = None) -> None:
-        # The stream behind the guard, because the escapes of styles have to pass.
+        # The stream behind the guard, because the escapes of styles must pass.
         file = behind(sys.stderr if error else sys.stdout)
         super().__init__(file=file, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Return a string as rich's text, cleaned before it is measured.
 
-        A control character has no width, its escape has.
+        A control character has no width, but its escape has.
         """
         return super().render_str(printable(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of what is printed, cleaned."""
+        """Yield the segments to print, cleaned."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)

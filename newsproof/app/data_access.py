@@ -1,4 +1,4 @@
-"""Access to the log and the tables for a command: a running server, otherwise one started for the command."""
+"""Access to the log and the tables for a command: on a running server, or else on one started for the command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class LogAccess(msgspec.Struct, frozen=True):
-    """The log that a command reads. ``settings``: all of them. ``own``: on a server that the command started for itself."""
+    """The log that a command reads. ``settings``: all settings. ``own``: the command started the server itself."""
 
     settings: Settings
     address: KafkaAddress
@@ -40,7 +40,7 @@ class LogAccess(msgspec.Struct, frozen=True):
 
 
 class LogToRead(msgspec.Struct, frozen=True):
-    """The log that a command reads which needs no other settings. ``own``: on a server that the command started for itself."""
+    """The log for a command that needs no other settings. ``own``: the command started the server itself."""
 
     address: KafkaAddress
     topics: Topics
@@ -49,7 +49,7 @@ class LogToRead(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
-    """Yield the log; missing topics are created."""
+    """Yield the log. Missing topics are created."""
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
     async with servers(settings, clickhouse=False) as found:
         at = found.applied_to(settings)
@@ -60,7 +60,7 @@ async def open_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
 
 @asynccontextmanager
 async def log_to_read(invocation: Invocation) -> AsyncIterator[LogToRead]:
-    """Yield the log as :func:`open_log` does. Of a log that is served already, all settings are read only where they have to be."""
+    """Yield the log as :func:`open_log` does. If a server already serves it, all settings are read only if needed."""
     settings = invocation.reader_settings()
     if settings is None or (found := await _served(settings, given=invocation.data_dir_given)) is None:
         async with open_log(invocation) as log:
@@ -74,7 +74,7 @@ async def log_to_read(invocation: Invocation) -> AsyncIterator[LogToRead]:
 
 
 async def _served(settings: ClientSettings, *, given: bool) -> tuple[KafkaAddress, Path | None] | None:
-    """Return the Kafka that is configured or runs, and the data directory of the latter; None if neither answers."""
+    """Return the configured or running Kafka, and its data directory if embedded; None if neither responds."""
     if settings.kafka_bootstrap_servers:
         if not await any_listens(settings.kafka_bootstrap_servers):
             return None
@@ -102,7 +102,7 @@ async def _prepared(
 @asynccontextmanager
 async def database(invocation: Invocation, *, admin: bool) -> AsyncIterator[ClickHouse]:
     """Yield a client of this command's database; the embedded engine is started if none runs."""
-    # Most commands that read the log need none of these, and they take longer to import than such a command works.
+    # Most commands that read the log need none of these, and importing them takes longer than such a command's work.
     from newsproof.app.analysts import analyst_client
     from newsproof.app.composition import clickhouse_of
     from newsproof.app.processes.supervisor import prepare_tables

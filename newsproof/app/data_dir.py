@@ -1,4 +1,4 @@
-"""The data directory: checks that it is usable and its disk has room, and the result of the last audit in it."""
+"""The data directory: checks that it is usable and its disk has space, and stores the result of the last audit."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ FreeBytes = Callable[[Path], int]
 
 
 def free_bytes(directory: Path) -> int:
-    """Return the room that the disk of a directory has for this user, in bytes."""
+    """Return the free space for this user on a directory's disk, in bytes."""
     return shutil.disk_usage(directory).free
 
 
 def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_bytes) -> None:
-    """Make the data directory if it is missing, for its owner alone, and check that servers can work in it.
+    """Create the data directory for its owner only, if it is missing, and check that servers can work in it.
 
     Raises:
-        ConfigError: it is a file, cannot be made or written, or its disk has less room than NEWSPROOF_MIN_FREE_MB.
+        ConfigError: it is a file, cannot be created or written, or its disk has less space than NEWSPROOF_MIN_FREE_MB.
     """
     directory, least_mb = settings.newsproof_data_dir, settings.newsproof_min_free_mb
     try:
@@ -67,21 +67,21 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
 
 
 def remove_made(made: Iterable[Path]) -> None:
-    """Remove directories that a refused start made, the deepest first; one that is not there or not empty stays."""
+    """Remove directories that a refused start created, the deepest first; keep those that are not empty."""
     for one in made:
         with contextlib.suppress(OSError):
             one.rmdir()
 
 
 def remove_empty(directories: Iterable[Path]) -> None:
-    """Remove those of the directories that are there and empty, in this order."""
+    """Remove the directories that exist and are empty, in this order."""
     for one in directories:
         with contextlib.suppress(OSError):
             one.rmdir()
 
 
 class RoomWatch:
-    """Tells when the disk of the data directory runs short of room, is full, cannot be asked, and has room again."""
+    """Reports when the data directory's disk is short of space, full or unreadable, and when it has space again."""
 
     def __init__(self, settings: Settings, *, free: FreeBytes = free_bytes) -> None:
         self._directory = settings.newsproof_data_dir
@@ -90,7 +90,7 @@ class RoomWatch:
         self._stood = "well"
 
     def look(self) -> str | None:
-        """Return what is to be told, if anything changed since the last look."""
+        """Return the message, if anything changed since the last check."""
         why, left = "", 0
         try:
             left = self._free(self._directory)
@@ -119,7 +119,7 @@ class RoomWatch:
         return f"The disk of {self._directory} has enough space{'' if stood == 'unknown' else ' again'} ({left_mb} MB free)."
 
     async def run(self, say: Callable[[str], None]) -> None:
-        """Look until cancelled."""
+        """Check until cancelled."""
         while True:
             if (told := self.look()) is not None:
                 say(told)
@@ -127,7 +127,7 @@ class RoomWatch:
 
 
 def running_elsewhere(directory: Path) -> list[Path]:
-    """Return the other data directories on which this user runs a pipeline with an embedded Kafka now."""
+    """Return the other data directories on which this user now runs a pipeline with an embedded Kafka."""
     import psutil
 
     found = set()
@@ -144,14 +144,14 @@ def running_elsewhere(directory: Path) -> list[Path]:
 
 
 class LastAudit(msgspec.Struct, frozen=True):
-    """When the audit ended (UTC), and how often each promise was broken; promises that held are in it too, with 0."""
+    """The audit's end (UTC), and the number of violations of each guarantee, including those with 0."""
 
     at: datetime
     broken: dict[str, int]
 
 
 def keep_audit(directory: Path, broken: dict[str, int], at: datetime) -> None:
-    """Keep this result in place of the one before; a directory that does not exist is not made.
+    """Store this result in place of the previous one. A missing directory is not created.
 
     Raises:
         OSError: it cannot be written.
@@ -161,7 +161,7 @@ def keep_audit(directory: Path, broken: dict[str, int], at: datetime) -> None:
 
 
 def last_audit(directory: Path) -> LastAudit | None:
-    """Return the result that was kept last; None if there is none that can be read."""
+    """Return the last stored result; None if there is no readable one."""
     try:
         return msgspec.json.decode(_file(directory).read_bytes(), type=LastAudit)
     except (OSError, msgspec.MsgspecError):

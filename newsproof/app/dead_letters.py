@@ -1,8 +1,8 @@
-"""Dead letters, which are unreadable records and failed cases: read, and requeued, by ``newsproof dlq`` and the page.
+"""Dead letters (unreadable records and failed cases): read and requeued by ``newsproof dlq`` and the page.
 
-The topic is append-only, so a requeued letter stays on it. The record that was sent carries the letter's id in a
-header, which the list uses to mark the letter as sent. A command that was killed midway can be repeated: letters that
-were already sent are recognised, and a record that is sent twice anyway opens nothing twice (``schemas.news``).
+The topic is append-only, so a requeued letter stays on it. The requeued record carries the letter's id in a header, by
+which the list marks the letter as sent. A command that was killed midway can be repeated: it recognises letters already
+sent, and a record that is sent twice anyway opens nothing twice (``schemas.news``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from schemas.topics import Topics
 REQUEUED_FROM = "dl_requeued_from"
 _OURS = "dl_"
 NEWS_KEPT = timedelta(days=NEWS_DAYS)
-"""Retention of ``news``. Older records are gone, and with them the knowledge of what was requeued."""
+"""Retention of ``news``. Older records are gone, and with them the marks of what was requeued."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +66,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetters:
-    """The dead letters of an installation. :meth:`read` takes in what was added since it was called before.
+    """The dead letters of an installation. :meth:`read` adds those written since its last call.
 
-    ``keep_bytes``: of each original record no more than so many bytes are held, and no headers; None: all of it.
+    ``keep_bytes``: maximum number of bytes kept of each original record, without its headers; None: the whole record.
     """
 
     def __init__(self, address: KafkaAddress, topics: Topics, *, keep_bytes: int | None = None) -> None:
@@ -81,12 +81,12 @@ class DeadLetters:
         """Return every dead letter, oldest first.
 
         Raises:
-            KafkaError: Kafka does not answer.
+            KafkaError: Kafka does not respond.
         """
         async for tp, records in self._new(self._topics.dead_letters):
             letters = [_dead_letter_of(tp.partition, record) for record in records]
             self._letters |= {one.id: self._cut(one) for one in letters}
-        if self._letters:  # no letter, no mark
+        if self._letters:  # without letters, there are no marks
             async for _, records in self._new(self._topics.news):
                 self._sent |= _marks_in(records)
         found = (
@@ -95,7 +95,7 @@ class DeadLetters:
         return sorted(found, key=lambda dead_letter: dead_letter.at)
 
     async def whole(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
-        """Return these letters with all of their original records."""
+        """Return these letters with their complete original records."""
         places = [(int(partition), int(offset)) for partition, _, offset in (one.id.partition(":") for one in letters)]
         wanted, spans = {one.id: one for one in letters}, dict[TopicPartition, tuple[int, int]]()
         for number in {partition for partition, _ in places}:
@@ -131,7 +131,7 @@ class DeadLetters:
 
 
 class UnmarkedNews:
-    """Counts the news that named a listed source without the listener's mark. Each :meth:`read` continues the one before."""
+    """Counts news records that named a listed source without the listener's mark. :meth:`read` reads only new ones."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._address, self._topic = address, topics.dead_letters
@@ -140,10 +140,10 @@ class UnmarkedNews:
         self._turn = asyncio.Lock()
 
     async def read(self) -> Mapping[str, int]:
-        """Return source → how many records were refused because they named it.
+        """Return source → number of records refused because they named it.
 
         Raises:
-            KafkaError: Kafka does not answer.
+            KafkaError: Kafka does not respond.
         """
         async with self._turn:
             bounds = await offsets_of(self._address, self._topic)
@@ -165,7 +165,7 @@ _source_of = msgspec.json.Decoder(_Named).decode
 
 
 def _marks_in(records: Sequence[Any]) -> set[str]:
-    """Return what these records of ``news`` say was requeued: ids of letters and of failed cases."""
+    """Return the ids of requeued letters and failed cases that these records of ``news`` carry."""
     marks = (REQUEUED_FROM, RETRIES_HEADER)
     return {v.decode("ascii", "replace") for record in records for k, v in record.headers if k in marks and v}
 
@@ -189,13 +189,13 @@ def _dead_letter_of(partition: int, record: Any) -> DeadLetter:
 
 
 def _number(said: str | None) -> int:
-    # The topic may hold anything; a header that is no valid number gives -1.
+    # The topic may hold anything; a header without a valid number gives -1.
     return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 19 else -1
 
 
 def _sent(dead_letter: DeadLetter, replacement: bytes | None) -> tuple[bytes | None, list[tuple[str, bytes]]]:
     mark = (REQUEUED_FROM, dead_letter.id.encode())
-    if replacement is not None:  # other bytes are other news: they open a case of their own
+    if replacement is not None:  # other bytes are other news, and open a separate case
         return replacement, [*((k, v) for k, v in dead_letter.headers if k != RETRIES_HEADER), mark]
     if dead_letter.case is not None:
         return dead_letter.value, [mark, (RETRIES_HEADER, dead_letter.case.encode())]
@@ -244,11 +244,11 @@ def chosen_of(dead_letters: Sequence[DeadLetter], choice: Choice, news: str) -> 
 
 
 Standing = Literal["waiting", "requeued", "not_news", "too_old"]
-"""``not_news``: only the pipeline writes records of its topic. ``too_old``: nobody knows whether it was sent before."""
+"""``not_news``: only the pipeline writes records of its topic. ``too_old``: unknown whether it was sent before."""
 
 
 def standing_of(dead_letter: DeadLetter, news: str) -> Standing:
-    """Return whether the letter waits for somebody to requeue it, or why it does not. ``news``: that topic's name."""
+    """Return whether the letter can be requeued, or why not. ``news``: the name of that topic."""
     if dead_letter.topic != news and dead_letter.case is None:
         return "not_news"
     if dead_letter.requeued:
@@ -282,7 +282,7 @@ def _too_old(dead_letter: DeadLetter) -> bool:
 
 
 def _one_a_case(dead_letters: Sequence[DeadLetter]) -> list[DeadLetter]:
-    # A worker that is killed between a case's letter and its terminal event leaves two letters of one case.
+    # A worker that is killed between a case's letter and its terminal event leaves two letters for one case.
     seen: set[str] = set()
     return [one for one in dead_letters if one.case is None or not (one.case in seen or seen.add(one.case))]  # type: ignore[func-returns-value]
 

@@ -1,4 +1,4 @@
-"""Exit statuses of the command line, and the errors that they stand for. Documented in docs/cli.md and docs/lab.md."""
+"""Exit statuses of the command line, and their errors. Documented in docs/cli.md and docs/lab.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FINDING = 1
 USAGE = 2
 """Wrong arguments, a wrong setting, or a statement that the engine refuses: fix it, then run again."""
 UNREACHABLE = 3
-"""A server does not answer."""
+"""A server does not respond."""
 INTERNAL = 70
 """A bug in Newsproof (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
 GATE_CLOSED = 100

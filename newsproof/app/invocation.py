@@ -56,7 +56,7 @@ class Invocation:
         """Read the settings; the command line takes precedence over the environment.
 
         Raises:
-            ConfigError: as for ``load_settings``, or ``--env-file`` names no file.
+            ConfigError: as for ``load_settings``, or ``--env-file`` names a missing file.
         """
         from infra.settings import load_settings
 
@@ -65,9 +65,9 @@ class Invocation:
         return settings
 
     def client_settings(self) -> ClientSettings:
-        """Read the few settings that a client of Kafka needs, which costs far less than reading all.
+        """Read the few settings that a Kafka client needs, which is much faster than reading all.
 
-        Warns of misspelt settings only if one looks like one of these few.
+        Warns of misspelt settings only if one resembles one of these few.
 
         Raises:
             ConfigError: as :meth:`settings`.
@@ -187,7 +187,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
 
 
 def raise_at_ctrl_c() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt from now on, so that the command can clean up. Before, it ends the process."""
+    """Let Ctrl-C raise KeyboardInterrupt, so that the command can clean up. Before this call, it ends the process."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -200,12 +200,12 @@ def run(
     interrupted: str = "",
     late_logs: bool = False,
 ) -> T:
-    """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
+    """Run a command's coroutine. On SIGINT, SIGTERM or SIGHUP, cancel it, so that it cleans up, and exit with 130.
 
     A second signal ends it at once. ``ending``: printed at the first signal, for a command that stops slowly.
     ``service``: settings of a long-running process, which handles signals itself and writes logs.
     ``interrupted``: what is kept and how to resume, printed on standard error.
-    ``late_logs``: no module that runs here imports structlog by itself, so it is loaded at the first message.
+    ``late_logs``: no module that runs here imports structlog itself, so it is loaded at the first message.
     """
     from infra.owner_only import UMASK, make_owner_only
     from newsproof.app.logging_setup import configure_logs, configure_logs_late
@@ -285,10 +285,10 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T], ending: str) -> T:
 
 
 def agreed(what: str, *, yes: bool) -> bool:
-    """Ask the user to confirm on standard error; return the response. ``yes``: confirmed beforehand.
+    """Ask the user on standard error to confirm; return the answer. ``yes``: confirmed beforehand.
 
     Raises:
-        ConfigError: there is no terminal to ask on.
+        ConfigError: there is no terminal.
     """
     if yes:
         print(f"{what}.", file=sys.stderr, flush=True)
@@ -303,7 +303,7 @@ def agreed(what: str, *, yes: bool) -> bool:
 # Values of options
 
 UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
-"""Seconds of each unit of a span."""
+"""Seconds per unit of a span."""
 _SPAN = re.compile(r"([1-9]\d{0,5})\s*(s|m|min|h|d)")
 
 
@@ -385,7 +385,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        # A call costs far below a cent, so two digits would show zero.
+        # A call costs far less than a cent, so two digits would show zero.
         return f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}"
     if isinstance(value, Decimal):
         return f"{value.normalize():f}" if value else "0"

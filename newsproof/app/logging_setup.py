@@ -1,4 +1,4 @@
-"""Log configuration, once per process, always to standard error, so that standard output holds results alone."""
+"""Log configuration, once per process, always to standard error, so that standard output holds only results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3"
 
 
 class _StandardError:
-    """The present standard error: loggers keep their stream, and whoever captures output may replace it.
+    """The present standard error. (Loggers keep their stream, but code that captures output may replace it.)
 
-    Writes to the stream behind the terminal's guard, because the renderer's colours have to pass; its texts are
+    Writes to the stream behind the terminal's guard, because the renderer's colours must pass. Its texts are
     cleaned.
     """
 
@@ -35,7 +35,7 @@ class _StandardError:
 
 
 def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
-    """Send log events of ours and of libraries to standard error: coloured on a terminal, else one JSON object a line.
+    """Send our and the libraries' log events to standard error: coloured on a terminal, else one JSON object per line.
 
     ``libraries`` is the minimum level for other packages. Commands that wait for a server set it to CRITICAL, because
     they report errors themselves.
@@ -45,7 +45,7 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     terminal = sys.stderr.isatty()
     rendering: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
     if terminal:
-        # The exception is cleaned text by then: the renderer itself would print its message and local variables raw.
+        # The exception is cleaned text by then; the renderer itself would print its message and local variables raw.
         colours = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         rendering += [_printable_values, colours, _without_secrets]
     else:
@@ -99,7 +99,7 @@ _OF_SEVERAL_LINES = ("exception", "stack")
 
 
 def _printable_values(_logger: Any, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    # On one line: a line feed in a value would start what looks like a line of ours.
+    # On one line: a line feed in a value would start what looks like another log line.
     shown = {}
     for name, value in event.items():
         text = value if isinstance(value, str) else repr(value)
@@ -108,7 +108,7 @@ def _printable_values(_logger: Any, _method: str, event: structlog.types.EventDi
 
 
 def _document(event: structlog.types.EventDict, *, default: Any) -> str:
-    # A third of the time of json; what it refuses, such as lone surrogates and large numbers, json writes.
+    # A third of json's time. json writes what it refuses, such as lone surrogates and large numbers.
     try:
         return orjson.dumps(event, default, orjson.OPT_PASSTHROUGH_DATETIME).decode()
     except orjson.JSONEncodeError:
@@ -120,5 +120,5 @@ def _printable_document(_logger: Any, _method: str, line: Any) -> str:
 
 
 def _without_secrets(_logger: Any, _method: str, line: Any) -> str:
-    # Last, because it has to clean what an exception or a provider's message brought in.
+    # Last, because it must clean the texts of exceptions and of providers' messages.
     return redacted(str(line))

@@ -14,11 +14,11 @@ from schemas.effects import MOST_OUTPUT_TOKENS, Thinking
 from schemas.errors import ConfigError
 
 MAX_TEMPERATURE = 2.0
-"""The maximum of the providers' APIs."""
+"""Maximum in the providers' APIs."""
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Overrides for one task; None: the prompt's own value."""
+    """Overrides for one task. None: the prompt's own value."""
 
     temperature: Annotated[float, msgspec.Meta(ge=0, le=MAX_TEMPERATURE)] | None = None
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1, le=MOST_OUTPUT_TOKENS)] | None = None
@@ -67,7 +67,7 @@ def tuned_prompts(settings: Settings, prompts: Mapping[str, Prompt]) -> dict[str
 
 
 def ignored_options(settings: Settings) -> tuple[str, ...]:
-    """Return a sentence for each option in ``MODEL_OPTIONS`` that a model which its task may ask is known to ignore.
+    """Return a sentence for each ``MODEL_OPTIONS`` entry that a model of its task is known to ignore.
 
     Raises:
         ConfigError: as for :func:`options_of` and :func:`infra.models.routes`.
@@ -84,7 +84,7 @@ def ignored_options(settings: Settings) -> tuple[str, ...]:
     for task, chosen in options.items():
         tiers = {(news.get(task) or chat[task]).tier} | (
             {"heavy"} if task in news else set()
-        )  # long news is read by it
+        )  # this model reads long news
         asked = dict.fromkeys(one for name in ((task,) if task in found else sorted(tiers)) for one in found[name])
         cold = [m for provider, m in asked if provider == "gemini" and not takes_sampling(m)]
         if chosen.temperature is not None and cold:

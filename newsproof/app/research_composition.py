@@ -1,6 +1,6 @@
-"""Composition of the research chat and of investigations: what they pin, and their adapters.
+"""Composition of the research chat and of investigations: the configurations that they pin, and their adapters.
 
-Web page and ``up`` use it without the runtime.
+The web page and ``up`` use it without the runtime.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streams.worker import Worker
 
 KEPT_PAGES = 20
-"""References that an investigation keeps: of several stories, each with a few."""
+"""Maximum number of references that an investigation keeps. It covers several stories, each with a few references."""
 WITH_A_FALLBACK = "research_macro"
 """The task that has the light model as fallback even if no fallback is configured."""
 
@@ -51,10 +51,10 @@ def research_snapshot_of(settings: Settings) -> Snapshot:
 
 
 def investigation_snapshot_of(settings: Settings) -> Snapshot:
-    """Return the configuration that an investigation pins: the pipeline's rules of evidence, and prompts of its own.
+    """Return the configuration that an investigation pins: the pipeline's rules of evidence, and its own prompts.
 
-    Pages are opened and social platforms are searched in every mode that has them: the subject decides what is asked, and the
-    limits of the investigation how much.
+    Pages are opened and social platforms are searched in every mode that has them: the subject decides what is
+    searched, and the investigation's limits decide how much.
 
     Raises:
         ConfigError: as for :func:`newsproof.app.composition.snapshot_of`.
@@ -73,12 +73,12 @@ def investigation_snapshot_of(settings: Settings) -> Snapshot:
 
 
 def investigation_limits(settings: Settings) -> Limits:
-    """Return what an investigation may take where nobody asks for less."""
+    """Return the default limits of an investigation."""
     return Limits(rounds=settings.investigation_max_rounds, searches=settings.investigation_max_searches)
 
 
 def investigated_as_of(settings: Settings, now: datetime) -> datetime:
-    """Return the time that an investigation looks from where none is given: now, or the last day of the bundled corpus."""
+    """Return the default time of an investigation: now, or for the bundled corpus its last day."""
     if settings.mode == "live":
         return now
     from infra.offline.investigating import LAST_DAY
@@ -112,7 +112,7 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
 
 
 def _tables(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
-    """Return the adapters that read what this installation knows itself."""
+    """Return the adapters that read this installation's own data."""
     from infra.clickhouse.memory import ClickHouseMemory
     from infra.models.embeddings import embedder_of
 
@@ -130,14 +130,14 @@ def _offline_pages(settings: Settings) -> dict[str, Any]:
 
     latency_s = settings.offline_latency_seconds
     search = OfflineSearch(latency_s=latency_s)
-    # Simulated searches have a provider of their own name; here they are asked of the bundled corpus, as offline ones.
+    # Simulated searches have a provider name of their own; here they use the bundled corpus, as offline ones do.
     return {"search": {settings.mode: search}, "scrape": OfflinePages(search.documents, latency_s=latency_s)}
 
 
 def offline_research(settings: Settings) -> dict[str, Port]:
     """Return the ports of :func:`infra.market.ports.live_research` for offline and simulated mode.
 
-    Their figures are invented and labelled so.
+    Their figures are invented, and labelled so.
     """
     from infra.offline.market import OfflineCandles, OfflineMarket
 
@@ -149,7 +149,7 @@ def offline_research(settings: Settings) -> dict[str, Port]:
 
 
 def _news(settings: Settings) -> Port | None:
-    """Return what puts in the news of watches; None where no Kafka is known, as when settings are only checked."""
+    """Return the port that publishes the news of watches; None without a Kafka, as when settings are only checked."""
     from infra.kafka.news import NewsPublisher
 
     mode: ProviderMode = "live" if settings.mode == "live" else _invented_mode(settings)
@@ -162,7 +162,7 @@ def _invented_mode(settings: Settings) -> ProviderMode:
 
 
 def watcher_of(settings: Settings, worker: Worker) -> Watcher:
-    """Return the watcher beside this worker of the research flow, not started. It pins what investigations pin."""
+    """Return the watcher beside this research worker, not started. It pins the investigations' configuration."""
     from agents.investigation.subject import asked
     from agents.tables import load_tables
     from streams.journal.appender import Appender

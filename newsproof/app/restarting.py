@@ -1,4 +1,4 @@
-"""Restart of embedded servers: one that dies or hangs under a running pipeline is started again, at the same address."""
+"""Restart of embedded servers: one that dies or hangs under a running pipeline is restarted at the same address."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from schemas.errors import ConfigError
 
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S = 60.0
-"""A process that ran this long has recovered: its next restart has the short delay again."""
+"""A process that ran this long counts as recovered: its next restart has the short delay again."""
 ASK_EVERY_S = 5.0
-"""How often a running server is asked for an answer, and how long it has for one."""
+"""Interval of the checks of a running server, and the timeout of each check."""
 HANGS_AFTER = 3
-"""So many questions in a row without an answer: it hangs. Questions are counted and not seconds, because this process
-may have been stopped itself (Ctrl-Z, a laptop that slept): then at most one of them is lost."""
+"""Consecutive checks without a response after which a server counts as hung. Checks are counted and not seconds,
+because this process may itself have been stopped (Ctrl-Z, a laptop that slept). Then it misses at most one check."""
 _POLL_S = 0.05
 
 
 class Backoff:
-    """Growing delays between restarts, short again after a steady run."""
+    """Growing delays between restarts. Short again after a long run."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -37,7 +37,7 @@ class Backoff:
 
 
 def for_want_of_room(directory: Path) -> str:
-    """Return " because its disk is full" if that is so: what ended then most likely ended of it."""
+    """Return " because its disk is full" if it is full, which then most likely ended the process."""
     return " because its disk is full" if disk_is_full(directory) else ""
 
 
@@ -68,10 +68,10 @@ class KeptServer:
         self._again = again
 
     async def keep(self, say: Callable[[str], None]) -> None:
-        """Restart it whenever it ends or hangs, with backoff, until cancelled.
+        """Restart it with backoff whenever it ends or hangs, until cancelled.
 
-        Clients wait meanwhile and find it at the same address. A restart that fails is retried without limit, and each
-        reason is reported: clients keep their work in the log.
+        Meanwhile, clients wait and find it at the same address. A restart that fails is retried without limit, and each
+        reason is reported, because clients keep their work in the log.
         """
         loop = asyncio.get_running_loop()
         backoff = Backoff()
@@ -85,7 +85,7 @@ class KeptServer:
             await self._start(say)
 
     async def _end(self) -> str:
-        """Return how it ended, for a message, once it has. One that hangs is killed: its clients' work is in the log."""
+        """Wait for its end; return the reason in words. A hung server is killed: its clients' work is in the log."""
         hanging = asyncio.create_task(self._hangs())
         try:
             # Polled: another event loop may have started the child, so its end sends no event.
@@ -100,7 +100,7 @@ class KeptServer:
         return f"did not respond for {HANGS_AFTER * ASK_EVERY_S:g} s and was killed"
 
     async def _hangs(self) -> None:
-        """Return when it has not answered several questions in a row."""
+        """Return when several consecutive checks had no response."""
         silent = 0
         while silent < HANGS_AFTER:
             _, answered = await asyncio.gather(asyncio.sleep(ASK_EVERY_S), self._responds())
@@ -114,16 +114,16 @@ class KeptServer:
 
     async def _start(self, say: Callable[[str], None]) -> None:
         began = asyncio.get_running_loop().time()
-        self.server.kill()  # releases what the dead one held
+        self.server.kill()  # releases the dead process's resources
         if self._again is not None:
             self.server = self._again()
         try:
             await self.server.start()
-        except (ConfigError, OSError) as exc:  # OSError: the disk has no room for its files
+        except (ConfigError, OSError) as exc:  # OSError: no space for its files on the disk
             say(f"the embedded {self.name} did not restart: {exc}")
             return
         say(f"the embedded {self.name} is running again after {asyncio.get_running_loop().time() - began:.1f} s")
 
     async def stop(self) -> None:
-        """Shut it down in order."""
+        """Shut it down cleanly."""
         await self.server.stop()

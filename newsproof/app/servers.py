@@ -1,7 +1,7 @@
 """The servers that a command uses: the configured ones, else those running on the data directory, else its own.
 
-Embedded servers that a command starts end with it. A file that names a running server is never trusted without asking
-the server, because files outlive the processes that wrote them.
+Embedded servers that a command starts end with it. A file that names a running server is trusted only after a request
+to the server, because files outlive the processes that wrote them.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Prepare = Callable[["Settings"], Awaitable[object]]
-"""Makes a server ready for use; the settings hold its address."""
+"""Prepares a server for use. The settings hold its address."""
 
 DEMO = "demo"
 """Directory of the demo's data, inside the data directory."""
 _OTHERS_START_S = 30.0
-"""How long to wait for servers that another command is starting on the same directory."""
+"""Maximum wait for servers that another command is starting on the same directory."""
 _PROBE_S = 10.0
 
 
 def say_on_stderr(text: str) -> None:
-    """Print one line for the person at the terminal; standard output is for results alone."""
+    """Print one line for the person at the terminal. Standard output is only for results."""
     print(as_started(text), file=sys.stderr, flush=True)
 
 
@@ -53,7 +53,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     own: tuple[str, ...] = ()
     embedded_kafka: bool = False
     kept: tuple[KeptServer, ...] = ()
-    """The servers that this command started, to be kept running."""
+    """The servers that this command started and must keep running."""
 
     def applied_to(self, settings: Settings) -> Settings:
         """Return the settings with these addresses."""
@@ -78,15 +78,15 @@ async def servers(
     phase: Say | None = None,
     prepare: Mapping[str, Prepare] = MappingProxyType({}),
 ) -> AsyncIterator[Servers]:
-    """Yield the requested servers; those that this command has to start are started concurrently.
+    """Yield the requested servers. Those that this command must start are started concurrently.
 
-    ``phase`` is told what is there and what ends. Without it, a command that has to start a server for itself while a
-    pipeline runs on another data directory says which log it reads. ``prepare`` names by server ("kafka", "clickhouse") what is
-    done as soon as that one answers, while the other may still start.
+    ``phase`` receives progress messages. Without it, a command that must start a server itself while a pipeline runs on
+    another data directory prints which log it reads. ``prepare`` maps a server ("kafka", "clickhouse") to the work to
+    do as soon as it responds, while the other server may still be starting.
 
     Raises:
         ConfigError: the data directory cannot be used, or an embedded server does not start.
-        TransientError: a configured server does not answer, or the embedded Kafka has no room to write.
+        TransientError: a configured server does not respond, or the embedded Kafka has no space to write.
     """
     directory = settings.newsproof_data_dir
     starting: dict[str, Awaitable[_Found]] = {}
@@ -123,7 +123,7 @@ async def servers(
 
 @contextlib.contextmanager
 def telling_full_disk(directory: Path | None) -> Iterator[None]:
-    """Name a full disk as the reason why the embedded Kafka of this data directory does not answer; None: there is none."""
+    """Name a full disk as the reason why this data directory's embedded Kafka does not respond. None: not embedded."""
     try:
         yield
     except Exception as exc:
@@ -207,7 +207,7 @@ async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
 
 
 async def running_kafka(directory: Path) -> str | None:
-    """Return the address of the Kafka that serves this data directory now; None if there is none."""
+    """Return the address of the Kafka that now serves this data directory; None if there is none."""
     if not _is_there(directory / "address"):
         return None
     from infra.embedded.kafka.server import running_bootstrap
@@ -281,7 +281,8 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
 async def running_clickhouse(directory: Path) -> str | None:
     """Return the URL, without a user, of the embedded ClickHouse of this data directory; None if none runs.
 
-    The file that names it is trusted only while the directory's lock is held and the server answers as ClickHouse does.
+    The file with its address is trusted only while the directory's lock is held and the server responds as ClickHouse
+    does.
     """
     written = directory / "address"
     if not _is_there(written):
@@ -341,11 +342,11 @@ async def _running_or_own(
 async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr) -> Settings:
     """Return the settings with the data directory that a reading command should use.
 
-    ``given``: the user named one, which is used. Otherwise it is the default one if it holds a log, else the demo's, so
-    that reading commands work after ``newsproof demo``. A directory with a running server takes precedence.
+    ``given``: the user named one, which is used. Otherwise it is the default directory if it holds a log, else the
+    demo's, so that reading commands work after ``newsproof demo``. A directory with a running server takes precedence.
 
     Raises:
-        ConfigError: the user named a directory that is not there, and no server elsewhere.
+        ConfigError: the user named a directory that does not exist, and no server elsewhere.
     """
     directory = settings.newsproof_data_dir
     if given and not directory.exists() and not (settings.kafka_bootstrap_servers or settings.clickhouse_url):
@@ -365,5 +366,5 @@ async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr
 
 
 def reading_demo(demo: Path) -> str:
-    """Return what a command says that reads the demo's log, though nobody named it."""
+    """Return the message of a command that reads the demo's log without being told to."""
     return f"Reading the demo's data in {demo}. Use --data-dir to read another directory."

@@ -1,4 +1,4 @@
-"""The list of sources as people see it: each row of ``sources.toml`` with what the log says of how it does."""
+"""The list of sources for people: each row of ``sources.toml`` with its state in the log."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 STATES = ("blocked", "backing_off", "left out", "stale", "never looked at", "ok", "muted", "off")
-"""What needs somebody comes first."""
+"""In display order: states that need attention come first."""
 
 
 class ListedSource(msgspec.Struct, kw_only=True):
-    """One source. Counts are since the listener's memory began; ``looked_at``: its last answer that is in the log (UTC).
+    """One source. Counts are since the listener's memory began. ``looked_at``: its last response in the log (UTC).
 
-    ``key``: the setting of its key. ``lag_p50_s``, ``lag_p95_s``: from publication to receipt, of its newest 100 new items. ``why`` says what is wrong, ``do`` what
-    to do about it; ``unmarked``: records that named it without the listener's mark and were refused. ``reason`` is a key of ``infra.listeners.failures.DO``, or no_contact. Where it is left out, ``why`` says what is to be set.
+    ``key``: the setting of its key. ``lag_p50_s``, ``lag_p95_s``: seconds from publication to receipt, over its latest
+    100 new items. ``why``: the problem, or the missing setting of a source that is left out. ``do``: what to do about
+    it. ``unmarked``: number of refused records that named it without the listener's mark. ``reason``: a key of
+    ``infra.listeners.failures.DO``, or no_contact.
     """
 
     id: str
@@ -59,7 +61,7 @@ NO_KEY_DO = (
 
 
 def keys_of(settings: Settings) -> dict[str, str]:
-    """Return setting → key, of those that are set and that a row of a source may name."""
+    """Return setting → key, for the keys that are set and that a source's row may name."""
     found = {name: getattr(settings, name.lower()) for name in get_args(KeySetting) if name}
     return {name: key.get_secret_value() for name, key in found.items() if key is not None}
 
@@ -67,7 +69,7 @@ def keys_of(settings: Settings) -> dict[str, str]:
 def listed_sources(
     settings: Settings, cursors: Mapping[str, SourceCursor], now: datetime, unmarked: Mapping[str, int] | None = None
 ) -> list[ListedSource]:
-    """Return every source, those that need somebody first. ``unmarked``: of :class:`UnmarkedNews`.
+    """Return every source, those that need attention first. ``unmarked``: from :class:`UnmarkedNews`.
 
     Raises:
         ConfigError: the operator's file is wrong.

@@ -1,9 +1,9 @@
-"""The terminal: the guard that everything printed passes through, and the command's name in hints.
+"""The terminal: the guard that all printed text passes through, and the command's name in hints.
 
-The guard is at the stream and not where texts are printed: there are hundreds of such places, in our code and in
-libraries (help and errors of the command line, tracebacks, warnings), and one forgotten place is a hole.
+The guard is at the stream and not at the places that print. There are hundreds of those, in our code and in
+libraries (help and errors of the command line, tracebacks, warnings), and one forgotten place would be a hole.
 :func:`guard_output` replaces standard output and standard error with a stream that escapes control characters, so no
-caller has to remember anything. Only two writers need escapes of their own to colour a terminal: rich
+caller must remember anything. Only two writers need their own escapes to colour a terminal: rich
 (:mod:`newsproof.app.console`) and the logs (:mod:`newsproof.app.logging_setup`). They clean their texts and then write
 to the stream behind the guard (:func:`behind`). A test finds any other code that bypasses it.
 """
@@ -22,7 +22,7 @@ from schemas.printable import printable
 
 
 class PrintableStream(io.TextIOBase):
-    """A text stream that shows control characters instead of passing them on.
+    """A text stream that shows control characters instead of passing them through.
 
     It has no ``buffer`` that could bypass it.
     """
@@ -63,7 +63,7 @@ class PrintableStream(io.TextIOBase):
         self.inner.close()
 
     def __del__(self) -> None:
-        """Leave the stream behind open: it belongs to the process."""
+        """Leave the underlying stream open, because it belongs to the process."""
 
 
 def guard_output() -> None:
@@ -75,7 +75,7 @@ def guard_output() -> None:
 
 
 def behind(stream: TextIO) -> TextIO:
-    """Return the underlying stream, for a writer that cleans texts itself and adds escapes of its own."""
+    """Return the underlying stream, for a writer that cleans texts itself and adds its own escapes."""
     return stream.inner if isinstance(stream, PrintableStream) else stream
 
 
@@ -84,8 +84,8 @@ def bytes_of_output() -> BinaryIO | None:
     return None if sys.stdout.isatty() else behind(sys.stdout).buffer
 
 
-# Texts say ``newsproof COMMAND``. Code that prints them converts the name here: as the user started it, with the data
-# directory of this call.
+# Texts say ``newsproof COMMAND``. Code that prints them converts the name here to the one that the user typed, with the
+# data directory of this call.
 
 _COMMAND = re.compile(r"(?<![\w./-])newsproof (?=[a-z])")
 
@@ -96,14 +96,14 @@ class _Given:
 
 
 GIVEN = _Given()
-"""The options of this process's command line that a hint repeats; set once they are parsed."""
+"""The command-line options that a hint repeats. Set once they are parsed."""
 
 
 def command_name(data_dir: Path | None = None) -> str:
-    """Return ``newsproof`` for the installed command, and the checkout's ``run`` where that (or ``-m newsproof``) started it.
+    """Return ``newsproof`` for the installed command, or the checkout's ``run`` if it (or ``-m newsproof``) was used.
 
-    With the data directory and the file of settings that this call was given, so that what is suggested finds the same
-    log; ``data_dir`` is another one to name.
+    It includes the data directory and the settings file of this call, so that the suggested command finds the same
+    log. ``data_dir``: another directory to name.
     """
     started = Path(sys.argv[0]).absolute()
     script = started.parents[1] / "run" if started.name == "__main__.py" else None
@@ -119,5 +119,5 @@ def command_name(data_dir: Path | None = None) -> str:
 
 
 def as_started(text: str) -> str:
-    """Return a text of ours with the commands that it names as the user types them. Not for text of others."""
+    """Return one of our texts with its commands as the user types them. Not for texts of others."""
     return _COMMAND.sub(lambda _found: f"{command_name()} ", text)

@@ -1,4 +1,4 @@
-"""Version of the code: the release, and a hash of everything that steps decide by."""
+"""Version of the code: the release, and a hash of everything on which steps' decisions depend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches as the command line and the API set, list and change them. What is written is read by the watchers of workers."""
+"""Watches for the command line and the API: set, list and change them. The workers' watchers read the records."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ COMMANDS: dict[str, type[WatchCommand]] = {"pause": WatchPaused, "resume": Watch
 
 
 class WatchView(msgspec.Struct, frozen=True, kw_only=True):
-    """One watch for people. Times are UTC; ``every_s`` is None where it waits for news, and so is ``next_due_at``.
+    """One watch for people. Times are UTC. ``every_s`` and ``next_due_at`` are None if it waits for news.
 
-    ``fired``: how often so far, ``fired_today`` on this UTC day. ``note`` says why it does not fire where that is not plain.
+    ``fired``: number of runs so far; ``fired_today``: on this UTC day. ``note``: why it does not fire, if that is not
+    obvious.
     """
 
     id: str
@@ -57,10 +58,11 @@ class WatchView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def watch_of(subject: str, every: str | None, *, on_news: bool, by: str) -> WatchSet:
-    """Return the record that sets a watch. ``every`` such as 6h.
+    """Return the record that sets a watch. ``every``: an interval such as 6h.
 
     Raises:
-        ContractError: the subject holds no word, or not exactly one of ``every`` and ``on_news`` is given, or the interval is
+        ContractError: the subject holds no word, not exactly one of ``every`` and ``on_news`` is given, or the interval
+        is
             out of bounds; the text says what to write.
     """
     if (every is None) is not on_news:
@@ -92,14 +94,14 @@ def _seconds(every: str) -> int:
 
 
 class WatchBook:
-    """The watches on one log. ``daily_limit``: of the settings, for what is said of a watch that has reached it."""
+    """The watches on one log. ``daily_limit``: the setting, for the note of a watch that has reached it."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, *, daily_limit: int) -> None:
         self._address, self._topics, self._limit = address, topics, daily_limit
         self._log = KafkaLog(address)
 
     async def views(self) -> list[WatchView]:
-        """Return every watch, newest first; those that have ended last."""
+        """Return every watch, newest first, ended ones last."""
         watches = (await self.state()).watches.values()
         results = await last_results(self._log, self._topics, watches)
         ordered = sorted(watches, key=lambda w: (w.state == "ended", -w.set_ms))
@@ -125,10 +127,10 @@ class WatchBook:
         return self._now(asked.id, await self.state())
 
     async def change(self, id: str, command: str, *, by: str) -> WatchView:
-        """Pause, resume or end the watch whose id begins so.
+        """Pause, resume or end the watch whose id starts with ``id``.
 
         Raises:
-            ConfigError: no watch, or several, or it does not take this command now.
+            ConfigError: no watch matches, or several do, or it does not accept this command now.
         """
         watch = found(await self.state(), id)
         said = COMMANDS[command](id=str(uuid.uuid4()), watch=watch.set.id, by=by)
@@ -150,7 +152,7 @@ class WatchBook:
 
 
 def found(state: WatchState, id: str) -> Watch:
-    """Return the watch with this id, or the only one whose id begins so.
+    """Return the watch with this id, or the only one whose id starts with it.
 
     Raises:
         ConfigError: there is none, or there are several.
@@ -163,7 +165,7 @@ def found(state: WatchState, id: str) -> Watch:
 
 
 def view_of(watch: Watch, now: datetime, limit: int, result: Result | None) -> WatchView:
-    """Return what people see of a watch at ``now`` (UTC)."""
+    """Return the view of a watch at ``now`` (UTC)."""
     now_ms = epoch_ms(now)
     today, due = watch.fired_on(now_ms), watch.next_due_ms()
     note = ""

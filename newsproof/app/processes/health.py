@@ -1,6 +1,6 @@
 """``/metrics``, ``/healthz`` and ``/readyz`` of a worker or the sink, on one loopback port.
 
-They have a thread of their own, so that a process with a stuck event loop still answers and reports it.
+They have a separate thread, so that a process with a stuck event loop still responds and reports it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 STUCK_S = 30.0
 """A loop without a turn for this long is stuck: after three of Kafka's session timeouts, its partitions have moved."""
 BEAT_S = 0.1
-"""Beat interval: a callback that holds the loop longer is measured, too short by at most this."""
+"""Beat interval. A callback that holds the loop for longer is measured, at most this much too short."""
 REQUEST_WITHIN_S = 5.0
 
 Unready = Callable[[], dict[str, str]]
@@ -60,7 +60,7 @@ class Pulse:
             self._last = now
 
     def collect(self) -> Iterator[Metric]:
-        """Yield how late the beats were, as metrics."""
+        """Yield the delays of the beats, as metrics."""
         yield loop_stalls(self._stalls)
 
     @property
@@ -72,7 +72,7 @@ class Pulse:
 class HealthServer:
     """The three pages, beneath ``path``.
 
-    :meth:`start` runs on the event loop that is monitored; ends with the process, or by :meth:`stop`.
+    :meth:`start` runs on the monitored event loop. The server ends with the process, or by :meth:`stop`.
     """
 
     def __init__(self, settings: Settings, collector: Any, unready: Unready, *, path: str = "") -> None:
@@ -95,7 +95,7 @@ class HealthServer:
         """Listen.
 
         Raises:
-            ConfigError: the port is in use, or the address is not this machine's.
+            ConfigError: the port is in use, or the address does not belong to this machine.
         """
         host, port = self._at
         pages = type("Pages", (_Pages,), {"health": self})
@@ -118,12 +118,12 @@ class HealthServer:
             self._server.server_close()
 
     def alive(self) -> tuple[bool, dict[str, Any]]:
-        """Return whether the loop turns, and the body of ``/healthz``."""
+        """Return whether the event loop runs, and the body of ``/healthz``."""
         age = self.pulse.age_s
         return age < STUCK_S, {"alive": age < STUCK_S, "loop_turned_s_ago": round(age, 1)}
 
     def ready(self) -> tuple[bool, dict[str, Any]]:
-        """Return whether the process does its work, and the body of ``/readyz``."""
+        """Return whether the process is ready, and the body of ``/readyz``."""
         waits_for = self.unready()
         if not self.alive()[0]:
             waits_for["event loop"] = "it does not turn"
@@ -163,21 +163,21 @@ class _Pages(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: a scrape every few seconds is no news."""
+        """Log nothing: a scrape every few seconds is not worth a line."""
 
 
 def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: str) -> None:
-    """Serve the pages on ``METRICS_PORT`` from now on, if it is set, and on loopback name them in the data directory.
+    """Serve the pages on ``METRICS_PORT``, if it is set. On loopback, write their address to the data directory.
 
-    On a free port they lie beneath a path that only the file there names: without an order of its own, this machine's
-    other users are told nothing.
+    On a free port, the path is known only from that file, so that by default this machine's other users learn
+    nothing.
 
     Raises:
-        ConfigError: the port cannot be opened, or the file not be written.
+        ConfigError: the port cannot be opened, or the file cannot be written.
     """
     if settings.metrics_port is None:
         return
-    here = settings.metrics_host in ("127.0.0.1", "localhost")  # as others reach it, its address is not known
+    here = settings.metrics_host in ("127.0.0.1", "localhost")  # its address for other machines is unknown
     path = f"/{secrets.token_urlsafe(16)}" if here and settings.metrics_port == 0 else ""
     health = HealthServer(settings, collector, unready, path=path)
     health.start()
@@ -217,7 +217,7 @@ def research_unready(worker: Worker, budget: BudgetLedger | None = None) -> dict
 
 
 def listener_unready(listener: Listener) -> dict[str, str]:
-    """Return what the listener still waits for. One that stands by for another is ready."""
+    """Return what the listener still waits for. A standby listener is ready."""
     return {"lease": f"it is {listener.state}"} if listener.state in ("joining", "reading its memory") else {}
 
 

@@ -1,8 +1,8 @@
-"""Settings that change while workers run: which search providers are asked, their keys, and what the plan may use.
+"""Settings that change while workers run: search providers, their keys, and the tools that the plan may use.
 
 They are in a small file (``HOT_SETTINGS_FILE``, by default ``hot.env`` in the data directory) that every worker polls.
-A change has two stages: first every worker creates the new adapters; then, a little later, new cases pin the new
-snapshot. So no case asks a provider that some worker does not have yet, and open cases keep their snapshot.
+A change has two stages. First every worker creates the new adapters. A little later, new cases pin the new
+snapshot. So no case calls a provider that some worker does not have yet, and open cases keep their snapshot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schemas.errors import ConfigError, NewsproofError
 
 LOOK_EVERY_S = 2.0
 ADOPT_AFTER_S = 3 * LOOK_EVERY_S
-"""By then every worker has read the file and made its adapters."""
+"""Time within which every worker has read the file and created its adapters."""
 _BEGINNINGS = ("search_", "quality_", "tool_", "deep_analysis_search_", *(f"{name}_" for name in PROVIDERS))
 HOT = frozenset(
     name
@@ -31,7 +31,7 @@ HOT = frozenset(
     if name.startswith(_BEGINNINGS) or name in {"high_value_confidence_threshold", "phase1_rollout_percentage"}
 ) - {"search_cache_ttl_seconds"}
 _OF_ALL = ("deep_analysis_tool_timeout", "search_include_domains", "search_cost_usd")
-"""Settings that every search adapter uses, but for that of our own log."""
+"""Settings used by every search adapter except the one for our own log."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,12 +41,11 @@ def hot_file(settings: Settings) -> Path:
 
 
 def overlaid(settings: Settings, file: Path) -> Settings:
-    """Return the settings, overridden by those in the file; unchanged without a file.
+    """Return the settings with the file's values; unchanged without a file.
 
     Raises:
         ConfigError: the file names a setting that cannot change while running, an invalid value, or an address that
-            would
-            receive a secret configured elsewhere.
+            would receive a secret configured elsewhere.
     """
     try:
         written = written_in(file)
@@ -59,9 +58,9 @@ def overlaid(settings: Settings, file: Path) -> Settings:
         )
     if not written:
         return settings
-    # It is in the data directory, which by default is below the working directory, which may belong to someone else.
+    # By default the data directory is below the working directory, which may belong to someone else.
     refuse_foreign_addresses(file, written, {name for name in SENT_TO if getattr(settings, name)} - set(written))
-    # Only what was set: a default that is written down counts as a person's choice.
+    # Only the values that were set: a default that is written down would count as a person's choice.
     own = {name: getattr(settings, name) for name in settings.model_fields_set}
     return load_settings(**{"_env_file": None, **own, **written})
 
@@ -69,7 +68,7 @@ def overlaid(settings: Settings, file: Path) -> Settings:
 def changed_adapters(before: Settings, now: Settings) -> frozenset[str]:
     """Return the usable providers that need a new adapter.
 
-    The others keep theirs, such as Arxiv's with its rate limit.
+    The others keep theirs, with its state, such as Arxiv's rate limit.
     """
     had, have = live_names(before), live_names(now)
     return frozenset(name for name in have if name not in had or _parts(before, name) != _parts(now, name))
@@ -99,7 +98,7 @@ class HotSettings:
         look_every_s: float = LOOK_EVERY_S,
         adopt_after_s: float = ADOPT_AFTER_S,
     ) -> None:
-        """``started``: the settings without the file; ``in_force``: those that the worker was created with."""
+        """``started``: the settings without the file. ``in_force``: those with which the worker was created."""
         self._started, self._in_force = started, in_force
         self._ports, self._adopt = ports, adopt
         self._look_every_s, self._adopt_after_s = look_every_s, adopt_after_s
@@ -119,7 +118,7 @@ class HotSettings:
         self._stopped.set()
 
     async def look(self) -> bool:
-        """Apply what the file holds now; return whether there is nothing to retry."""
+        """Apply the file's present content; return whether there is nothing to retry."""
         try:
             now = overlaid(self._started, self._file)
             if now == self._in_force:

@@ -1,4 +1,4 @@
-"""Life cycle of a long-running process: start, run until a signal or until a part ends, shut down in order."""
+"""Life cycle of a long-running process: start, run until a signal or until a component ends, shut down cleanly."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from schemas.errors import TransientError
 
 Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
-"""How to run a part, and how to stop it."""
+"""Functions that run and stop a component."""
 
 
 def shutdown_on_signal() -> asyncio.Event:
     """Return the event that SIGINT and SIGTERM set from now on."""
-    # Called before anything is opened, so that a signal during startup also shuts down in order. A startup that hangs
-    # has to be ended with SIGKILL, which the log makes harmless.
+    # Called before anything is opened, so that a signal during startup also shuts down cleanly. A startup that hangs
+    # must be ended with SIGKILL, which the log makes harmless.
     signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -26,11 +26,11 @@ def shutdown_on_signal() -> asyncio.Event:
 
 
 async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
-    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the given order.
+    """Run the components concurrently. On a signal, or when one of them ends, stop all in the given order.
 
     Raises:
-        NewsproofError: the error that a part ended with.
-        TransientError: a part ended without a request.
+        NewsproofError: the error of a component that ended.
+        TransientError: a component ended without a request.
     """
     running = [asyncio.create_task(run()) for run, _ in parts]
     stopped = asyncio.create_task(signalled.wait())

@@ -1,4 +1,4 @@
-"""The listener as a process: built from settings, run until a signal; webhooks are taken beside it."""
+"""The listener as a process: built from settings, runs until a signal, and receives webhooks."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ COSTS = (
     "Ten reports of one event are ten cases, and each pays for its triage. A case that adds nothing to a confirmed or likely signal ends there; the others pay for their own analysis. "
     "`newsproof sources mute ID` turns a source off, and the budget limits the cost."
 )
-"""Printed at the start of a listener."""
+"""Printed when a listener starts."""
 
 
 class Sources:
-    """The sources that are on, read anew when the operator's file changes. A wrong change is told, and the rows before it stay."""
+    """The active sources, read again when the operator's file changes. An invalid change is logged and not applied."""
 
     def __init__(self, settings: Settings, only: Iterable[str] = ()) -> None:
-        """Raises ConfigError: the file is wrong, ``only`` names a source that there is not, or none is on."""
+        """Raises ConfigError: the file is invalid, ``only`` names an unknown source, or no source is on."""
         self._file, self._settings, self._only = own_file(settings), settings, tuple(only)
         self._stamp: int | None = None
         self.listed: dict[str, Source] = {}
         self.lacking: dict[str, str] = {}
-        """Sources that are on and left out → what is to be set first."""
+        """Sources that are on but left out → the setting that is missing."""
         self._on: list[Source] = []
         self._read()
         if not self._on:
@@ -72,7 +72,7 @@ class Sources:
 
 
 def listener_of(settings: Settings, sources: Sources, fetcher: Fetcher, backfill: timedelta | None) -> Listener:
-    """Return the listener that the settings describe.
+    """Return the listener for these settings.
 
     Raises:
         ConfigError: ``backfill`` is longer than ``DEDUP_DAYS``.
@@ -96,7 +96,7 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
     """Listen until SIGINT or SIGTERM.
 
     Raises:
-        NewsproofError: what a person must fix.
+        NewsproofError: an error that a person must fix.
     """
     signalled = shutdown_on_signal()
     sources = Sources(settings, only)
@@ -116,10 +116,10 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
 
 
 async def look_once(settings: Settings, *, only: Iterable[str], backfill: timedelta | None) -> dict[str, Health]:
-    """Look at every source once and publish what is new; return how each did.
+    """Poll every source once and publish new items; return the health of each.
 
     Raises:
-        NewsproofError: what a person must fix.
+        NewsproofError: an error that a person must fix.
     """
     fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     listener = listener_of(settings, Sources(settings, only), fetcher, backfill)
@@ -140,10 +140,10 @@ async def _topics(settings: Settings) -> None:
 
 
 class Webhooks:
-    """The port for webhooks, where the settings open one. Any number of processes may have one: nothing is remembered."""
+    """The port for webhooks, if the settings open one. Any number of processes may open it: it keeps no state."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises ConfigError: a port is set, and no secret, or one that is none."""
+        """Raises ConfigError: a port is set without a valid secret."""
         self._address: KafkaAddress = address_of(settings)
         self._topic = topics_of(settings).news
         self._at = (settings.listener_webhook_host, settings.listener_webhook_port)

@@ -78,7 +78,7 @@ class WorkerMetrics:
         yield _gauge("newsproof_partition_live", "1 once the fold of a partition is at its end", ("partition",), live)
         stalled = [((str(n),), s) for n, s in worker.stalled_s(time.monotonic()).items()]
         yield _gauge(
-            "newsproof_partition_stalled_seconds", "For how long nothing was read although there is more",
+            "newsproof_partition_stalled_seconds", "Time without a read although records are unread",
             ("partition",), stalled,
         )  # fmt: skip
         tombstones = [((str(n),), float(len(a._closed))) for n, a in cases]
@@ -95,11 +95,11 @@ class WorkerMetrics:
         )
         yield GaugeMetricFamily(
             "newsproof_oldest_open_case_seconds",
-            "For how long the oldest case is open; 0: none is",
+            "Age of the oldest open case; 0: none is open",
             max(open_for, default=0.0),
         )
-        yield GaugeMetricFamily("newsproof_calls_in_flight", "Calls to the world under way", worker.places.used)
-        yield GaugeMetricFamily("newsproof_steps_in_flight", "Steps under way", worker.dispatcher.running)
+        yield GaugeMetricFamily("newsproof_calls_in_flight", "Calls to providers in progress", worker.places.used)
+        yield GaugeMetricFamily("newsproof_steps_in_flight", "Steps in progress", worker.dispatcher.running)
         yield CounterMetricFamily(
             "newsproof_calls_cut_off", "Calls cut off by rebalances, perhaps paid twice", worker.repaid_at_rebalance
         )
@@ -175,10 +175,10 @@ class ListenerMetrics:
         yield _build_info()
         yield GaugeMetricFamily("newsproof_listener_active", "1 while this process listens", listener.active)
         yield CounterMetricFamily(
-            "newsproof_listener_parsed", "Answers that had changed and were parsed", listener.parsed
+            "newsproof_listener_parsed", "Responses that had changed and were parsed", listener.parsed
         )
         acknowledged = HistogramMetricFamily(
-            "newsproof_listener_ack_seconds", "From an answer with news to the broker's word that all of it is durable"
+            "newsproof_listener_ack_seconds", "From a response with news to the broker's acknowledgement of all of it"
         )
         acknowledged.add_metric((), *_histogram(listener.acknowledged))
         yield acknowledged
@@ -194,11 +194,11 @@ class ListenerMetrics:
             [((name, one), float(state == one)) for name, state in states.items() for one in SOURCE_STATES],
         )  # fmt: skip
         yield _gauge(
-            "newsproof_listener_source_failures", "Looks in a row that failed, by why the last one did; docs/sources.md says what to do",
+            "newsproof_listener_source_failures", "Consecutive failed polls, by the last reason; see docs/sources.md",
             ("source", "reason"), [((name, one.reason), float(one.failures)) for name, one in of_each if one.reason],
         )  # fmt: skip
         yield _gauge(
-            "newsproof_listener_silent_seconds", "Since the last answer of a source", ("source",),
+            "newsproof_listener_silent_seconds", "Time since a source's last response", ("source",),
             [((name,), (now - one.last_success).total_seconds()) for name, one in of_each if one.last_success],
         )  # fmt: skip
         yield _gauge(
@@ -210,18 +210,18 @@ class ListenerMetrics:
             ],
         )  # fmt: skip
         yield _gauge(
-            "newsproof_listener_skew_seconds", "By how much a publisher's clock is ahead of ours", ("source",),
+            "newsproof_listener_skew_seconds", "Lead of a publisher's clock over ours", ("source",),
             [((name,), one.skew_s) for name, one in of_each if one.skew_s is not None],
         )  # fmt: skip
         yield _counter(
-            "newsproof_listener_items", "Items by what became of them", ("source", "outcome"),
+            "newsproof_listener_items", "Items by outcome", ("source", "outcome"),
             [((name, of), float(count)) for name, one in of_each for of, count in list(one.counts.items())],
         )  # fmt: skip
 
 
 def loop_stalls(late: Latencies) -> Metric:
-    """Return how late the beats of an event loop were, in seconds."""
-    stalls = HistogramMetricFamily("newsproof_loop_stall_seconds", "By how much each beat of the event loop came late")
+    """Return the delays of an event loop's beats, in seconds."""
+    stalls = HistogramMetricFamily("newsproof_loop_stall_seconds", "Delay of each beat of the event loop")
     stalls.add_metric((), *_histogram(late))
     return stalls
 
@@ -258,7 +258,7 @@ def _results(meter: Meter) -> Iterator[Metric]:
 def _budget(budget: BudgetLedger) -> Iterator[Metric]:
     state = budget.state
     usd, triage_usd, units = state.left(datetime.now(UTC))
-    limits = state.limits  # None until the fold has reached the end: nothing is known then, and 0 would be an alarm
+    limits = state.limits  # None until the fold has reached the end: 0 would raise an alarm
     month, reserve, day = (limits.monthly_usd, limits.triage_reserve_usd, limits.daily_units) if limits else (0, 0, 0)
     for name, text, value in (
         ("newsproof_budget_left_usd", "What is left of the month's money, USD", usd * NANO),

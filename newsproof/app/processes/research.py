@@ -1,4 +1,4 @@
-"""The research chat's worker as a process: built from settings, run until a signal, shut down in order."""
+"""The research chat's worker as a process: built from settings, runs until a signal, shuts down cleanly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def run_research(settings: Settings, *, take_over: bool = False, ports: Po
     ``take_over``: as for :func:`newsproof.app.processes.services.run_worker`. ``ports``: other adapters, for tests.
 
     Raises:
-        NewsproofError: what a person must fix.
+        NewsproofError: an error that a person must fix.
     """
     signalled = shutdown_on_signal()
     await serve_research(settings, signalled, take_over=take_over, ports=ports)
@@ -39,7 +39,7 @@ async def serve_research(
     """Answer questions until ``ending`` is set.
 
     Raises:
-        NewsproofError: what a person must fix.
+        NewsproofError: an error that a person must fix.
     """
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     snapshot = research_snapshot_of(settings)

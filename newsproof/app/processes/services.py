@@ -1,6 +1,7 @@
-"""Worker and sink of the news pipeline as processes: built from settings, run until a signal, shut down in order.
+"""Worker and sink of the news pipeline as processes: built from settings, run until a signal, shut down cleanly.
 
-The chat's worker is in ``research`` beside this module, the page in :mod:`newsproof.web`; ``supervisor`` starts them all.
+The chat's worker is in ``research`` beside this module, the page in :mod:`newsproof.web`; ``supervisor`` starts them
+all.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ async def run_worker(
 ) -> None:
     """Run one worker and the publisher beside it until SIGINT or SIGTERM.
 
-    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the
-    session times out, is no reason to refuse. ``registry`` and ``ports``: another graph and its adapters, for chaos
-    runs. ``starting`` is called with both parts before they run.
+    ``take_over``: the slot's former worker is known to have ended, so the start ignores its membership, which Kafka
+    keeps until the session times out. ``registry`` and ``ports``: another graph and its adapters, for chaos runs.
+    ``starting`` is called with worker and publisher before they run.
 
     Raises:
-        NewsproofError: what a person must fix.
+        NewsproofError: an error that a person must fix.
     """
     signalled = shutdown_on_signal()
     started, settings = settings, overlaid(settings, hot_file(settings))
@@ -90,7 +91,7 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait while ClickHouse is unavailable.
 
     Raises:
-        NewsproofError: what a person must fix.
+        NewsproofError: an error that a person must fix.
     """
     signalled = shutdown_on_signal()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)

@@ -1,6 +1,6 @@
-"""The process tree: embedded servers; workers, sink and page as children, restarted when they die, shut down in order.
+"""The process tree: embedded servers, and workers, sink and page as children. Restarts dead ones; shuts down cleanly.
 
-However this process ends, even by SIGKILL, its children end too (``infra.embedded.child``).
+However this process ends, even by SIGKILL, its children end, too (``infra.embedded.child``).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 PROJECT = Path(__file__).resolve().parents[3]
 MUST_BE_MENDED = 2
-"""Exit status of a configuration error (``newsproof.app.exits``): a restart would fail in the same way."""
+"""Exit status of a configuration error (``newsproof.app.exits``): a restart would fail again."""
 STOP_S = 25.0
 SAYS = "newsproof: "
 """Prefix of the command line's error messages."""
 PARTS = ("kafka", "clickhouse", "slots", "logs")
-"""Content of the directory of a demo or an acceptance run; nothing else in it is ever deleted."""
+"""Contents of the directory of a demo or an acceptance run. Nothing else in it is ever deleted."""
 
 
 class Service:
@@ -57,7 +57,7 @@ class Service:
         self.name = name
         self.restarts = 0
         self._arguments = list(arguments)
-        # Not the user's directory, whose .env file would override the settings that we pass on.
+        # Not the user's directory, whose .env file would override the settings that we pass.
         self.child = ChildProcess(name, [], log_file=log_file, env=env, cwd=log_file.parent, keep_fds=keep_fds)
 
     def start(self, *, take_over: bool) -> None:
@@ -70,7 +70,7 @@ class Service:
         """Restart the process whenever it ends, with backoff.
 
         Raises:
-            ConfigError: it ended with a configuration error; the text is its message.
+            ConfigError: it ended with a configuration error, whose message is the text.
         """
         loop = asyncio.get_running_loop()
         backoff = Backoff()
@@ -97,7 +97,7 @@ class Service:
         return " ".join(line.strip() for line in said).removeprefix(SAYS)
 
     async def stop(self) -> None:
-        """Shut it down in order."""
+        """Shut it down cleanly."""
         await self.child.stop(timeout_s=STOP_S)
 
 
@@ -140,18 +140,17 @@ async def pipeline(
     """Start servers, topics, tables, workers and sink; stop all of them in reverse order.
 
     The children get exactly these settings, whatever the environment or a ``.env`` file holds. ``page``: a listening
-    socket, which remains the caller's, for the web service; then the worker of its research chat starts too, as with
-    ``research``, and with LISTEN the listener.
-    ``phase`` is told how the start and the end get on.
+    socket for the web service, which the caller still owns. With it, or with ``research``, the research chat's worker
+    starts, too; with LISTEN, the listener. ``phase`` receives messages about the progress of start and shutdown.
 
     Raises:
         ConfigError, TransientError: as for :func:`newsproof.app.servers.servers`.
     """
-    # Each as soon as its server answers: the engine is there seconds before Kafka is.
+    # Each as soon as its server responds: ClickHouse is ready seconds before Kafka.
     prepare: dict[str, Prepare] = {"kafka": prepare_topics, "clickhouse": prepare_tables}
     async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
         at = found.applied_to(settings)
-        listener_key(at)  # made before any worker looks for it
+        listener_key(at)  # created before any worker looks for it
         phase("topics and tables are ready")
         services = _services(at, workers, page, research=research or page is not None, sources=sources)
         others = [one for one in services if one.name != "sink"]
@@ -168,7 +167,7 @@ async def pipeline(
 
 
 async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
-    """Run the work while the children are kept running; a child's configuration error ends it."""
+    """Run the work while the children are kept running. A child's configuration error ends it."""
     watching = asyncio.create_task(running.watch())
     working = asyncio.create_task(work)
     try:
@@ -183,7 +182,7 @@ async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
 
 
 def empty(directory: Path) -> None:
-    """Delete what an earlier demo or acceptance run left.
+    """Delete the data of an earlier demo or acceptance run.
 
     Raises:
         ConfigError: a demo still runs there.
@@ -200,7 +199,7 @@ def empty(directory: Path) -> None:
 
 
 async def prepare_topics(settings: Settings) -> dict[str, int]:
-    """Create and check the topics; return those that were created."""
+    """Create and check the topics; return the created ones."""
     return await ensure_topics(
         address_of(settings),
         topics_of(settings),
@@ -210,7 +209,7 @@ async def prepare_topics(settings: Settings) -> dict[str, int]:
 
 
 async def prepare_tables(settings: Settings) -> None:
-    """Migrate ClickHouse to the newest schema."""
+    """Migrate ClickHouse to the latest schema."""
     async with clickhouse_of(settings) as client:
         await migrate(client)
 
@@ -221,11 +220,11 @@ def _services(
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
-    # For the page alone: empty for other children, which must not inherit it from this process's environment either.
+    # Only for the page: empty for other children, which must not inherit it from this process's environment either.
     token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
-    if page is not None and settings.metrics_port is None:  # the page asks each process how it is
+    if page is not None and settings.metrics_port is None:  # the page reads the health of each process
         settings = settings.model_copy(update={"metrics_port": 0})
-    for killed in (directory / FOLDER).glob("*.json"):  # of an earlier run; the folder stays, for Prometheus watches it
+    for killed in (directory / FOLDER).glob("*.json"):  # from an earlier run; the folder stays: Prometheus watches it
         killed.unlink(missing_ok=True)
     logs = directory / "logs"
     make_owner_only(logs)
@@ -248,7 +247,7 @@ def _services(
 
 
 def _own(settings: Settings, number: int) -> dict[str, str]:
-    """Return a worker's own settings: its slot, and its port for metrics."""
+    """Return a worker's own settings: its slot, and its metrics port."""
     return {"WORKER_SLOT": str(number)} | _port(settings, number)
 
 
@@ -258,7 +257,7 @@ def _port(settings: Settings, number: int) -> dict[str, str]:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """Return every setting as an environment variable; unset ones are empty. A mapping is a variable for each entry."""
+    """Return all settings as environment variables; unset ones are empty. A mapping becomes one variable per entry."""
     found: dict[str, str] = {}
     for name in Settings.model_fields:
         value = getattr(settings, name)

@@ -1,6 +1,6 @@
-"""Where the processes of a data directory serve `/metrics`: one file each, in Prometheus' format for `file_sd_configs`.
+"""Addresses of `/metrics` of a data directory's processes: one file each, in Prometheus' `file_sd_configs` format.
 
-Prometheus and the page of operations read the same files (https://prometheus.io/docs/guides/file-sd/).
+Prometheus and the operations page read the same files (https://prometheus.io/docs/guides/file-sd/).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def write_target(directory: Path, name: str, *, kind: str, address: str, path: str) -> None:
-    """Name this process in the data directory until it ends in order; one that was killed stays named, as one that is away.
+    """Write this process to the data directory until it ends cleanly. A killed process stays listed, as unreachable.
 
     Raises:
-        ConfigError: the data directory cannot be made.
+        ConfigError: the data directory cannot be created.
         OSError: the file cannot be written.
     """
     make_owner_only(directory)
@@ -48,7 +48,7 @@ def write_target(directory: Path, name: str, *, kind: str, address: str, path: s
 
 
 def targets_in(directory: Path) -> list[Target]:
-    """Return the processes that the files of a data directory name, by name. A file of another form is logged and left out."""
+    """Return the processes in a data directory's files, by name. A file that does not decode is logged and left out."""
     found = []
     for file in sorted((directory / FOLDER).glob("*.json")):
         try:
