@@ -63,7 +63,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "analyst": ("operate.describe", "Print the ClickHouse login for BI tools."),
     },
 }
-"""Heading of the help → command → (module of ``newsproof.cli``, what it does: on one line of 80 columns)."""
+"""Heading of the help → command → (module of ``newsproof.cli``, its purpose on one line of 80 columns)."""
 MODULE_OF = {name: module for listed in LISTED.values() for name, (module, _) in listed.items()}
 
 
@@ -74,7 +74,7 @@ def commands_of(module: str) -> MutableMapping[str, Any]:
 
 
 class _Listed(MutableMapping[str, Any]):
-    """The commands of ``LISTED`` after the given ones; each is made when it is looked up."""
+    """The commands of ``LISTED`` after the given ones. Each is created when it is looked up."""
 
     def __init__(self, given: MutableMapping[str, Any]) -> None:
         self._made = dict(given)
@@ -96,7 +96,7 @@ class _Listed(MutableMapping[str, Any]):
 
 
 class ListedGroup(OptionsAnywhere):
-    """The command line: commands under headings, none loaded but the one that runs."""
+    """The command line: commands under headings. Only the one that runs is loaded."""
 
     def __init__(self, *, commands: Any = None, **more: Any) -> None:
         super().__init__(**more)

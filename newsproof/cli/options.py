@@ -34,20 +34,20 @@ def commands() -> typer.Typer:
 
 
 class ListGroup(TyperGroup):
-    """A group that lists without a command: `dlq --json` is short for `dlq list --json`."""
+    """A group that lists by default: `dlq --json` is short for `dlq list --json`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``list`` before options, or nothing at all."""
+        """Put ``list`` before options, or alone."""
         if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 
 
 class ShowGroup(TyperGroup):
-    """A group that shows without a command: ``case ID`` is short for ``case show ID``, as no case is called like a command."""
+    """A group that shows by default: ``case ID`` is short for ``case show ID``. No case has a command's name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``show`` before what is not a command."""
+        """Put ``show`` before anything that is not a command."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["show", *args]
         return super().parse_args(ctx, args)

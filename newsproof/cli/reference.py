@@ -43,7 +43,7 @@ def reference_page(app: typer.Typer, name: str, opening: str) -> str:
 
 
 def _commands(command: Any, path: str, parent: Any = None) -> Iterator[tuple[str, str]]:
-    # By hand: the page must not depend on the width of the terminal that it is written from.
+    # By hand, because the page must not depend on the width of the terminal.
     settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
     name = path if parent is None else path.rsplit(" ", 1)[-1]
     context = command.context_class(command, info_name=name, parent=parent, **settings)

@@ -1,4 +1,4 @@
-"""``newsproof backtest compare``, ``gate``, ``power``, ``pnl`` and ``study``: how runs differ, and what their signals were worth."""
+"""``newsproof backtest compare``, ``gate``, ``power``, ``pnl`` and ``study``: differences between runs, and profit."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def gate(
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
     seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
-    # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
+    # To exclude a loss is a claim, which data that was tuned on cannot support. To find a loss is not.
     status, why = gate_status(seen if margin is None else found.primary, margin)
     if format == ReportFormat.table:
         for line in (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.", f"Gate {why}."):
@@ -148,7 +148,7 @@ def power(
 def scoring(
     ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
 ) -> Any:
-    """Return the :class:`Scoring` that these options and the settings ask for; a cost in basis points."""
+    """Return the :class:`Scoring` for these options and the settings. ``trade_cost`` is in basis points."""
     from evaluation.compare.metrics import parse_primary
     from evaluation.compare.terms import Scoring
 

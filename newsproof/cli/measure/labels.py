@@ -1,4 +1,4 @@
-"""``newsproof labels``: stores what people found to be true or false, and compares judgements with it."""
+"""``newsproof labels``: stores which claims people found true or false, and compares judgements with them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def report(
 class LabelImport(msgspec.Struct, frozen=True, kw_only=True):
     """Result of an import. ``labels`` by source; ``replaced``: labels of an earlier import of the source, by source.
 
-    ``unknown``: with --skip-unknown, names that no case has. ``ignored``: fields of the file that mean nothing here.
+    ``unknown``: with --skip-unknown, names without a case. ``ignored``: fields of the file that have no meaning here.
     """
 
     file: str
@@ -134,7 +134,7 @@ async def import_labels(invocation: Invocation, file: LabelFile, *, skip_unknown
 
 
 def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
-    """Refuse names of no or several cases, and two labels of one source for one case under different names."""
+    """Refuse names of no or several cases, and two labels by one source for one case under different names."""
     wrong = [f"line {one.line}: {one.case!r:.60} may be {', '.join(ids)}" for one, ids in found.ambiguous]
     if not skip_unknown:
         wrong += [f"line {one.line}: no case has the name {one.case!r:.60}" for one in found.unknown]
@@ -184,7 +184,7 @@ async def compare_labels(invocation: Invocation, run: str) -> LabelReport:
     """Compare the judgements of a run with the labels.
 
     Raises:
-        ConfigError: the run has no judgements, or none of a labelled case.
+        ConfigError: the run has no judgements, or none for a labelled case.
     """
     from evaluation.labels.label_report import read_judgements, report_of
     from newsproof.report.run_name import run_name

@@ -1,4 +1,4 @@
-"""Price imports: keeps prices from files or an exchange, and computes the outcomes of signals from all active imports."""
+"""Price imports: stores prices from files or an exchange, and computes signal outcomes from all active imports."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from schemas.prices import HORIZONS_S, JudgedCase, Renaming
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 CHANGED_BY = 0.01
-"""Share of the entry price. A return that changes by more is counted in the preview of an import."""
+"""Share of the entry price. The preview of an import counts returns that change by more."""
 
 
 class CaseSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """Cases to measure, and how. ``renamed``: on which market an asset traded, and when.
+    """Cases to measure, and how. ``renamed``: the market on which an asset traded, and when.
 
     ``horizons_s`` are measured in addition to each signal's own. ``changed_by``: as ``CHANGED_BY``.
     """
@@ -61,7 +61,7 @@ class CaseSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AtHorizon(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of all active imports at one horizon. ``dropped_share`` (0-1) is of all signals. ``dropped`` omits unused reasons."""
+    """Totals of all active imports at one horizon. ``dropped_share`` (0-1): of all signals. ``dropped`` omits zeros."""
 
     horizon: str
     signals: int
@@ -71,7 +71,7 @@ class AtHorizon(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import adds and changes, known before it is written. ``changed_by``: share above which ``beyond`` counts."""
+    """Preview of an import's additions and changes. ``changed_by``: share above which ``beyond`` counts a change."""
 
     source: str
     bars: int
@@ -82,9 +82,9 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportReport(Preview, frozen=True, kw_only=True):
-    """Result of an import. ``version`` is its number; ``not_mapped`` maps each asset without a market to its number of signals.
+    """Result of an import. ``version``: its number. ``not_mapped``: asset without a market → number of signals.
 
-    ``already``: an import of the same file and options was already active, so none was made.
+    ``already``: an import of the same file and options was already active, so none was added.
 
     ``horizons``, ``not_mapped`` and ``coverage`` cover all active imports, ``coverage`` for live signals: by horizon,
     signals per standing (``v_outcome_coverage``).
@@ -98,7 +98,7 @@ class ImportReport(Preview, frozen=True, kw_only=True):
 
 
 class StandingImport(msgspec.Struct, frozen=True, kw_only=True):
-    """One active import, as ``outcomes list`` shows it. Times are ISO 8601 in UTC. ``from_at``, ``to_at``: the period it covers."""
+    """One active import in ``outcomes list``. Times are ISO 8601 in UTC. ``from_at``, ``to_at``: the covered period."""
 
     version: int
     source: str
@@ -112,7 +112,7 @@ class StandingImport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a removal. ``changed_by``: share above which ``beyond`` counts. ``standing``: sources of the remaining imports, oldest first."""
+    """Result of a removal. ``changed_by``: as in :class:`Preview`. ``standing``: remaining sources, oldest first."""
 
     versions: tuple[int, ...]
     sources: tuple[str, ...]
@@ -124,8 +124,9 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
-    # Two imports at the same time could take the same number, and one would delete the other's bars as left over. The lock
-    # covers a data directory. Across machines, `standing_twin` and `refuse_changed` detect it, and the loser imports nothing.
+    # Two concurrent imports could take the same number, and one would delete the other's bars as leftovers. The lock
+    # covers a data directory. Across machines, `standing_twin` and `refuse_changed` detect it, and the loser imports
+    # nothing.
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given, say=lambda _text: None)
     lock = DirectoryLock(settings.newsproof_data_dir / "outcomes", what="`newsproof outcomes`")
     lock.acquire()
@@ -140,10 +141,10 @@ async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
 async def import_file(
     invocation: Invocation, prices: PriceFile, wanted: CaseSelection, *, tell: Callable[[Preview], None] | None = None
 ) -> ImportReport:
-    """Store the prices of a file as a new import, and recompute all outcomes. ``tell`` is called before it becomes active.
+    """Store a file's prices as a new import, and recompute all outcomes. Calls ``tell`` before it becomes active.
 
     Raises:
-        ConfigError: it mixes synthetic prices with others in one market.
+        ConfigError: it mixes synthetic and real prices in one market.
     """
     async with _tables(invocation) as client:
         return await _import(client, prices, wanted, times_covered(prices.series), tell)
@@ -260,7 +261,7 @@ def _as_import(
 
 
 def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:
-    """Refuse synthetic prices beside others in one market: bar by bar, they would form one series."""
+    """Refuse synthetic prices beside real ones in one market: together they would form one series."""
     invented, mine = prices.source.startswith(SYNTHETIC), {one.symbol for one in prices.series}
     for one in before:
         if one.source.startswith(SYNTHETIC) != invented and (both := sorted(mine & set(one.markets))):

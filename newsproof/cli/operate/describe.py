@@ -1,4 +1,4 @@
-"""``newsproof config``, ``prompts``, ``tables``, ``schemas``, ``kafka`` and ``analyst``: what is configured and shipped, and how to connect."""
+"""``newsproof config``, ``prompts``, ``tables``, ``schemas``, ``kafka``, ``analyst``: the configuration, and logins."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
 def views(
     settings: Settings, *, given: frozenset[str] = frozenset(), env_file: Path | None = None
 ) -> list[SettingView]:
-    """Return every setting; ``given`` names those that the command line set, ``env_file`` is the file it named."""
+    """Return every setting. ``given``: those set on the command line. ``env_file``: the file named there."""
     environment = {name.upper() for name, value in os.environ.items() if value}
     file = {name.upper() for name in written_in(env_file or Path(".env"))}
     shown = []
@@ -178,7 +178,7 @@ def views(
 
 
 def _variables(settings: Settings, name: str) -> list[tuple[str, Any]]:
-    """Return (variable, value): one, or one for each key of the gateways, set or not."""
+    """Return (variable, value): one, or for the gateways one per key, set or not."""
     value = getattr(settings, name)
     if isinstance(value, dict):
         entries = dict.fromkeys([*map(key_name, gateways(settings.openai_gateways)), *value])
@@ -187,7 +187,7 @@ def _variables(settings: Settings, name: str) -> list[tuple[str, Any]]:
 
 
 def masked(value: Any) -> str | None:
-    """Return a value as text without secrets; passwords in URLs are masked too. None if it is unset."""
+    """Return a value as text without secrets; passwords in URLs are masked, too. None if it is unset."""
     if value is None:
         return None
     if isinstance(value, SecretStr):
@@ -268,7 +268,8 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 def _schema(name: str, kind: Any) -> dict[str, Any]:
     (schema,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     if name.startswith("news."):
-        # Unknown fields are kept at the top of the record; the field that holds them in memory is not on the wire.
+        # Unknown fields are kept at the top level of the record; the field that holds them in memory is not on the
+        # wire.
         components["News"]["properties"].pop("unknown", None)
     return {"$schema": DIALECT, "$id": f"urn:newsproof:{name}", **schema, "$defs": components}
 

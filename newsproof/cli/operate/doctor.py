@@ -71,8 +71,8 @@ def doctor(
 async def diagnose(invocation: Invocation, plan: CallPlan, *, live: bool, as_json: bool) -> bool:
     """Print every check; return True if nothing is missing.
 
-    ``plan``: the calls of live mode. They are made with ``live``; else they are only listed, and the model lists of local
-    servers are read.
+    ``plan``: the calls of live mode. With ``live``, they are made; otherwise they are listed, and only the model lists
+    of local servers are read.
     """
     from newsproof.cli.operate.live_calls import make_calls
 
@@ -473,7 +473,7 @@ _LISTEN = "newsproof up --listen"
 
 
 async def check_feeds(settings: Settings) -> list[Check]:
-    """Check how many items the search ``feeds`` has, read from the log as a worker reads it. None if live mode does not use it."""
+    """Check how many items the search ``feeds`` finds in the log, as a worker reads it. Empty if it is not in use."""
     from infra.search import FEEDS, provider_names
     from newsproof.app.composition import feed_search
     from newsproof.cli.operate.live_calls import Check

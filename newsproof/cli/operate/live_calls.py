@@ -72,7 +72,7 @@ class CallCheck(Check, frozen=True, kw_only=True):
 
 
 PAGE = "https://example.com/"
-"""Kept by IANA for uses like this (RFC 2606)."""
+"""A page that IANA maintains for uses like this (RFC 2606)."""
 ASSET, QUERY = "BTC", "bitcoin"
 _ASK = CallModel(
     task="doctor",
@@ -113,7 +113,7 @@ class ModelList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallPlan(msgspec.Struct, frozen=True):
-    """Calls to make. None was made yet."""
+    """Calls to make. None has been made yet."""
 
     calls: tuple[Call, ...] = ()
     lists: tuple[ModelList, ...] = ()
@@ -219,7 +219,7 @@ def _call(port: Port, effect: Effect, name: str, provider: str = "", model: str 
 
 
 USUAL_CONTEXT = 8_192
-"""Tokens. The longest prompt of the 42 sample items has 3,056. Its response may have 3,000, and 1,024 more for thinking."""
+"""Tokens. The longest prompt of the 42 sample items has 3,056. Its response may have 3,000, plus 1,024 for thinking."""
 LONGEST_CONTEXT = MAX_NEWS_CHARACTERS + 10 * PASSAGE + 8_192
 """Tokens of the longest news, ten passages, our own text and the response. A Chinese character may be a token."""
 MAX_SKEW_S = 30.0
@@ -240,7 +240,7 @@ async def make_calls(plan: CallPlan) -> list[Check]:
     made = [row for of_provider in rows for row in of_provider]
     calls = (call for of_provider in by_provider.values() for call in of_provider)
     answered = {(call.provider, call.model) for call, row in zip(calls, made, strict=True) if row.answered}
-    # Ollama knows the context of a model once it is loaded.
+    # Ollama knows a model's context size once the model is loaded.
     lists = await asyncio.gather(*(check_list(one, heard, answered) for one in plan.lists))
     return [*made, *(row for of_list in lists for row in of_list), *_clock(heard), *_spent(made)]
 
@@ -329,7 +329,7 @@ def _spent(made: Iterable[CallCheck]) -> list[Check]:
 
 
 def is_same_model(requested: str, named: str) -> bool:
-    """Return whether the name in a response is one of the requested model's, such as its snapshot."""
+    """Return whether the name in a response is a name of the requested model, such as its snapshot."""
     ours, theirs = (name.lower().rpartition("/")[2].removesuffix(".gguf") for name in (requested, named))
     return ours == f"{theirs}:latest" or (
         theirs.startswith(ours) and _SNAPSHOT.fullmatch(theirs, len(ours)) is not None
@@ -349,7 +349,7 @@ def quota_left(headers: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def skew_s(heard: Overheard) -> float | None:
-    """Return our clock minus the server's in seconds, by its Date header (RFC 9110, 6.6.1) and its cache's Age."""
+    """Return our clock minus the server's in seconds, from its Date header (RFC 9110, 6.6.1) and its cache's Age."""
     try:
         date = parsedate_to_datetime(heard.headers.get("date", ""))
         age = timedelta(seconds=int(heard.headers.get("age", "0")))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = commands()
 SHOWN = ("cleanup.policy", "retention.ms", "max.message.bytes", "message.timestamp.type")
-"""Settings of a topic that `topics describe` prints."""
+"""Topic settings that `topics describe` prints."""
 topics = typer.Typer(help="Create and describe the Kafka topics.", no_args_is_help=True)
 dlq = typer.Typer(
     cls=ListGroup,
@@ -321,7 +321,7 @@ def budget_document(state: BudgetState, now: datetime) -> dict[str, Any]:
 
 
 def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
-    """Return used amount and limit of each share of the day's budget."""
+    """Return the used amount and the limit of each share of the day's budget."""
     return {
         "units_investigation": {
             "granted": day.units_investigation,
@@ -344,7 +344,7 @@ def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
 
 
 def _source_group(limits: LimitsSet | None, name: str, book: GroupBook) -> dict[str, Any]:
-    """Return used amount and limit of a group of sources."""
+    """Return the used amount and the limit of a group of sources."""
     return {
         "units_granted": book.units,
         "units_limit": 0 if limits is None else limits.share_of(name, limits.daily_units),

@@ -1,10 +1,10 @@
 """``newsproof memory rebuild``: rebuilds the table that recall reads, from the log.
 
 The new rows go into a second table, which then replaces the old one in one step, so recall never sees a partial memory.
-What the sink wrote meanwhile is read from the log after the exchange. Only one rebuild may run at a time.
+Rows that the sink wrote meanwhile are read from the log after the exchange. Only one rebuild may run at a time.
 
 Vectors that a case paid for are in the log. Vectors that rebuilds of earlier versions paid for are only in the table,
-and are carried over.
+and are copied.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a rebuild: records read; memories that are the same, changed, added and removed.
 
     A case with vectors of two models counts as two memories.
-    ``unreadable`` records have no row, here as in the sink, which stored them as dead letters.
+    ``unreadable`` records have no row, neither here nor from the sink, which stored them as dead letters.
     """
 
     records: int
@@ -99,7 +99,7 @@ async def rebuild_memory(invocation: Invocation) -> Rebuilt:
     """Rebuild the memory of the configured installation or of the data directory. Starts its servers if needed.
 
     Raises:
-        NewsproofError: a server does not answer, or the log holds records of newer code.
+        NewsproofError: a server does not respond, or the log holds records of a newer version.
     """
     from newsproof.app.composition import address_of, clickhouse_of, topics_of
     from newsproof.app.processes.supervisor import prepare_tables
@@ -129,7 +129,7 @@ async def rebuild(
     await log.fill(client, BESIDE, reader.bounds)
     await client.command(_CARRIED)
     await client.define(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
-    # An insert that was under way went into the old table. Its records are in the log by now, and are read here.
+    # A running insert went into the old table. Its records are in the log by now, and are read here.
     await log.fill(client, TABLE, await reader.log.bounds(topics.cases))
     same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
     await client.define(f"DROP TABLE IF EXISTS {BESIDE}")
@@ -167,7 +167,7 @@ class _Rows:
         self.records = self.unreadable = 0
 
     async def fill(self, client: ClickHouse, table: str, bounds: Bounds) -> None:
-        """Read to the ends of these bounds and insert the memories of these records."""
+        """Read to the ends of these bounds, and insert the memories of the records."""
         rows: list[Any] = []
         spans = {tp: (journal.fold.position, bounds[tp][1]) for tp, journal in self._journals.items()}
         async for tp, records in self._log.replay(spans):

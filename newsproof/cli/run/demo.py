@@ -65,7 +65,7 @@ def demo(
 
 
 async def run_demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> int:
-    """Run the demo; return the exit status: 0, or 1 when the audit is not clean.
+    """Run the demo; return the exit status: 0, or 1 if the audit is not clean.
 
     Raises:
         NewsproofError: a server or a child process does not start.
@@ -156,9 +156,9 @@ def _where_to_look(settings: Settings, seconds: float) -> None:
 
 
 SHOWN_FOR_S = 30.0
-"""Seconds after the end of the script within which every item must have a case: 20 polls of each source and more."""
+"""Seconds after the end of the script within which every item must have a case: more than 20 polls of each source."""
 WATCHED_FOR_S = 3.0
-"""Seconds that it continues in any case. A second case of the last items would be open by then."""
+"""Seconds for which it always continues. A second case of the last items would be open by then."""
 
 
 async def listening_demo(settings: Settings, *, keep: bool, as_json: bool) -> int:
@@ -234,7 +234,7 @@ async def _run_listening(
 
 
 async def _played(settings: Settings, topics: Topics, newsroom: Newsroom) -> DemoJournal:
-    """Play the newsroom's script; return the journal once all of its items had time to be judged."""
+    """Play the newsroom's script; return the journal once all of its items have had time to be judged."""
     from newsproof.cli.run.demo_pipeline import DemoProgress, Follower
     from newsproof.report.demo import in_no_case
 

@@ -61,7 +61,7 @@ async def framed(
     as_json: bool,
     newsroom: Newsroom | None = None,
 ) -> int:
-    """Start the pipeline in an empty directory, with ``newsroom`` also a listener for its sources; call ``run``, then stop it.
+    """Start the pipeline in an empty directory, with a listener if there is a ``newsroom``; call ``run``, then stop it.
 
     ``run`` gets the pipeline and ``as_json``, and returns the summary for ``--json`` and whether all is well.
     """
@@ -89,7 +89,7 @@ async def framed(
 
 @contextmanager
 def listed(newsroom: Newsroom | None, directory: Path) -> Iterator[Sequence[str]]:
-    """Write the newsroom's rows where the commands of this data directory read them, for as long as this lasts; yield its sources."""
+    """For the block, write the newsroom's sources where this data directory's commands read them; yield their ids."""
     if newsroom is None:
         yield ()
         return
@@ -141,7 +141,7 @@ class Follower:
         await self._consumer.stop()
 
     async def until(self, left: Callable[[DemoJournal], int], show: Callable[[DemoJournal], None]) -> DemoJournal:
-        """Return once ``left`` counts no more open cases.
+        """Return once ``left`` counts no open cases.
 
         Raises:
             TransientError: some are still open after ``END_WITHIN_S``.
@@ -166,7 +166,7 @@ async def stored(settings: Settings, topics: Topics, ends: DemoJournal, tables: 
     """Return all published signals, once publisher and sink have processed the journal up to ``ends``.
 
     Raises:
-        TransientError: one of them takes longer than ``TABLES_WITHIN_S``.
+        TransientError: publisher or sink takes longer than ``TABLES_WITHIN_S``.
     """
     address, group = address_of(settings), topics.group("publisher")
     signals: list[Signal] = []

@@ -213,7 +213,7 @@ async def _stored(settings: Settings, item: TurnItem) -> None:
 
     wanted = FindBrief(
         subject="", language="", as_of=item.asked_at, exclude_case="", investigation=item.chat_id
-    )  # by its id alone
+    )  # only by its id
     async with clickhouse_of(settings) as tables:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STORED_WITHIN_S):

@@ -176,7 +176,7 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
 
     def read() -> None:
-        # A thread of its own, not the loop's pool: at Ctrl-C nothing waits for a read that may never return.
+        # A separate thread, not the loop's pool: at Ctrl-C nothing waits for a read that may never return.
         # os.read, not sys.stdin: a thread that holds the lock of sys.stdin makes the interpreter's exit fail.
         while True:
             chunk: bytes | OSError

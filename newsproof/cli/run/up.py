@@ -36,7 +36,7 @@ _EXAMPLE = (
     """echo '{"source": "me", "text": "SEC approves 11 spot Bitcoin exchange-traded products", "published_at": "%s"}'"""
 )
 _TIME_OF_OFFLINE_PAGES = "2024-01-10T21:00:00Z"
-"""Time at which the offline pages report the example. They cannot confirm news of today."""
+"""Time at which the offline pages report the example. They cannot confirm today's news."""
 _HOLDER = "holder.json"
 """File beside the lock of ``up`` that names its holder."""
 
@@ -130,7 +130,7 @@ def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]
 
     directory = at.newsproof_data_dir
     made: list[Path] = []
-    with contextlib.suppress(OSError):  # what cannot be looked at is refused below
+    with contextlib.suppress(OSError):  # directories that cannot be read are refused below
         made = [one for one in (directory, *directory.parents) if not one.exists()]
     lock = DirectoryLock(directory / "up", what="`newsproof up`")
     with contextlib.ExitStack() as held, contextlib.ExitStack() as undone:
@@ -181,7 +181,7 @@ def _take(lock: DirectoryLock) -> None:
             f"`newsproof up` already runs on {lock.directory.parent}: PID {holder.pid}, since {holder.since}, page {holder.page}. "
             f"Use that one, stop it (kill -INT {holder.pid}), or choose another data directory (--data-dir)"
         ) from exc
-    # A killed run leaves its file. The process that it names must not be stopped in our place.
+    # A killed run leaves its file. The process named there must not be stopped in our place.
     (lock.directory / _HOLDER).unlink(missing_ok=True)
 
 
@@ -191,7 +191,7 @@ def _tell_others(lock: DirectoryLock, page: str) -> None:
 
 
 async def _refuse_taken_ports(settings: Settings, workers: int) -> None:
-    """Raise ConfigError if a port that the children are to open cannot be. The page's is opened by ``up`` itself."""
+    """Raise ConfigError if the children cannot open one of their ports. ``up`` itself opens the page's port."""
     from infra.embedded.child import port_owner, why_not_bound
     from infra.embedded.clickhouse.server import EmbeddedClickHouse
 
