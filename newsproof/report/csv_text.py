@@ -13,7 +13,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return a header and one line per row; None is empty.
 
-    A text that a spreadsheet would take for a formula begins with an apostrophe, which it shows as text (OWASP, "CSV Injection").
+    A text that a spreadsheet would read as a formula gets an apostrophe, so that it is shown as text (OWASP, "CSV
+    Injection").
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

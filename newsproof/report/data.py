@@ -213,7 +213,7 @@ def by_day(report: Report) -> dict[str, dict[str, float]]:
 
 
 def usd(value: float | None) -> str:
-    """Format an amount: two decimals for 0 and from 1 on, up to six for small ones; None is "unknown"."""
+    """Format an amount: two decimals for 0 and from 1 on, up to six for small ones. None is "unknown"."""
     if value is None:
         return "unknown"
     return f"{value:,.2f}" if value == 0 or value >= 1 else f"{value:.6f}".rstrip("0").ljust(4, "0")
@@ -276,7 +276,7 @@ def _signals(rows: Rows) -> Row:
 
 
 def _spent(rows: Rows) -> Row:
-    """``cost_usd``: of the executed calls whose price is known; None where there is none."""
+    """``cost_usd``: sum over executed calls with a known price; None if there are none."""
     priced = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     counts = {name: _sum(rows, name) for name in ("calls", "executed", "unpriced")}
     return {**counts, "cost_usd": sum(priced) if priced else None}

@@ -1,6 +1,6 @@
 """HTML page of the standard report: one self-contained file. It has no scripts, and its CSP forbids external resources.
 
-Beside every chart is the table that it was drawn from. Every text from data is escaped, here and in the charts.
+Each chart has the table of its data beside it. All text from data is escaped, here and in the charts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Cell = Callable[[Any], str]
 
 
 def page_of(report: Report, *, written_at: str, more: str = "") -> str:
-    """Return the page. ``written_at`` is the time as text, ``more`` further sections as HTML; the same arguments give the same
+    """Return the page. ``written_at``: the time as text. ``more``: further sections as HTML. Equal arguments give equal
     bytes."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

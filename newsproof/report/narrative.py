@@ -129,7 +129,7 @@ def _as_it_counts(one: SearchReference, said: PageStance | None, unquoted: froze
 
 
 def speaker_in_words(one: SearchReference, said: PageStance | None) -> str:
-    """Return who speaks on a page, and whom it cites; "" if it is nobody in particular."""
+    """Return who speaks on a page, and whom it cites; "" if nobody in particular."""
     role = "" if said is None or said.speaks_for == "other" else f"the {said.speaks_for}"
     cites = f"citing {said.cites}" if said is not None and said.cites else ""
     return ", ".join(filter(None, (one.speaker, role, cites)))

@@ -11,7 +11,7 @@ _BEGIN, _END = date(1970, 1, 1), date(2200, 1, 1)
 
 class Period(msgspec.Struct, frozen=True):
     """UTC days of a report, both included; None: no bound. Signals count on the day of their emission, outcomes on their
-    signal's, calls on their request's."""
+    signal's day, and calls on their request's."""
 
     first: date | None = None
     last: date | None = None
@@ -27,5 +27,5 @@ WHOLE = Period()
 
 
 def in_period(column: str) -> str:
-    """Return the condition that a time lies in the period that the parameters :attr:`Period.bounds` name."""
+    """Return the condition that a time is within the period given by the parameters of :attr:`Period.bounds`."""
     return f"{column} >= {{since:DateTime64(3, 'UTC')}} AND {column} < {{until:DateTime64(3, 'UTC')}}"

@@ -98,7 +98,7 @@ def translate_reason(text: str) -> Text:
 
 
 def as_written(text: str) -> Text:
-    """Return words of a model or a person: to Chinese readers, words in another language are named as such."""
+    """Return words of a model or a person. For Chinese readers, words in another language are marked as such."""
     return Text(text, text if has_cjk(text) or not text else f"原文：“{text}”")
 
 

@@ -63,7 +63,7 @@ def confidence(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
 
 
 def precision(report: Report, on: Canvas = WIDE, horizon_s: int = 0) -> str:
-    """``horizon_s``: 0 for that of :attr:`Report.horizon_s`."""
+    """``horizon_s``: 0 means :attr:`Report.horizon_s`."""
     columns: dict[str, list[Share]] = {"by verdict": [], "by source": []}
     for row in report["precision"]:
         if row["horizon_s"] == (horizon_s or report.horizon_s) and row["counted"]:

@@ -10,7 +10,7 @@ from schemas.printable import printable
 
 
 def called(run_id: str, modes: Iterable[str]) -> str:
-    """Return the run's id; for ``live``, the recorded judgements, also the modes of their providers unless all were live.
+    """Return the run's id; for ``live``, the recorded judgements, also its providers' modes unless all were live.
 
     So nobody mistakes judgements of rules for those of models: "offline judgements (run id live)".
     """

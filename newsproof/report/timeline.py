@@ -1,4 +1,4 @@
-"""The timeline of a case: every event as a sentence in English and in Chinese, for a person who does not know the code."""
+"""The timeline of a case: every event as a sentence in English and in Chinese, for readers who do not know the code."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
                 "Dropped without a signal: {why}{of}.", "舍弃，没有信号：{why}{of}。", why=term(event.reason), of=of
             )
             return "ended", what, translate_reason(event.detail)
-        case ev.CaseFailed(failed_step=""):  # at nobody's step: a person ended it
+        case ev.CaseFailed(failed_step=""):  # no step failed: a person ended it
             return (
                 "ended",
                 Text("Ended by request; there is no signal.", "应要求结束，没有信号。"),
@@ -289,7 +289,7 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
 
 def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:
     said = as_written("; ".join(event.contradictions))
-    if event.stances is None and not event.claims:  # nobody gave its verdict
+    if event.stances is None and not event.claims:  # nobody gave a verdict
         return "critiqued", readers_in_words(event), said
     en, zh = "Evidence review: {says}; the news is {age}. {read}", "证据评估：{says}；新闻{age}。{read}"
     says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]

@@ -1,4 +1,4 @@
-"""Bar charts: stacked bars over time, and a histogram of bins that may lie on both sides of zero."""
+"""Bar charts: stacked bars over time, and a histogram whose bins may be on both sides of zero."""
 
 from __future__ import annotations
 

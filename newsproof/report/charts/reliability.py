@@ -1,4 +1,4 @@
-"""Reliability curve: share of hits by stated confidence. A perfect forecaster lies on the diagonal."""
+"""Reliability curve: share of hits by stated confidence. A perfect forecast is on the diagonal."""
 
 from __future__ import annotations
 

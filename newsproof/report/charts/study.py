@@ -28,7 +28,7 @@ _HEAD, _HEIGHT, _FOOT = 22, 110, 30
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
-    """The mean of ``events`` returns ``minutes`` from the base, and its band; None: not known. Returns are shares (0.01 is 1 %)."""
+    """Mean of ``events`` returns ``minutes`` from the base, and its band; None: unknown. As shares (0.01 = 1 %)."""
 
     minutes: int
     mean: float | None
@@ -46,7 +46,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def study_panels(curves: Sequence[Curve], *, title: str, on: Canvas = WIDE) -> str:
-    """Return a panel for each curve, all on one scale. Offsets lie at equal distances, whatever time is between them."""
+    """Return a panel for each curve, all on one scale. Offsets are equally spaced, whatever the time between them."""
     drawn = [curve for curve in curves if any(point.mean is not None for point in curve.points)]
     if not drawn:
         return empty(title, "No event has such a return.", on)
@@ -94,7 +94,7 @@ def _panel(curve: Curve, n: int, scale: Sequence[float], across: int, on: Canvas
 
 
 def _line(curve: Curve, x: Callable[[int], float], y: Callable[[float], float], on: Canvas) -> list[str]:
-    """The band, the line through the means and a dot at each, with its values. Unknown points are gaps."""
+    """Return the band, the line through the means, and a dot with values at each. Unknown points are gaps."""
     marks = []
     for known, run in groupby(enumerate(curve.points), lambda one: one[1].mean is not None):
         if known:
@@ -142,7 +142,7 @@ def _share(value: float | None) -> str:
 
 
 def offset(minutes: int) -> str:
-    """Return an offset as charts and tables name it: ``-15 min``, ``0``, ``+90 min``; whole hours as ``+1 h``."""
+    """Return an offset as in charts and tables: ``-15 min``, ``0``, ``+90 min``; whole hours as ``+1 h``."""
     if not minutes:
         return "0"
     return f"{minutes:+d} min" if abs(minutes) < 60 or minutes % 60 else f"{minutes // 60:+d} h"

@@ -62,7 +62,7 @@ INK, FAINT, LINE = "var(--ink,#1c1c1c)", "var(--faint,#6b6b6b)", "var(--line,#d5
 
 
 def colour(index: int) -> str:
-    """Return the fill of the series ``index``; beyond the last colour, all series share the last one."""
+    """Return the fill of series ``index``. Series beyond the last colour share it."""
     n = min(index, len(COLOURS) - 1)
     return f"var(--c{n},{COLOURS[n][0]})"
 
