@@ -1,6 +1,6 @@
 """The SDK: ``publish`` for listeners, ``subscribe`` for bots. Plain Kafka clients; no runtime, no Faust.
 
-The address of Kafka is the ``kafka`` argument, else ``KAFKA_BOOTSTRAP_SERVERS`` and the other settings of the
+The Kafka address is the ``kafka`` argument, else ``KAFKA_BOOTSTRAP_SERVERS`` and the other settings of the
 environment, else the embedded server that ``newsproof up`` runs on this machine.
 """
 
@@ -31,13 +31,13 @@ from schemas.topics import Topics
 __all__ = ["PublishReport", "checked_news", "publish", "running_kafka_of", "subscribe"]
 
 log = logging.getLogger(__name__)
-"""Not structlog: its configuration in a bot's process is the bot's, and its default writes to standard output."""
+"""Not structlog: the bot's process configures that itself, and its default writes to standard output."""
 
 ORDERS: tuple[Action, ...] = ("buy", "sell")
 
 
 _REMEMBERED = 100_000
-"""Signals whose newest revision is remembered, to ignore older ones that come again."""
+"""Signals whose latest revision is remembered, to ignore earlier ones that arrive again."""
 
 
 class PublishReport(msgspec.Struct, kw_only=True):
@@ -48,7 +48,7 @@ class PublishReport(msgspec.Struct, kw_only=True):
 
 
 async def running_kafka_of(settings: ClientSettings) -> KafkaAddress | None:
-    """Return the configured Kafka, else the embedded one that runs on the data directory (or the demo's), else None."""
+    """Return the configured Kafka, else the embedded one running on the data directory (or the demo's), else None."""
     if settings.kafka_bootstrap_servers:
         return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
     from newsproof.app.servers import DEMO, password_file, running_kafka
@@ -67,7 +67,7 @@ def checked_news(
 ) -> tuple[News, bytes]:
     """Return an item as intake reads it, and the bytes to send.
 
-    ``listed``: ids of sources, whose news only the listener publishes; None: of those that ship.
+    ``listed``: ids of sources whose news only the listener publishes; None: the shipped sources.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
@@ -91,11 +91,12 @@ async def publish(
 ) -> PublishReport:
     """Check items and send them to ``news``; return when the last one is durable.
 
-    An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. An item that intake would refuse
-    is not sent, but reported, as is one whose ``source`` is a listed source's id. Sending the same item again is harmless: one case is opened for it.
+    An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. An item that intake would
+    refuse, or whose ``source`` is a listed source's id, is not sent but reported. Sending an item again is harmless: it
+    opens one case.
 
     Raises:
-        ConfigError, TransientError: no Kafka is known, or it does not answer; the list of sources cannot be read.
+        ConfigError, TransientError: no Kafka is known, or it does not respond; the list of sources cannot be read.
     """
     settings = load_client_settings()
     address = await _address(kafka, settings)
@@ -133,18 +134,18 @@ async def subscribe(
     kafka: KafkaAddress | str | None = None,
     prefix: str | None = None,
 ) -> AsyncIterator[Signal]:
-    """Yield signals until cancelled, those of a partition, and all that come in one fetch, in the order in which they were published.
+    """Yield signals until cancelled, in the order of publication within a partition and within one fetch.
 
     By default these are the final signals to act on: verdict ``confirmed`` or ``likely``, an asset, action ``buy`` or
-    ``sell``; and every retraction. ``verdicts`` and ``actions`` ask for others; None stands for all. Signals that were
-    published before there were verdicts have None for one, or one that leaves no order: only ``verdicts=None`` yields
-    the former. With ``actions`` an order without an asset is passed by, and one on news that a listener had too late or was
-    asked to bring from the past (risk flag ``late`` or ``backfilled``).
+    ``sell``; and every retraction. ``verdicts`` and ``actions`` select others; None means all. Signals from before
+    verdicts were introduced have None as verdict, or one that allows no order: only ``verdicts=None`` yields those with
+    None. With ``actions``, orders without an asset are skipped, as are orders on news that a listener received too late
+    or fetched from the past on request (risk flag ``late`` or ``backfilled``).
 
     Yields only signals that publish wrote in a committed transaction; other records are ignored and logged. Within
-    one iteration no revision of a signal comes twice or after a newer one (of the last 100,000 signals).
+    one iteration no revision of a signal comes twice or after a later one (for the last 100,000 signals).
 
-    Without ``group`` no progress is kept: every iteration begins at ``start``. With a ``group`` the progress is
+    Without ``group`` no progress is stored: every iteration begins at ``start``. With a ``group`` the progress is
     committed when the *next* signal is requested, so delivery is at least once: after a crash the signal in progress
     comes again. Use ``signal_id`` and ``revision`` as idempotency key. ``start`` then applies only to a new group.
 
@@ -154,13 +155,13 @@ async def subscribe(
     0–1. Signals whose ``provider_mode`` is not live are for testing.
 
     A caller who received a revision of a signal receives every later one, whatever its verdict and confidence, so that
-    nobody goes on trading on a retracted signal. Retractions (stage ``retracted`` or ``superseded``, action
-    ``observe``) of signals that this iteration has not seen are yielded too, because an earlier iteration may have
-    yielded them; ignore those of signals that you do not hold. Retractions are held back only for signals that this
+    nobody continues to trade on a retracted signal. Retractions (stage ``retracted`` or ``superseded``, action
+    ``observe``) of signals that this iteration has not seen are yielded, too, because an earlier iteration may have
+    yielded them; ignore those of signals that you do not hold. Retractions are omitted only for signals that this
     iteration saw and filtered out, and for other ``assets``.
 
     Raises:
-        ConfigError: a verdict or action that does not exist, or no Kafka is known. TransientError: it does not answer.
+        ConfigError: an unknown verdict or action, or no Kafka is known. TransientError: it does not respond.
         ContractError: a signal of a newer schema than this package knows.
     """
     settings = load_client_settings()

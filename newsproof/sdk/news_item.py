@@ -29,7 +29,7 @@ class NewsItem(msgspec.Struct, frozen=True):
 def item_of(line: bytes, *, source: str, now: datetime, listed: Collection[str] | None = None) -> NewsItem:
     """Return the record for one line: a JSON object, which may leave out ``source`` and ``published_at``, or plain text.
 
-    ``listed``: as of :func:`checked_news`.
+    ``listed``: as for :func:`checked_news`.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
@@ -48,7 +48,7 @@ def item_of(line: bytes, *, source: str, now: datetime, listed: Collection[str] 
 
 
 def _fields(line: bytes, source: str) -> dict[str, Any] | None:
-    """Return the fields of an object or of a plain line; None if the check is to refuse it as it is."""
+    """Return the fields of an object or of a plain line; None if the check must refuse it unchanged."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
