@@ -1,4 +1,4 @@
-"""Parts of the web service: feeds from Kafka, ClickHouse as the analysts' user, and the current state of both."""
+"""Components of the web service: feeds from Kafka, ClickHouse as the analyst user, and the current state of both."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ ASK_TABLES_S = 3.0
 LOOK_FOR_PROCESSES_S = 15.0
 PREVIEW_BYTES = 400
 SQL_AT_ONCE = 2
-"""Statements and comparisons that run at the same time; others wait."""
+"""Maximum number of concurrent statements and comparisons. Others wait."""
 
 
 class Status(Vitals, frozen=True, kw_only=True):
     """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists.
 
-    `open_cases` is None until the recent past is read; `providers`: those that cases have called since then. `command`:
-    how the command is called on this data directory.
+    `open_cases` is None until the recent past is read. `providers`: those that cases have called since then. `command`:
+    the command line for this data directory.
     """
 
     mode: str
@@ -77,7 +77,7 @@ class Status(Vitals, frozen=True, kw_only=True):
 
 
 class Backend:
-    """The parts behind the API. :meth:`run` keeps them running until cancelled."""
+    """The components behind the API. :meth:`run` keeps them running until cancelled."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -113,7 +113,7 @@ class Backend:
         """Follow the log, and check ClickHouse and the workers, until :meth:`stop`.
 
         Raises:
-            NewsproofError: a part failed; if several failed together, the error of the first.
+            NewsproofError: a component failed; if several failed together, the error of the first.
         """
         self._running = asyncio.current_task()
         try:
@@ -147,19 +147,19 @@ class Backend:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look_at_processes(self) -> None:
-        """Know when each was there last, also while nobody has the page open."""
+        """Record when each process last responded, even while nobody has the page open."""
         while True:
             await self.processes.look()
             await asyncio.sleep(LOOK_FOR_PROCESSES_S)
 
     async def dead_letters(self) -> list[DeadLetter]:
-        """Return the dead letters as they are now. Who waits no longer does not stop the reading that others wait for.
+        """Return the present dead letters. A caller that stops waiting does not stop a reading that others wait for.
 
         Raises:
-            TransientError: Kafka is away.
+            TransientError: Kafka is unavailable.
         """
         if self._reading_letters is not None and not self._reading_letters.done():
-            await asyncio.wait({self._reading_letters})  # it began before now, so another one has to follow
+            await asyncio.wait({self._reading_letters})  # it began before now, so another one must follow
         if self._reading_letters is None or self._reading_letters.done():
             self._reading_letters = asyncio.create_task(self.letters.read(), name="dead letters")
         try:
@@ -220,10 +220,10 @@ class Backend:
         return waits
 
     def reachable_tables(self) -> ClickHouse:
-        """Return the client of ClickHouse.
+        """Return the ClickHouse client.
 
         Raises:
-            TransientError: ClickHouse does not answer now.
+            TransientError: ClickHouse does not respond now.
         """
         if self.tables is None or self._tables_away:
             raise TransientError(
@@ -245,13 +245,13 @@ T = TypeVar("T")
 
 
 class Readings:
-    """Answers by what was asked. Who asks while it is read waits for it; the newest :data:`MOST_KEPT` stay."""
+    """Cached readings by key. Callers that come during a reading wait for it. The latest :data:`MOST_KEPT` are kept."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, _Reading] = {}
 
     async def of(self, asked: Hashable, for_s: float, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what was read at most ``for_s`` seconds ago, else what ``read`` returns."""
+        """Return a reading at most ``for_s`` seconds old, else the result of ``read``."""
         reading = self._kept.pop(asked) if asked in self._kept else _Reading()
         self._kept[asked] = reading
         while len(self._kept) > MOST_KEPT:
@@ -296,9 +296,9 @@ def _graph() -> Registry:
 
 
 class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest call of a kind to a provider. ``failing``: it failed in a way for which the next provider is asked.
+    """The latest call of a kind to a provider. ``failing``: it failed in a way after which the next provider is called.
 
-    ``since``: of the first such failure after the last call that worked. Times are UTC.
+    ``since``: time of the first such failure after the last successful call. Times are UTC.
     """
 
     kind: CallKind
@@ -309,7 +309,7 @@ class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderStates:
-    """Fold of calls, in any order. Replies of the cache say nothing of a provider."""
+    """Fold of calls, in any order. Cached replies say nothing about a provider."""
 
     def __init__(self) -> None:
         self._newest: dict[tuple[CallKind, str], ProviderState] = {}

@@ -1,4 +1,4 @@
-"""Guard of every request: Host header, rate limits, token, body size; and the security headers of every answer."""
+"""Guard of every request: Host header, rate limits, token, body size; and the security headers of every response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings, tokens: Tokens) -> None:
         self._app, self._tokens = app, tokens
-        # Behind a proxy the name is the proxy's. A foreign name that DNS rebinding points here has no session.
+        # Behind a proxy, the name is the proxy's. A foreign name that DNS rebinding points here has no session.
         self._any_host = settings.web_host not in LOOPBACK or settings.web_trusted_proxy is not None
         self._rates = Rates(settings.web_requests_per_minute)
 
@@ -89,7 +89,7 @@ class Guard:
         return RedirectResponse(onward, 303, {"cache-control": "no-store"})
 
     def _without_token(self, scope: Scope, query: list[tuple[str, str]]) -> Any:
-        """Redirect to the address without the token, so that no address bar keeps it. A right token opens a session."""
+        """Redirect to the address without the token, so that no address bar keeps it. A valid token opens a session."""
         headers = {"cache-control": "no-store"}
         if any(name == "token" and self._tokens.fits(value) for name, value in query):
             headers["set-cookie"] = self._tokens.cookie(port_of(scope), secure=scope.get("scheme") == "https")
@@ -97,18 +97,18 @@ class Guard:
 
 
 def too_often(tokens: Tokens, scope: Scope) -> Any:
-    """Count a request that brought no right token; return a refusal if its address sent too many."""
+    """Count a request without a valid token; return a refusal if its address sent too many."""
     waits = tokens.failed(client_of(scope), asyncio.get_running_loop().time())
     return _refused_for(waits, "too many requests without the right token from this address") if waits else None
 
 
 def client_of(scope: Scope) -> str:
-    """Return the client's address, which rates and event streams are counted by."""
+    """Return the client's address, by which rates and event streams are counted."""
     return str((scope.get("client") or ("?",))[0])
 
 
 def port_of(scope: Scope) -> int:
-    """Return the port that the request was received on; 0 if it is unknown."""
+    """Return the port that received the request; 0 if it is unknown."""
     return int((scope.get("server") or ("", 0))[1] or 0)
 
 

@@ -1,4 +1,4 @@
-"""Limits of clients: requests a minute, and open event streams in total and per address."""
+"""Limits per client: requests per minute, and open event streams in total and per address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KNOWN_CLIENTS = 10_000
 
 
 class Rates:
-    """Token bucket per client address, refilled evenly. Of more than ``known`` addresses the oldest is forgotten."""
+    """Token bucket per client address, refilled evenly. Beyond ``known`` addresses, the oldest is forgotten."""
 
     def __init__(self, per_minute: int, *, known: int = _KNOWN_CLIENTS) -> None:
         self._most, self._known = float(per_minute), known

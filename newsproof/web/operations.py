@@ -1,4 +1,4 @@
-"""Document of the Operations page, built from process metrics and from what the service reads itself.
+"""Document of the Operations page, built from process metrics and from the service's own readings.
 
 A metric that no process reports is null, meaning unknown. It is never shown as 0.
 """
@@ -40,7 +40,8 @@ def operations(
 ) -> dict[str, Any]:
     """Return the metrics by subject, and ``problems``: the names of those beyond their limits.
 
-    ``letters`` and ``cases`` (the recent ones) are None while they are being read or Kafka is away. Ages are in seconds.
+    ``letters`` and ``cases`` (the recent ones) are None while they are being read or Kafka is unavailable. Ages are in
+    seconds.
     """
     found = {
         "at": now,
@@ -136,7 +137,7 @@ def _audit(figures: Figures) -> dict[str, Any] | None:
     at = figures.one(max, "newsproof_audit_timestamp_seconds")
     if at is None:
         return None
-    # Of several data directories the latest audit counts.
+    # With several data directories, the latest audit counts.
     latest = next(process for process, _, value in figures.of("newsproof_audit_timestamp_seconds") if value == at)
     broken = {
         labels["promise"]: int(n) for process, labels, n in figures.of("newsproof_audit_broken") if process == latest

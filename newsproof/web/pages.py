@@ -39,12 +39,12 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/operations")
 @router.get("/sources")
 async def page(request: Request, _rest: str = "") -> Response:
-    """Return the one HTML page of all views."""
+    """Return the HTML page, which is one for all views."""
     return _file(request, "index.html")
 
 
 def wrong_address(request: Request) -> Response | None:
-    """Return the page with status 404 to a browser, which says there that this address is wrong; None to a program."""
+    """Return the page with status 404 for a browser, where it says that this address is wrong; None for a program."""
     if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
         return None
     body = (STATIC / "index.html").read_bytes()
@@ -123,7 +123,7 @@ async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_00
 
 
 def _login_page(status: int, said: str) -> Response:
-    # Without any referrer a browser sends `Origin: null` with a form, as a page of another site may.
+    # Without a referrer, a browser sends `Origin: null` with a form, as a page of another site may.
     headers = {"cache-control": "no-store", "referrer-policy": "same-origin"}
     return Response(_LOGIN.format(said=said), status, headers, "text/html; charset=utf-8")
 

@@ -1,6 +1,6 @@
-"""Worker, research worker and sink as the page sees them: what each says on `/readyz` and `/metrics`.
+"""Worker, research worker and sink as the page sees them: what each reports on `/readyz` and `/metrics`.
 
-Where they are is named by the files that Prometheus reads too (:mod:`newsproof.app.processes.targets`).
+Their addresses are in files that Prometheus also reads (:mod:`newsproof.app.processes.targets`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from newsproof.app.processes.targets import Target, targets_in
 from streams.journal.clock import utc_now
 
 WITHIN_S = 3.0
-"""A process that does not answer by then is away."""
+"""Timeout after which a process counts as unreachable."""
 
 Sample = tuple[str, dict[str, str], float]
 """Name, labels and value of one sample of `/metrics`."""
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
-    """A process now. ``waits`` says what for; ``seen_at``: when it last answered this service, None: not yet (UTC)."""
+    """A process now. ``waits``: what it waits for. ``seen_at``: its last response to this service (UTC), or None."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures:
-    """The samples of all processes that answered, by process."""
+    """The samples of all processes that responded, by process."""
 
     def __init__(self, samples: Iterable[tuple[str, Sample]] = ()) -> None:
         self._samples = list(samples)
@@ -51,20 +51,20 @@ class Figures:
         ]
 
     def one(self, how: Callable[[list[float]], float], name: str, **labels: str) -> float | None:
-        """Return the values of :meth:`of` made one by sum, min or max; None if no process says any."""
+        """Return the values of :meth:`of` combined by sum, min or max; None if no process reports any."""
         values = [value for _, _, value in self.of(name, **labels)]
         return how(values) if values else None
 
 
 class Processes:
-    """The processes that the files of this data directory name."""
+    """The processes in the files of this data directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._seen: dict[str, datetime] = {}
 
     async def look(self) -> tuple[list[Process], Figures]:
-        """Ask all of them at once how they are."""
+        """Read the state of all processes concurrently."""
         async with httpx.AsyncClient(trust_env=False, timeout=WITHIN_S) as http:
             found = await asyncio.gather(*(self._asked(http, one) for one in targets_in(self._directory)))
         return [process for process, _ in found], Figures(

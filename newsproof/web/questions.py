@@ -1,4 +1,4 @@
-"""What the web service appends: questions, investigations and commands for the journal ``research``, and news."""
+"""Writer of the web service's records: questions, investigations and commands for the journal ``research``; news."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
-    """Kafka has not confirmed a question in time: it may be on the log, or arrive there later."""
+    """Kafka has not confirmed a question in time: it may be in the log, or arrive there later."""
 
     def __init__(self, chat_id: str) -> None:
         super().__init__("Kafka has not confirmed the question in time: it may still be answered", kind="timeout")
@@ -42,9 +42,9 @@ class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
 
 
 class Questions:
-    """Writer of ``research`` and ``news``. Before any question, :meth:`run` connects and publishes the snapshots that are pinned.
+    """Writer of ``research`` and ``news``. :meth:`run` first connects and publishes the snapshots that questions pin.
 
-    ``snapshot`` is that of turns, ``investigating`` that of investigations.
+    ``snapshot`` is for turns, ``investigating`` for investigations.
     """
 
     def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot, investigating: Snapshot) -> None:
@@ -61,7 +61,7 @@ class Questions:
         self._ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Connect, also to a broker that comes up later, and stay ready until cancelled."""
+        """Connect, also to a broker that becomes available later, and stay ready until cancelled."""
         await retry_while_unavailable(self._stay_ready, "the writer of questions", unavailable=is_away)
 
     async def _stay_ready(self) -> None:
@@ -72,7 +72,7 @@ class Questions:
             self._configs = configs
             for snapshot in (self._snapshot, self._investigating):
                 await configs.publish(snapshot, appender)
-            # The topics may be still to be made, and nothing tells when they are.
+            # The topics may not exist yet, and nothing announces their creation.
             while not (partitions := len(await offsets_of(self._address, self._topic))):  # noqa: ASYNC110
                 await asyncio.sleep(_AGAIN_S)
             self._partitions, self._appender = partitions, appender
@@ -89,7 +89,7 @@ class Questions:
     async def ask(
         self, message: str, history: tuple[ChatMessage, ...], *, conversation: str | None, previous: str | None
     ) -> TurnItem:
-        """Append a question; return its turn once it is on the log.
+        """Append a question; return its turn once it is in the log.
 
         Raises:
             TransientError: Kafka is unavailable, and nothing was asked.
@@ -124,9 +124,9 @@ class Questions:
         )
 
     async def investigate(self, key: str, event: InvestigationAsked) -> TurnItem:
-        """Append the opening of an investigation; return it once it is on the log. One ``key`` opens one investigation.
+        """Append the opening of an investigation; return it once it is in the log. One ``key`` opens one investigation.
 
-        Its configuration is put in here.
+        Its configuration is added here.
 
         Raises:
             TransientError: Kafka is unavailable, and nothing was asked.
@@ -144,7 +144,7 @@ class Questions:
         return investigation_item(case_id, event, at, offset, partition)
 
     async def stop(self, chat_id: str) -> None:
-        """Ask the turn to end. Idempotent.
+        """Request the turn to end. Idempotent.
 
         Raises:
             TransientError: Kafka is unavailable.
@@ -152,7 +152,7 @@ class Questions:
         await self._command(chat_id, "stop", CancelRequested(requested_by=_BY, reason="stopped by its user"))
 
     async def finish(self, chat_id: str) -> None:
-        """Ask the turn to answer from what it has. Idempotent.
+        """Request the turn to answer from the results so far. Idempotent.
 
         Raises:
             TransientError: Kafka is unavailable.
@@ -160,7 +160,7 @@ class Questions:
         await self._command(chat_id, "finish", FinishRequested(requested_by=_BY))
 
     async def publish(self, items: Sequence[NewsItem]) -> None:
-        """Append checked news; return once all of it is on the log.
+        """Append checked news; return once all of it is in the log.
 
         Raises:
             TransientError: Kafka has not confirmed it in time.

@@ -1,4 +1,4 @@
-"""Answers of the API: JSON by msgspec, errors as ``{"error", "do"}``, event streams that slow clients cannot grow."""
+"""Responses of the API: JSON by msgspec, errors as ``{"error", "do"}``, and event streams with bounded buffers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from streams.feed.sse import Lagging
 log = structlog.get_logger(__name__)
 
 SEND_WITHIN_S = 20.0
-"""Write timeout. A client that takes nothing for this long is disconnected; it resumes from the last id that it saw."""
+"""Write timeout. A client that reads nothing for this long is disconnected; it can resume from the last id it saw."""
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
-    """Refusal of a request: the HTTP status, what is wrong (``error``), and what to do (``do``)."""
+    """Refusal of a request: the HTTP status, the problem (``error``), and what to do (``do``)."""
 
     def __init__(self, status: int, error: str, do: str, **headers: str) -> None:
         super().__init__(error)
@@ -37,7 +37,7 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
 
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return a JSON answer; times are RFC 3339, decimals are numbers."""
+    """Return a JSON response; times are RFC 3339, decimals are numbers."""
     body = _encode(value)
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
@@ -52,14 +52,14 @@ _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
 
 
 def refusal(status: int, error: str, do: str, headers: dict[str, str] | None = None) -> Response:
-    """Return an error answer, with secrets redacted."""
+    """Return an error response, with secrets redacted."""
     return as_json({"error": redacted(error), "do": redacted(do)}, status, headers)
 
 
 def answer_errors(app: FastAPI, page_of_404: Callable[[Request], Response | None]) -> None:
-    """Register the handlers that answer every error of a request in the same form.
+    """Register the handlers that return every error of a request in the same form.
 
-    ``page_of_404`` returns what a person is shown at an address that does not exist; None for a program.
+    ``page_of_404`` returns the page for a person at an address that does not exist; None for a program.
     """
 
     @app.exception_handler(Refused)
@@ -103,7 +103,7 @@ def _of_ours(exc: NewsproofError) -> tuple[int, str, str]:
 class Events(Response):
     """A stream of server-sent events.
 
-    ``chunks`` yields what is sent. While it waits for the client nothing is buffered for it. If the client takes
+    ``chunks`` yields the data to send. While it waits for the client, nothing is buffered for it. If the client reads
     nothing for ``SEND_WITHIN_S``, or ``chunks`` raises ``Lagging``, ``cut_off`` ends the connection. ``ended`` is
     always called.
     """
@@ -141,7 +141,7 @@ class Events(Response):
             log.info("a slow client is disconnected; it can resume", client=scope.get("client"))
             cut_off(scope)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):  # until the server knows: it would report an answer that has no end
+                async with asyncio.timeout(1):  # until the server notices: it would report a response without an end
                     await left(receive)
         elif failed:
             raise failed[0]

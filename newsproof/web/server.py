@@ -1,4 +1,4 @@
-"""HTTP server: uvicorn on a socket of ours, shut down by us. It can abort a connection, and slow requests time out."""
+"""HTTP server: uvicorn on our own socket, which we shut down. It can abort a connection, and slow requests time out."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ HEAD_WITHIN_S = 10.0
 """Time from the start of a connection, or from the first byte of a further request, to the end of the request's head.
 
 A slower client is disconnected; over TLS the handshake has the same limit. Otherwise slow clients could use up all
-connections that the service has."""
+of the service's connections."""
 _WRITE_BUFFER, _KERNEL_BUFFER = 64 * 1024, 256 * 1024
 
 
 class CuttableConnection(H11Protocol):
-    """A connection that its requests can abort. A close would wait until the client has taken what is buffered."""
+    """A connection that its requests can abort. A close would wait until the client has read the buffered data."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Limit the buffers of this connection, and start the timeout of the first head."""
@@ -42,7 +42,7 @@ class CuttableConnection(H11Protocol):
         self._owing = self.loop.call_later(HEAD_WITHIN_S, transport.abort)
         transport.set_write_buffer_limits(high=_WRITE_BUFFER)
         if (connected := transport.get_extra_info("socket")) is not None:
-            # The kernel would hold megabytes for a client that takes nothing.
+            # The kernel would buffer megabytes for a client that reads nothing.
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BUFFER)
         app = self.app
 
@@ -57,7 +57,7 @@ class CuttableConnection(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Check again: the rest of this request's body, or the start of the next request, may be there already."""
+        """Check again: the rest of this request's body, or the start of the next request, may have arrived already."""
         super().on_response_complete()
         self._watch()
 
@@ -66,10 +66,10 @@ class CuttableConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        # The guard waits for a body that is being answered. Watched here: a head that has begun, and the body of a
-        # request that was answered without it.
+        # The guard waits for the body of a request that is being handled. Watched here: a head that has started, and
+        # the body of a request that was answered without it.
         answering = self.cycle is not None and not self.cycle.response_complete
-        idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]  # uvicorn's to end
+        idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]  # uvicorn ends it
         begun = self.conn.their_state is h11.IDLE and not idle
         self._owes(not answering and (begun or self.conn.their_state is h11.SEND_BODY))
 
@@ -82,14 +82,14 @@ class CuttableConnection(H11Protocol):
 
 
 class WebServer(uvicorn.Server):
-    """A server that leaves signals to the service, which ends all its parts in order."""
+    """A server that leaves signals to the service, which shuts all its components down cleanly."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen with our own TLS timeouts, which uvicorn does not pass on; the default handshake timeout is 60 s."""
+        """Listen with our own TLS timeouts, which uvicorn does not pass; the default handshake timeout is 60 s."""
         await super().startup(sockets=[])
         loop, config = asyncio.get_running_loop(), self.config
         within: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def opened(settings: Settings) -> socket.socket:
     """Return the listening socket: clients can connect and wait from now on, and no other program gets the port.
 
     Raises:
-        ConfigError: the port is in use, or the address is not this machine's.
+        ConfigError: the port is in use, or the address does not belong to this machine.
     """
     host, port = settings.web_host, settings.web_port
     try:
@@ -163,7 +163,7 @@ def server_of(app: Any, settings: Settings) -> WebServer:
 
 
 def _believed(proxies: str) -> list[str]:
-    """Return the networks, and the IPv4-mapped form of IPv4 ones, which a dual-stack IPv6 socket shows."""
+    """Return the networks, plus the IPv4-mapped form of IPv4 ones, which a dual-stack IPv6 socket reports."""
     found = [ipaddress.ip_network(one) for one in proxies.split(",") if one]
     return [
         *map(str, found),
@@ -184,7 +184,7 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # A password is never asked for at the terminal: nobody may be there.
+        # Never ask for a password on the terminal: nobody may be there.
         context.load_cert_chain(cert, key, password=lambda: "")
     except (OSError, ValueError) as exc:  # an SSLError is an OSError
         named = f"WEB_TLS_CERT_FILE={cert}" + ("" if key is None else f" and WEB_TLS_KEY_FILE={key}")

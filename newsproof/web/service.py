@@ -1,4 +1,4 @@
-"""The web service as a process: built from settings, run until a signal, shut down in order."""
+"""The web service as a process: built from settings, runs until a signal, shuts down cleanly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from newsproof.web.tokens import Tokens, opened_with, token_of
 
 
 def application(backend: Backend, token: str) -> ASGIApp:
-    """Return the application over these parts. Clients must present ``token``."""
+    """Return the application over these components. Clients must present ``token``."""
     tokens = Tokens(token, Rates(backend.settings.web_requests_per_minute))
     app = FastAPI(
         title="Newsproof",
@@ -76,12 +76,12 @@ async def serve(
 ) -> None:
     """Serve until ``ending`` is set. Then end open streams, give running requests some seconds, and close Kafka.
 
-    ``listening`` is the socket to serve, and is closed at the end; None opens that of the settings.
-    ``tell`` receives the address for a person. It holds the stored token only if standard output is a terminal.
+    ``listening`` is the socket to serve, and is closed at the end; None opens the socket of the settings.
+    ``tell`` receives the address for a person. It includes the stored token only if standard output is a terminal.
 
     Raises:
-        NewsproofError: the port cannot be opened, the token or certificate cannot be used, or a part failed.
-        TransientError: a part ended without being asked to.
+        NewsproofError: the port cannot be opened, the token or certificate cannot be used, or a component failed.
+        TransientError: a component ended without a request.
     """
     token = token_of(settings)
     backend = Backend(settings)

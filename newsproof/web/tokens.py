@@ -18,7 +18,7 @@ from newsproof.web.server import LOOPBACK
 from schemas.errors import ConfigError
 
 FILE = "web-token"
-"""File in the data directory. Where WEB_TOKEN is unset, whoever can read this file can use the page."""
+"""File in the data directory. If WEB_TOKEN is unset, anyone who can read this file can use the page."""
 SESSION_S = 7 * 24 * 3600
 COOKIE = "newsproof_session"
 
@@ -51,10 +51,10 @@ def token_of(settings: Settings) -> str:
 
 
 def opened_with(address: str, settings: Settings, token: str, *, terminal: bool) -> str:
-    """Return the address to show to a person, with the token in it as login.
+    """Return the address to show to a person, including the token as login.
 
-    A token that the person has set is not added. Output that does not go to a ``terminal`` may be kept as a log that
-    others read, so it names the file of the token instead.
+    A token that the person has set is not included. Output that does not go to a ``terminal`` may be stored in a log
+    that others read, so it names the token's file instead.
     """
     if settings.web_token is not None:
         return address
@@ -66,8 +66,8 @@ def opened_with(address: str, settings: Settings, token: str, *, terminal: bool)
 class Tokens:
     """Authentication by the token as a bearer, or by a session made from it. ``now`` is Unix time in seconds.
 
-    A session holds its expiry and an HMAC under the token, so another token ends all sessions. ``failures`` limits the
-    rate of wrong credentials; right ones are admitted however many others failed.
+    A session holds its expiry and an HMAC under the token, so a new token ends all sessions. ``failures`` limits the
+    rate of wrong credentials; valid ones are admitted however many others failed.
     """
 
     def __init__(self, token: str, failures: Rates, *, now: Callable[[], float] = time.time) -> None:
@@ -85,7 +85,7 @@ class Tokens:
         return any(self._is_session(one) for one in _cookies(headers, cookie_name(port)))
 
     def offered(self, headers: Headers, port: int) -> bool:
-        """Return whether these headers carry a token or a session, right or wrong."""
+        """Return whether these headers carry a token or a session, valid or not."""
         return "authorization" in headers or any(True for _ in _cookies(headers, cookie_name(port)))
 
     def failed(self, client: str, clock: float) -> float:

@@ -1,6 +1,6 @@
-"""Figures of the whole pipeline for the line on top of the page: news that came in and that waits, and what is left to spend.
+"""Metrics of the whole pipeline for the line at the top of the page: incoming and waiting news, and the budget left.
 
-They are read when they are asked for, so that a page nobody looks at costs nothing.
+They are read on request, so that a page that nobody has open costs nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from streams.journal.clock import utc_now
 log = structlog.get_logger(__name__)
 
 READ_FOR_S = 10.0
-"""How long a reading is reused."""
+"""Time for which a reading is reused."""
 WAIT_S = 1.5
-"""How long an answer waits for a reading that is under way; then it says what was read before."""
+"""Maximum wait of a response for a running reading. After it, the previous reading is returned."""
 _NANO_USD = Decimal(10) ** -9
 
 
 class BudgetLeft(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left: USD of this UTC month and tool calls of this UTC day, each beside its limit."""
+    """The budget left: USD of this UTC month and tool calls of this UTC day, each with its limit."""
 
     usd: Decimal
     of_usd: Decimal
@@ -41,8 +41,8 @@ class BudgetLeft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vitals(msgspec.Struct, frozen=True, kw_only=True):
-    """None: not known. ``news_last_hour``: records of ``news`` by append time; ``news_waiting``: those that intake has
-    not finished with. ``budget`` is None too where no worker has written limits."""
+    """None: unknown. ``news_last_hour``: records of ``news`` by append time. ``news_waiting``: those that intake has
+    not finished. ``budget`` is also None if no worker has written limits."""
 
     news_last_hour: int | None = None
     news_waiting: int | None = None
@@ -50,7 +50,7 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VitalsReader:
-    """Reads the figures of one installation. The budget is folded once, then from where the last reading ended."""
+    """Reads the metrics of one installation. The budget is folded once, and then from the end of the last reading."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._address, self._topics = address, topics
@@ -59,7 +59,7 @@ class VitalsReader:
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self) -> Vitals:
-        """Return the figures, at most ``READ_FOR_S`` old where Kafka answers in time."""
+        """Return the metrics, at most ``READ_FOR_S`` old if Kafka responds in time."""
         if time.monotonic() - self._read_at > READ_FOR_S and (self._reading is None or self._reading.done()):
             self._reading = asyncio.create_task(self._read(), name="vitals")
         if self._reading is not None:
@@ -67,7 +67,7 @@ class VitalsReader:
         return self._known
 
     def stop(self) -> None:
-        """End a reading that is under way."""
+        """End a running reading."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -93,7 +93,7 @@ class VitalsReader:
         return came, sum(ends[tp] - (done[tp].offset if tp in done else first[tp]) for tp in tps)
 
     async def _left(self) -> BudgetLeft | None:
-        # A fold that broke off half-way is begun anew: to fold a record twice would book it twice.
+        # An interrupted fold is restarted, because folding a record twice would book it twice.
         state, first = self._budget, self._next
         self._budget, self._next = BudgetState(), 0
         try:

@@ -1,4 +1,4 @@
-"""Routes of the standard report and its charts, of SQL as the analysts' user, and of backtests and their comparison."""
+"""Routes of the standard report and its charts, of SQL as the analyst user, and of backtests and their comparison."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from streams.journal.clock import utc_now
 router = APIRouter(prefix="/api/v1", tags=["analytics"])
 
 MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
-"""Limits of an answer to SQL in a page; ``newsproof sql`` returns everything."""
+"""Limits of a response to SQL on the page; ``newsproof sql`` returns everything."""
 REPORT_FOR_S = 15.0
-"""How long a reading is reused: the charts of a page and its tables are made from one."""
+"""Time for which a reading is reused: a page's charts and tables are made from one."""
 STUDY_FOR_S = 60.0
-"""The same of what reads most: an event study, and the checks."""
+"""The same for the readings that take longest: an event study, and the checks."""
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 RunId = Annotated[str, Query(min_length=1, max_length=200)]
 Format = Literal["json", "csv"]
@@ -78,8 +78,8 @@ InPeriod = Annotated[Period, Depends(_period)]
 
 @router.get("/report")
 async def report(request: Request, period: InPeriod) -> Response:
-    """Return the figures of the standard report on the live run, of the whole run without a period. What is of which day:
-    newsproof/report/period.py; the tables: newsproof/report/answers.py."""
+    """Return the metrics of the standard report on the live run, by default of the whole run. Days of a period:
+    newsproof/report/period.py; tables: newsproof/report/answers.py."""
     found = await _report(backend_of(request), period)
     return as_json({
         "run_id": found.run_id,
@@ -108,9 +108,11 @@ async def report_table(request: Request, name: str, period: InPeriod, format: Fo
 
 @router.get("/report/study")
 async def study(request: Request, period: InPeriod, by: Dimension = "verdict", format: Format = "json") -> Response:
-    """Return the event study of the live run as `newsproof backtest study --json` prints it, with its largest groups; or why there is none.
+    """Return the event study of the live run with its largest groups, or why there is none.
 
-    As CSV a line for each point of each group."""
+    The JSON is that of `newsproof backtest study --json`.
+
+    As CSV, one line per point of each group."""
     found = await _study(backend_of(request), by, period)
     if format == "csv":
         rows = [] if isinstance(found, str) else points_of(found.study)
@@ -128,7 +130,7 @@ async def study_chart(
     by: Dimension = "verdict",
     returns: Returns = "abnormal",
 ) -> Response:
-    """Return the event study as SVG, a panel for each of its largest groups."""
+    """Return the event study as SVG, with a panel for each of its largest groups."""
     found = await _study(backend_of(request), by, period)
     if isinstance(found, str):
         raise Refused(404, "there is no event study to draw", found)
@@ -269,13 +271,13 @@ _TERM = re.compile(r'^  "term\.([^"]+)": ("(?:[^"\\]|\\.)*"),$', re.MULTILINE)
 
 
 def in_colours(svg: str, theme: Theme) -> str:
-    """Return a drawing in the colours of a theme."""
+    """Return a drawing in a theme's colours."""
     colours = _DARK if theme == "dark" else _LIGHT
     return _USED.sub(lambda used: colours[used.group(1)], svg)
 
 
 def canvas(size: Size, language: Language) -> Canvas:
-    """Return what to draw on for a reader of the page; what has no translation stands as it is in English."""
+    """Return the canvas for a reader of the page. Words without a translation stay in English."""
     on = NARROW if size == "narrow" else WIDE
     return on if language == "en" else msgspec.structs.replace(on, say=_in_chinese)
 
@@ -286,19 +288,19 @@ def _in_chinese(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def _chinese() -> dict[str, str]:
-    """The page's own words of the domain, so that a chart calls nothing by another name than the table below it."""
+    """Return the page's own terms, so that a chart and the table below it use the same words."""
     texts = resources.files("newsproof.web").joinpath("static/js/texts/zh.js").read_text("utf-8")
     return {name: json.loads(said) for name, said in _TERM.findall(texts)}
 
 
 PLACE_WITHIN_S = 5.0
-"""Longest wait of a statement for another one to end."""
+"""Maximum wait of a statement for another one to end."""
 WITHIN_S = 90.0
 T = TypeVar("T")
 
 
 async def with_timeout(work: Awaitable[T]) -> T:
-    """Return the answer of ClickHouse.
+    """Return ClickHouse's response.
 
     Raises:
         TransientError: it took longer than ``WITHIN_S``.

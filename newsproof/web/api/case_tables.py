@@ -1,6 +1,6 @@
 """ClickHouse queries on cases: a page of the list, a case's offsets in the log, the revisions of its signal.
 
-They run as the analysts' user, who can only read. Every caller can continue without ClickHouse.
+They run as the read-only analyst user. Every caller can continue without ClickHouse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams.feed.case_items import FeedCase, FeedFilter
 _SHOWN_TYPES = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
 _DIGITS = 14
-"""Most digits of a time in milliseconds; ClickHouse's times end in the year 2299."""
+"""Maximum digits of a time in milliseconds; ClickHouse's times end in the year 2299."""
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class Before(msgspec.Struct, frozen=True):
 
 
 async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, before: Before | None) -> list[FeedCase]:
-    """Return cases in short, newest opening first.
+    """Return summaries of cases, newest opening first.
 
     Raises:
         TransientError: ClickHouse is unavailable or overloaded.
@@ -80,7 +80,7 @@ async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, befo
 
 
 async def cases_called(tables: ClickHouse, wanted: str) -> list[FeedCase]:
-    """Return the newest cases, at most 20, whose id begins with ``wanted`` or whose news has that external id.
+    """Return the latest cases, at most 20, whose id starts with ``wanted`` or whose news has that external id.
 
     Raises:
         TransientError: ClickHouse is unavailable.
@@ -141,7 +141,7 @@ ORDER BY journal_offset"""
         try:
             item.take(env, wire.decode(kind, version, payload.encode()))
         except ContractError:
-            # Payloads are emptied after 90 days; the event's type still says that the case ended.
+            # Payloads are deleted after 90 days; the event's type still shows that the case has ended.
             item.close(env)
     return [items[one] for one in case_ids if one in items]
 
@@ -160,7 +160,7 @@ FROM events WHERE run_id = {run:String} AND case_id = {case:String}"""
 
 
 async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any]]:
-    """Return every revision of a signal in short, oldest first.
+    """Return summaries of a signal's revisions, oldest first.
 
     Raises:
         TransientError: ClickHouse is unavailable.
@@ -173,7 +173,7 @@ WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
 
 
 async def withdrawn_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return ``end``, ``verdict`` and ``confidence`` of those cases whose signal was retracted or superseded, as it stands now.
+    """Return the present ``end``, ``verdict`` and ``confidence`` of those cases whose signal was retracted or superseded.
 
     Raises:
         TransientError: ClickHouse is unavailable.

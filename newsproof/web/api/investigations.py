@@ -1,4 +1,4 @@
-"""Routes of investigations: have a subject looked into, follow it, resume, stop."""
+"""Routes of investigations: research a subject, follow the investigation, resume, stop."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class WantedLimits(BaseModel):
 
 
 class Subject(BaseModel):
-    """A subject to look into, such as “Monitor DeepSeek's latest developments”. `as_of`: nothing later is used; now without it.
+    """A subject to research, such as “Monitor DeepSeek's latest developments”.
 
-    `previous`: the investigation to compare with, else the newest of the same subject. Other fields are ignored.
+    `as_of`: use nothing published later. Default: now. `previous`: the investigation to compare with. Default: the
+    latest of the same subject. Other fields are ignored.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -134,7 +135,7 @@ async def stop(
 
 
 def limits_of(backend: Backend, wanted: WantedLimits | None) -> Limits:
-    """Return the limits asked for, within those of the settings."""
+    """Return the requested limits, at most those of the settings."""
     most = investigation_limits(backend.settings)
     if wanted is None:
         return most

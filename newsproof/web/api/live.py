@@ -33,7 +33,7 @@ CASE_ID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 TABLES_WITHIN_S = 15.0
 LATE_RECORDS = 2_000
 UNSUNK_RECORDS = 100_000
-"""Records before the end of a partition that are searched for a case that ClickHouse does not know."""
+"""Number of records before a partition's end in which to search for a case that ClickHouse does not have."""
 Asset = Annotated[str, Query(max_length=1_000, description="Only this asset, such as BTC, or these: BTC,ETH.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this event type, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Minimum confidence.")]
@@ -63,7 +63,7 @@ def signals_wanted(
     min_sources: Sources = 0,
     q: Words = "",
 ) -> FeedFilter:
-    """Return the filter that a list of signals and the stream of them take."""
+    """Return the filter for a list or a stream of signals."""
     return FeedFilter(
         asset=asset,
         event_type=event_type,
@@ -81,9 +81,9 @@ Wanted = Annotated[FeedFilter, Depends(signals_wanted)]
 
 @router.get("/status")
 async def status(request: Request) -> Response:
-    """Return the mode in use, the state of Kafka, ClickHouse, workers and providers, and the figures of the pipeline.
+    """Return the mode, the state of Kafka, ClickHouse, workers and providers, and the pipeline's metrics.
 
-    What is not known is null.
+    Unknown values are null.
     """
     return as_json(await backend_of(request).status())
 
@@ -96,9 +96,9 @@ async def signals(
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
-    """Return published signals, newest first, each in its newest revision only.
+    """Return published signals, newest first, each in its latest revision.
 
-    `after` is the position at which to open the stream without a gap.
+    `after` is the position from which to open the stream without a gap.
     """
     backend = backend_of(request)
     wanted = replace(wanted, stage=stage or "")
@@ -130,10 +130,10 @@ async def cases(
     known = {c.case_id: c for c in backend.feed.recent_cases()}
     found = {one.case_id: one for one in known.values() if wanted.takes(one) and (at is None or not at.hides(one))}
     note = ""
-    if state != "open" or wanted.text:  # open ones are all known here, but only the beginnings of their texts
+    if state != "open" or wanted.text:  # all open cases are known here, but only the beginnings of their texts
         try:
             for one in await _from_tables(backend, wanted, limit + 1, at):
-                newer = known.get(one.case_id, one)  # what is known here may have gone on since
+                newer = known.get(one.case_id, one)  # the case known here may have advanced since
                 if newer is one or replace(wanted, text="").takes(newer):
                     found[one.case_id] = newer
         except (NewsproofError, TimeoutError):
@@ -145,7 +145,7 @@ async def cases(
 
 
 async def _as_they_stand(backend: Backend, items: Sequence[FeedCase]) -> list[FeedCase]:
-    """Return the cases, those whose signal was withdrawn with what became of it. Without ClickHouse, as they ended."""
+    """Return the cases; those with a withdrawn signal, with its present state. Without ClickHouse, as they ended."""
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
             withdrawn = await withdrawn_of(backend.reachable_tables(), [c.case_id for c in items])
@@ -188,7 +188,7 @@ async def case(
 
 
 async def _called(backend: Backend, wanted: str) -> str:
-    """Return the id of the one case of this name, by what memory and ClickHouse know.
+    """Return the id of the only case with this name, from memory and ClickHouse.
 
     Raises:
         Refused: there is none, or several.
@@ -213,7 +213,7 @@ async def _called(backend: Backend, wanted: str) -> str:
 
 
 def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]], note: str) -> dict[str, Any]:
-    """Return the document of a case, and what the page alone shows: its row in lists and all its records."""
+    """Return the document of a case, with the parts that only the page shows: its row in lists and all its records."""
     row = FeedCase(case_id=records[0].envelope.case_id, received_at=records[0].envelope.time)
     for record in records:
         if record.accepted:
@@ -227,7 +227,7 @@ def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]],
 
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
-    """Read a case's records. Memory or ClickHouse says where they are; without ClickHouse, scan the whole partition."""
+    """Read a case's records. Memory or ClickHouse supplies their offsets; without ClickHouse, scan the partition."""
     offsets = backend.feed.offsets_of(case_id)
     if offsets is None:
         try:
@@ -235,10 +235,10 @@ async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
                 offsets = await offsets_of_case(backend.reachable_tables(), case_id)
         except (NewsproofError, TimeoutError):
             offsets = (0, None)
-        if offsets is None:  # the sink may be behind
+        if offsets is None:  # the sink may be lagging
             return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
     first, end = offsets
-    # Read past its end too: late records that were ignored were paid for, and are shown.
+    # Read past its end, too: late records were ignored, but paid for, and are shown.
     through = None if end is None else end + LATE_RECORDS
     return await backend.cases.read(case_id, first=first, through=through)
 
@@ -252,10 +252,11 @@ async def stream(
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:
-    """Send `signal` and `case` events as they happen. Verdict, action, sources and `q` filter signals alone.
+    """Send `signal` and `case` events as they happen. Verdict, action, sources and `q` filter only signals.
 
-    A revision is also sent where an earlier one matched by all but `q`: the words of earlier ones are not held.
-    With `Last-Event-ID` or `after`, everything since then is sent first; a `gap` event reports what is no longer held.
+    A revision is also sent if an earlier one matched all filters but `q`: the words of earlier ones are not kept.
+    With `Last-Event-ID` or `after`, everything since then is sent first. A `gap` event reports events no longer in
+    memory.
     """
     backend = backend_of(request)
     given = last_event_id or after

@@ -1,4 +1,4 @@
-"""Routes that put news in: one item, as `newsproof publish` takes it, and the recorded sample."""
+"""Routes that publish news: one item, as `newsproof publish` accepts it, and the recorded sample."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from streams.journal.clock import utc_now
 router = APIRouter(prefix="/api/v1/news", tags=["live"])
 
 _ITEM = {"type": "object", "required": ["text"], "example": {"text": "Binance lists ZK", "source": "me"}}
-# Not a parameter: FastAPI would refuse what is no JSON in words of its own.
+# Not a parameter, because FastAPI would refuse invalid JSON with its own message.
 _BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": _ITEM}}}}
 
 
 @router.post("", status_code=202, openapi_extra=_BODY)
 async def publish(request: Request) -> Response:
-    """Publish one news item: `text`, and `source` (left out: page), `published_at` (left out: now) and the other fields of
+    """Publish one news item: `text`, `source` (default: page), `published_at` (default: now) and the other fields of
     `newsproof publish --help`.
 
-    202 once it is on the log. `case_id` is the case that it opens, or has opened if it came before.
+    202 once it is in the log. `case_id` is the case that it opens, or has opened if it was published before.
     """
     backend = backend_of(request)
     listed = sources_of(own_file(backend.settings))

@@ -1,4 +1,4 @@
-"""Routes of the page of operations, and of dead letters and their requeueing."""
+"""Routes of the operations page, and of dead letters and their requeueing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.journal.clock import utc_now
 router = APIRouter(prefix="/api/v1", tags=["operations"])
 
 READ_WITHIN_S = 3.0
-"""How long an answer waits for the dead letters to be read; the reading goes on."""
+"""Maximum wait of a response for the dead letters to be read. The reading continues."""
 MOST_AT_ONCE = 1_000
 Reason = Annotated[
     str | None, Query(max_length=200, description="Only dead letters with this reason, such as not_json.")
@@ -31,7 +31,7 @@ Reason = Annotated[
 async def operations(request: Request) -> Response:
     """Return the state of the installation: processes, lag, open cases, dead letters, budget, breakers, the last audit.
 
-    A figure that nobody says is null. `problems` names what is not as it should be; `limits` says from where on that is.
+    An unknown metric is null. `problems` names the metrics beyond their `limits`.
     """
     backend = backend_of(request)
     (processes, figures), letters = await asyncio.gather(backend.processes.look(), _letters_soon(backend))
@@ -63,7 +63,7 @@ async def dead_letters(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     offset: Annotated[int, Query(ge=0, description="Number of newest dead letters to skip.")] = 0,
 ) -> Response:
-    """Return dead letters, newest first, and how many there are. Original records are cut to their beginning."""
+    """Return dead letters, newest first, and their number. Only the beginning of each original record is included."""
     backend = backend_of(request)
     news = backend.topics.news
     fitting = [
@@ -90,10 +90,10 @@ class Requeue(BaseModel):
 
 @router.post("/dead-letters/requeue")
 async def requeue(request: Request, wanted: Requeue) -> Response:
-    """Send dead letters to `news` again, as `newsproof dlq requeue` does. Idempotent: a dead letter that was requeued before is skipped.
+    """Send dead letters to `news` again, as `newsproof dlq requeue` does. Idempotent: those already sent are skipped.
 
-    `requeued` are the ids that were sent, `skipped` those that were not, each with how it stands; at most 1,000 at once,
-    and `left` is how many of the reason wait still.
+    `requeued`: ids that were sent. `skipped`: ids that were not, each with its standing. At most 1,000 at once; `left`
+    is the number of dead letters with this reason still pending.
     """
     backend = backend_of(request)
     if bool(wanted.ids) == (wanted.reason is not None):
@@ -107,6 +107,6 @@ async def requeue(request: Request, wanted: Requeue) -> Response:
         waiting = {known[one].case or one: known[one] for one, standing in stands.items() if standing == "waiting"}
         sent = list(waiting.values())[:MOST_AT_ONCE]
         await backend.letters.send(await backend.letters.whole(sent))
-        await backend.dead_letters()  # so that they are seen as sent from here on
+        await backend.dead_letters()  # so that they count as sent from now on
     skipped = {one: standing for one, standing in stands.items() if standing != "waiting"} if wanted.ids else {}
     return as_json({"requeued": [one.id for one in sent], "skipped": skipped, "left": len(waiting) - len(sent)})

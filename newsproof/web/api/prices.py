@@ -1,4 +1,4 @@
-"""Routes of the prices beside signals: at each signal and since, and its market's candles, from the imports that stand."""
+"""Routes of the prices beside signals: at each signal and the latest, and its market's candles, from the active imports."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _MOST_CANDLES = 600
 
 
 class PriceSince(msgspec.Struct, frozen=True, kw_only=True):
-    """The first open within 15 minutes after one could act on the signal (docs/profit.md), and the newest open of that market.
+    """The first open within 15 minutes after one could act on the signal (docs/profit.md), and its market's last open.
 
     ``change``: last / price - 1. ``synthetic``: the prices are invented. Times are UTC.
     """
@@ -75,7 +75,7 @@ class PriceSince(msgspec.Struct, frozen=True, kw_only=True):
 
 @router.get("/prices")
 async def prices(request: Request, case_ids: CaseIds) -> Response:
-    """Return by case id the price at its signal and the newest one. Cases without either are left out."""
+    """Return by case id the price at its signal and the latest one. Cases without either are omitted."""
     async with asyncio.timeout(TABLES_WITHIN_S):
         return as_json({"prices": await prices_of(backend_of(request).reachable_tables(), case_ids)})
 
@@ -129,7 +129,7 @@ async def _priced(
         until_ms = at_ms + ENTRY_WITHIN_S * 1000
         fitting = [bar for bar in bars if bar[0] in symbols and at_ms <= bar[2] <= until_ms]
         if fitting:
-            # The best market first, then the earliest bar; of several imports the newest.
+            # The best market first, then the earliest bar; if several imports have it, the latest.
             best = min(fitting, key=lambda bar: (symbols.index(bar[0]), bar[2], -bar[4]))
             made[case_id] = _since(best, *last[best[:2]], synthetic=sources[best[4]].startswith("synthetic"))
     return made

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api/v1/research", tags=["research"])
 
 MAX_MESSAGE = 8_000
 KEPT_HISTORY = 50
-"""Newest earlier messages that are logged with a question; the agents read fewer (``agents.research.agent_calls``)."""
+"""Number of latest messages logged with a question; the agents read fewer (``agents.research.agent_calls``)."""
 ChatId = Annotated[str, Path(pattern=CASE_ID, description="The turn's id, from X-Chat-Id.")]
 Candles = Annotated[bool, Query(description="Also send the price bars, in `candles` of `data_collected`.")]
 Format = Annotated[
@@ -38,7 +38,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream"
 
 
 class Message(BaseModel):
-    """An earlier message of the chat. Fields beside role and content, such as a front end's own ids, are ignored."""
+    """An earlier message of the chat. Other fields than role and content, such as a front end's ids, are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -49,7 +49,7 @@ class Message(BaseModel):
 class Question(BaseModel):
     """A question. `conversation` is the chat_id of its first turn, `previous` that of the turn before this one.
 
-    Of `chat_history` the newest 50 messages are kept with the question; null is none. Other fields are ignored.
+    The latest 50 messages of `chat_history` are stored with the question; null means none. Other fields are ignored.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -77,7 +77,7 @@ async def ask(request: Request, question: Question, candles: Candles = False, fo
     )
     ended = backend.places.take(
         client_of(request.scope)
-    )  # before the question is appended: once on the log it is worked on, and paid
+    )  # before the question is appended: once it is in the log, it is worked on and paid for
     try:
         turn = await backend.questions.ask(
             message, history, conversation=question.conversation, previous=question.previous
@@ -127,7 +127,8 @@ async def stop(
 ) -> Response:
     """Stop a turn on the server. Idempotent.
 
-    With `finish`, the turn answers from what it has. A `finish` that would change nothing is accepted and not recorded.
+    With `finish`, the turn answers from the results so far. A `finish` that would change nothing is accepted and not
+    recorded.
     """
     backend = backend_of(request)
     turn, again = await _found(backend, chat_id), "ask the next question"
@@ -172,12 +173,12 @@ async def resumed(
     stream: Callable[[TurnItem, int | None], AsyncIterator[bytes]],
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """Return the stream of a turn or an investigation behind the id ``given``, or from its start.
+    """Return the stream of a turn or an investigation after the id ``given``, or from its start.
 
-    204 where nothing comes after that any more: a browser would reconnect for ever. ``of``: what is streamed, in words.
+    204 if nothing more will follow; otherwise a browser would reconnect forever. ``of``: the streamed thing, in words.
 
     Raises:
-        Refused: 400, it is no id of such a stream; 404; or too many streams are open.
+        Refused: 400, the id does not belong to such a stream; 404; or too many streams are open.
     """
     if given and not (given.isascii() and given.isdigit() and len(given) < 20):
         raise Refused(400, f"the Last-Event-ID does not belong to this {of}", "send the ID of the last event received")
@@ -192,12 +193,12 @@ async def resumed(
 async def end_early(
     backend: Backend, item: TurnItem, *, finish: bool, writing: type[Event], of: str, read: str, instead: str
 ) -> Response:
-    """Log the request to stop, or to finish with what is there, once. After ``writing`` its end is written already.
+    """Log once the request to stop, or to finish with the results so far. After ``writing``, its end is written.
 
-    ``of``: what is ended, in words; ``read`` and ``instead``: what to do where it has ended, and where it is stopping.
+    ``of``: the thing to end, in words. ``read`` and ``instead``: what to do if it has ended, or is stopping.
 
     Raises:
-        Refused: 409, it has ended, or is stopping.
+        Refused: 409, it has ended or is stopping.
     """
     if item.state != "running":
         raise Refused(409, f"this {of} has already ended ({item.state})", read)

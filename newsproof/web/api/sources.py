@@ -1,4 +1,4 @@
-"""The route of the page of sources."""
+"""Route of the sources page."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def sources(
     kind: Annotated[str | None, Query(max_length=40, description="Only sources of this kind.")] = None,
     format: Literal["json", "csv"] = "json",
 ) -> Response:
-    """Return every news source and its state by the log. Sources that need attention come first.
+    """Return every news source and its state in the log. Sources that need attention come first.
 
-    `listens`: whether a listener runs. `has_key`: whether its key is here; without it nothing that comes in counts as a
-    listed source's. `looked_at` is what the listener says now, where it says its figures.
+    `listens`: a listener runs. `has_key`: its key is available; without it, no news counts as a listed source's.
+    `looked_at` is the listener's present value if it serves metrics.
     """
     backend, now = backend_of(request), utc_now()
     try:

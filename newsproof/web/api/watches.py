@@ -1,4 +1,4 @@
-"""Routes of watches: investigations that come again."""
+"""Routes of watches: recurring investigations."""
 
 from __future__ import annotations
 
