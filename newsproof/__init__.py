@@ -3,7 +3,7 @@
     async for signal in newsproof.subscribe(min_confidence=0.7):
         ...
 
-Importing this package loads nothing; each name is imported when it is first used.
+Importing this package loads nothing. Each name is imported when it is first used.
 """
 
 from __future__ import annotations

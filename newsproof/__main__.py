@@ -18,7 +18,7 @@ def _ended(_number: int, _frame: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C prints a message also before a command begins its work, and after it."""
+    """Run the command line. Ctrl-C prints a message even before a command starts its work, and after it."""
     is_handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not if our parent process ignores it
     if is_handled:
         signal.signal(signal.SIGINT, _interrupted)

@@ -6,9 +6,9 @@
     outcomes("live", horizon_s=3600)  # one row a judged case
     compare("v3", "v4").metrics       # one row a metric
 
-Every function may be called where an event loop runs already, as in Jupyter: it works in a loop and a thread of its own.
-It uses the running servers of the data directory, as commands do; where none runs, it starts ClickHouse for the call.
-Here and not in ``evaluation``, whose package ``compare`` has the name of the function.
+Every function works while an event loop is running, as in Jupyter: it uses its own loop and thread. It uses the running
+servers of the data directory, as commands do; if none runs, it starts ClickHouse for the call.
+The module is not part of ``evaluation``, because its package ``compare`` has the name of the function.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ T = TypeVar("T")
 Frames = Literal["pandas", "polars", "arrow"]
 """The library whose frames are returned. pandas and pyarrow come with Newsproof."""
 _STARTS_WITHIN_S = 10.0
-"""How long an interrupt waits for a thread that was being started."""
+"""Maximum wait of an interrupt for a thread that is just starting."""
 
 
 class Compared:
-    """A comparison whose tables are frames: attributes are those of ``Comparison``, in which a list of records is a frame.
+    """A comparison whose tables are frames: the attributes of ``Comparison``, with each list of records as a frame.
 
-    ``metrics``, ``flips``, ``verdict_flips``, ``differences`` and ``spend`` are frames with a row for each;
-    a field within a field is a column ``outer.inner``. All others, such as ``verdict`` and ``warnings``, are as they are.
+    ``metrics``, ``flips``, ``verdict_flips``, ``differences`` and ``spend`` are frames with one row per record; a
+    nested field is a column ``outer.inner``. All other attributes, such as ``verdict`` and ``warnings``, are unchanged.
     """
 
     def __init__(self, comparison: Comparison, frames: Frames = "pandas") -> None:
@@ -80,10 +80,11 @@ def compare(
     seed: int = 0,
     **options: Any,
 ) -> Compared:
-    """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md says what the figures mean.
+    """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md explains the metrics.
 
-    ``cap`` bounds the return of one case (None: the setting ``PROFIT_CAP``), ``trade_cost`` is what one trade costs in and out together, both as shares. ``options`` are those of
-    ``evaluation.compare.compare_runs.compare_runs``, such as ``differences`` and ``latency_s``.
+    ``cap`` bounds the return of one case (None: the setting ``PROFIT_CAP``). ``trade_cost`` is the cost of one trade,
+    in and out together. Both are shares. ``options`` are those of ``evaluation.compare.compare_runs.compare_runs``,
+    such as ``differences`` and ``latency_s``.
 
     Raises:
         ConfigError: an unknown run, nothing to compare, or the library of ``frames`` is missing.
@@ -101,9 +102,9 @@ def compare(
 
 
 def run(run_id: str = "live", *, data_dir: Path | str | None = None, frames: Frames = "pandas") -> Any:
-    """Return what the cases of a run came to: the rows of ``v_run_cases``, one a case and repeat.
+    """Return the results of a run's cases: the rows of ``v_run_cases``, one per case and repeat.
 
-    ``live`` are the live judgements. Starts no backtest: ``newsproof backtest run`` does.
+    ``live`` means the live judgements. This does not start a backtest; ``newsproof backtest run`` does.
 
     Raises:
         ConfigError: there is no such run, or the library of ``frames`` is missing.
@@ -119,9 +120,9 @@ def outcomes(
     data_dir: Path | str | None = None,
     frames: Frames = "pandas",
 ) -> Any:
-    """Return what became of a run's signals: the rows of ``v_judged_outcomes``, one a signal, repeat and horizon.
+    """Return the outcomes of a run's signals: the rows of ``v_judged_outcomes``, one per signal, repeat and horizon.
 
-    Those that do not count are among them: ``standing`` says why. A hit is about the price, not about the truth.
+    Rows that do not count are included; ``standing`` says why. A hit is about the price, not about the truth.
 
     Raises:
         ConfigError: there is no such run, nothing was judged at ``horizon_s``, or the library of ``frames`` is missing.
@@ -140,7 +141,7 @@ def sql(
     data_dir: Path | str | None = None,
     frames: Frames = "pandas",
 ) -> Any:
-    """Return the result of a query, asked as the analysts' user, who can only read; docs/sql.md has ten to begin with.
+    """Return the result of a query, run as the read-only analyst; docs/sql.md has ten examples.
 
     ClickHouse binds ``parameters`` to ``{name:Type}``.
 
@@ -186,7 +187,7 @@ def _library(frames: str) -> Any:
     """Import the library.
 
     Raises:
-        ConfigError: it is missing, or no library that is known here.
+        ConfigError: it is missing or unknown.
     """
     if frames not in get_args(Frames):
         raise ConfigError(f"frames={frames!r}: say {', '.join(get_args(Frames))}")
@@ -227,9 +228,9 @@ def _flat(record: Mapping[str, Any], within: str = "") -> list[tuple[str, Any]]:
 
 
 def _in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine in a thread: an event loop that runs already, as Jupyter's, cannot wait for another one.
+    """Run the coroutine in a thread, because a running event loop, such as Jupyter's, cannot wait for another one.
 
-    An interrupt of the cell cancels the work, so that a server it started is ended, and is raised once that is done.
+    An interrupt of the cell cancels the work, so that servers it started end, and is raised once that is done.
     """
     done: Future[T] = Future()
     running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
@@ -250,7 +251,7 @@ def _in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:
         threading.Thread(target=target, name="newsproof-notebook", daemon=True).start()
         return done.result()
     except KeyboardInterrupt:
-        # It may come while the thread starts. A loop that is closed already has nothing left to cancel.
+        # The interrupt may come while the thread starts. A closed loop has nothing left to cancel.
         with contextlib.suppress(TimeoutError, RuntimeError):
             loop, task = running.result(_STARTS_WITHIN_S)
             loop.call_soon_threadsafe(task.cancel)
