@@ -1,9 +1,10 @@
-"""Writes ``agents/tables/assets_ranked.json``: the first assets by market value of the npm package @web3icons/common.
+"""Writes ``agents/tables/assets_ranked.json``: the top assets by market value in the npm package @web3icons/common.
 
     npm pack @web3icons/common && PYTHONPATH=. .venv/bin/python -P -m lab assets web3icons-common-*.tgz
 
-Run by a person who wants newer rows, never by the product or a test. The package has one row an asset with its name, the
-chains it has a contract on and a rank; what it lacks or has wrong is in ``assets.json``, which goes before it.
+Run by a person who wants newer rows, never by the product or a test. The package has one row per asset with its name,
+the chains with its contracts, and a rank. Missing or wrong rows are corrected in ``assets.json``, which takes
+precedence.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from schemas.errors import ConfigError
 TABLE = Path(__file__).resolve().parents[1] / "agents" / "tables" / "assets_ranked.json"
 LENGTH = 200
 LEFT_OUT = frozenset({"gram", "blox", "tokenize-xchange", "ribbon-finance", "0x0-ai-ai-smart-contract"})
-"""Ids of rows that are wrong there: another name of Toncoin, and coins whose rank is another coin's or long gone."""
+"""Ids of rows that are wrong in the package: another name of Toncoin, and coins with another coin's or an old rank."""
 FIRST = "bitcoin"
-"""The package gives it no rank."""
+"""The asset without a rank in the package."""
 _CHAINS = {"xdai": "gnosis", "elrond": "multiversx", "klay-token": "kaia", "ton": "the-open-network"}
 _TOKEN = re.compile(r"^  \{\n(.*?)^  \},?$", re.M | re.S)
 _FIELD = re.compile(r"^    (\w+): (?:'((?:[^'\\]|\\.)*)'|\"([^\"]*)\"|(\d+)),$", re.M)
@@ -32,10 +33,10 @@ _CHAIN = re.compile(r"^      '?([\w-]+)'?:", re.M)
 
 
 def extract(package: Path) -> RankedAssets:
-    """Return the table of a package as npm packs it.
+    """Return the table from a package as npm packs it.
 
     Raises:
-        ConfigError: it is not that package, or not laid out as the script knows it.
+        ConfigError: it is not that package, or its layout is unknown.
     """
     with tarfile.open(package) as files:
         about = json.loads(_text(files, "package/package.json"))
@@ -76,7 +77,7 @@ def _rows(tokens: str) -> Iterator[Asset]:
 
 
 def written(table: RankedAssets) -> str:
-    """Return the file's content: one row a line."""
+    """Return the file's content: one row per line."""
     head = json.dumps({"source": table.source, "licence": table.licence, "taken": table.taken})[:-1]
     rows = ",\n".join(
         json.dumps(

@@ -1,4 +1,4 @@
-"""Measurements of an acceptance run, read from ClickHouse like all other figures on cost and latency."""
+"""Measurements of an acceptance run, read from ClickHouse like all other metrics of cost and latency."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FI
 
 
 class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
-    """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None = no call has a known price.
+    """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None: no call has a known price.
 
-    ``searches``: those that a provider answered; ``requests``: those that were sent to one, ``billed_requests``: those that
-    it bills, a search at depth advanced for two. ``action`` and ``verdict`` are those of the signal; empty without one.
+    ``searches``: those with a response. ``requests``: those sent to a provider. ``billed_requests``: those that it
+    bills, with two for a search at depth advanced. ``action`` and ``verdict`` are the signal's; empty without one.
     """
 
     message: str

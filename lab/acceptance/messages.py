@@ -1,6 +1,6 @@
 """The messages of an acceptance run: three from the requirements and others of their kinds, in Chinese and English.
 
-Some are made up: nobody can have said them, so whatever is found, nothing may be done on them.
+Some are made up: no source can have them, so whatever is found, no order may follow from them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ SOURCE = "acceptance"
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message in both languages. ``kind`` names it in tables; neither it nor what follows enters the pipeline.
+    """One message in both languages. ``kind`` names it in tables. Only the texts enter the pipeline.
 
-    ``searched``: the requirements say that it triggers a search. ``false``: it is made up. ``unconfirmed``: as no source can
-    have it, it ends so.
+    ``searched``: the requirements say that it triggers a search. ``false``: it is made up. ``unconfirmed``: it must end
+    unconfirmed, because no source can have it.
     """
 
     kind: str
@@ -81,7 +81,7 @@ MESSAGES = (
 
 
 def ids_of(message: Message) -> tuple[str, str]:
-    """Return the ids of its two news items, the Chinese one first."""
+    """Return the ids of its two news items, Chinese first."""
     return f"{message.kind}-zh", f"{message.kind}-en"
 
 

@@ -15,9 +15,9 @@ from newsproof.report.data import StepFigures
 
 
 class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``mode``: live, or simulated with scripted answers. ``met`` counts ``targets``.
+    """The line that ``--json`` prints. ``mode``: live, or simulated (scripted responses). ``met`` counts ``targets``.
 
-    ``cost_usd``: of the calls whose price is known. ``max_cost_usd``: what a live run might cost; None where nobody is paid.
+    ``cost_usd``: of calls with a known price. ``max_cost_usd``: maximum cost of a live run; None without paid calls.
     """
 
     mode: str
@@ -46,7 +46,7 @@ def report_of(
     seconds: float,
     max_cost_usd: float | None,
 ) -> AcceptanceReport:
-    """Return the report of a run that took ``seconds``. ``max_cost_usd`` None: nobody is paid."""
+    """Return the report of a run that took ``seconds``. ``max_cost_usd`` None: no paid calls."""
     return AcceptanceReport(
         mode=mode,
         messages=len(run.cases),

@@ -44,12 +44,12 @@ SEARCH_MEDIAN_S = 0.7
 """Median search latency of a scripted run; plausible for a hosted search, not measured on one."""
 END_WITHIN_S = 600.0
 UNITS = 1000
-"""Metered searches of a live run: more than its messages can make, for a day's limit is not what it tries."""
+"""Metered searches of a live run: more than its messages can make, because the day's limit is not under test."""
 LOOK_EVERY_S = 0.25
 
 
 def live_question(settings: Settings, max_cost: float) -> str:
-    """Return whom a live run asks and what it costs at most, as a sentence without its end. Nothing is sent.
+    """Return a live run's models, searches and maximum cost, as a sentence without its full stop. Sends nothing.
 
     Raises:
         ConfigError: there are no live providers, or no worker could start with them; the text says what to set.
@@ -73,17 +73,17 @@ def live_question(settings: Settings, max_cost: float) -> str:
 
 
 def _triage_usd(settings: Settings) -> Decimal | None:
-    """Return what triage of the first message may cost at most; None: unknown."""
+    """Return the maximum cost of triage for the first message; None: unknown."""
     prompt, models = load_prompts()["triage"], live_models(settings)[0]
     call = call_of(prompt, prompt.text, (Untrusted("news", MESSAGES[0].en),))
     return models.get(prompt.name, models["light"]).worst_case_usd(call)
 
 
 async def acceptance(settings: Settings, *, max_cost: float | None, as_json: bool, markdown: bool) -> int:
-    """Run it; return the exit status: 0, or 1 when a target or criterion is missed or a message got no signal.
+    """Run it; return the exit status: 0, or 1 if a target or criterion is missed or a message gets no signal.
 
-    ``max_cost`` (USD): the live providers are asked, and their budget is that; None: the scripted server is, whatever is
-    configured, and nobody is paid.
+    ``max_cost`` (USD): call the live providers with this budget. None: use the scripted server, whatever is
+    configured, without any cost.
 
     Raises:
         NewsproofError: a server or a child process does not start, or a message does not end.
@@ -120,15 +120,15 @@ def _own(settings: Settings) -> dict[str, object]:
         "topic_replication": 1,
         "metrics_port": None,
         "publish_preliminary": False,
-        "second_looks_after_seconds": "0",  # what a message costs is measured when its case has ended
+        "second_looks_after_seconds": "0",  # a message's cost is measured when its case has ended
         "claims_per_message": 1,  # a message is one case
-        "story_window_hours": 0.0,  # some messages tell one event in two languages, and each is measured
+        "story_window_hours": 0.0,  # some messages report one event in two languages, and each is measured
         "hot_settings_file": None,
     }
 
 
 def _live(settings: Settings, max_cost: float) -> Settings:
-    # The reserve for triage would come on top of the budget.
+    # The reserve for triage would be added to the budget.
     budget = {
         "deep_analysis_monthly_budget": max_cost,
         "triage_reserve_usd": 0.0,

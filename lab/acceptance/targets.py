@@ -15,7 +15,7 @@ MAX_LATENCY_S = 8.0
 STEP_LATENCY_S = {"recall": 1.0, "plan": 2.0, "search": 2.0, "synthesize": 3.0}
 MAX_SEARCHES = 1
 MIN_SEARCH_SUCCESS = 0.95
-"""All of these come from the requirements of the verification (docs/verification.md, "Acceptance run")."""
+"""All of these are from the requirements of the verification (docs/verification.md, "Acceptance run")."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ def verdicts(run: Measured) -> list[Verdict]:
 
 
 def _requests(run: Measured) -> Verdict:
-    """Return the target of search requests: the billed ones; where no provider bills any, all that were sent.
+    """Return the target for search requests: the billed ones, or all requests if no provider bills any.
 
     The simple path sends one; a second one is for a claim in doubt (``agents.planning.due_searches``).
     """
@@ -83,7 +83,7 @@ def _requests(run: Measured) -> Verdict:
 
 
 def criteria(run: Measured) -> list[Verdict]:
-    """Return what must hold of the messages themselves, whatever it costs and however long it takes."""
+    """Return the criteria for the messages themselves, whatever the cost and duration."""
     cases = {case.message: case for case in run.cases}
     to_search = _names(m for m in MESSAGES if m.searched)
     searched = {name for name in to_search if name in cases and cases[name].searches > 0}

@@ -1,6 +1,6 @@
 """Generates synthetic news, all different, for a self-test that sends them through a real installation.
 
-The items depend on the seed alone. They cover every kind that a step decides by: claims in English and Chinese,
+The items depend only on the seed. They cover every kind of news that steps distinguish: claims in English and Chinese,
 rumours, variants of the sample's real texts (for which the offline corpus has evidence), copies by other sources,
 edits, denials of earlier claims, and spam.
 """

@@ -41,7 +41,7 @@ from schemas.news import News
 from streams.journal.fold import JournalFold
 
 AT_ONCE = 32
-"""Maximum of open cases. More would only queue for memory recalls and then report that memory is unavailable."""
+"""Maximum number of open cases. More would only queue for recalls and then report that memory is unavailable."""
 QUIET_S = 300.0
 SAY_EVERY_S = 20.0
 

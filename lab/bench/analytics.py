@@ -1,7 +1,7 @@
-"""What the page Analytics asks of ClickHouse, one request after the other, each for the first time: 500 and 50,000 cases.
+"""ClickHouse requests of the Analytics page, made one after another, each for the first time: 500 and 50,000 cases.
 
-The tables hold what the sink makes of the sample log, copied under new ids over 180 days as live news, with bars of five
-minutes for every asset and the outcomes computed from them. No Kafka is asked while it is timed.
+The tables hold the sink's rows of the sample log, copied under new ids over 180 days as live news, with five-minute
+bars for every asset and the outcomes computed from them. Kafka is not used during the measurement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from newsproof.web.responses import answer_errors
 from schemas.prices import HORIZONS_S, PriceSeries
 
 SIZES = {500: 1.0, 50_000: 3.0}
-"""Cases, and within how many seconds each request has to be answered."""
+"""Number of cases → maximum seconds of each request."""
 DAYS = 180
 BAR_MS = 300_000
 DATABASE = "newsproof"
@@ -51,11 +51,11 @@ ASKED = (
     ),
     *("report?days=30", "report/study?by=source"),
 )
-"""As the page asks, each when the one before it is there; then what a reader chooses."""
+"""First the page's own requests, each after the previous response; then those of a reader's choices."""
 
 
 class _Reached(Backend):
-    """The parts behind the routes, of which these ask the tables alone."""
+    """The components behind the routes. These routes use only the tables."""
 
     def reachable_tables(self) -> ClickHouse:
         assert self.tables is not None
@@ -102,7 +102,7 @@ async def _timed(settings: Settings, pid: int, cases: int, within_s: float) -> l
 
 
 async def filled(client: ClickHouse, cases: int) -> int:
-    """Fill the tables with at least this many cases, and return how many there are."""
+    """Fill the tables with at least this many cases, and return their number."""
     await migrate(client)
     async with world() as w:
         await write_journal(w, 1)
@@ -116,7 +116,7 @@ async def filled(client: ClickHouse, cases: int) -> int:
 
 
 async def _copy(client: ClickHouse, table: str, copies: int) -> None:
-    """Make ``copies`` of what the table holds, spread over ``DAYS``, and each of them live."""
+    """Make ``copies`` of the table's rows, spread over ``DAYS``, all as live news."""
     described = [name for name, *_ in (await client.query(f"DESCRIBE TABLE {table}")).rows if name in COLUMNS[table]]
     made = {name: f"{name} || toString(n)" for name in ("case_id", "signal_id") if name in described}
     made |= {

@@ -1,4 +1,4 @@
-"""Benchmarks the audit of a large journal, written directly in the shapes of the plain graph and published as usual."""
+"""Benchmarks the audit of a large journal, written directly in the plain graph's format and published as usual."""
 
 from __future__ import annotations
 

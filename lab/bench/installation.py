@@ -1,4 +1,4 @@
-"""Measurements of a whole installation as ``newsproof up`` starts it: what it takes at rest, and how it takes a burst of news.
+"""Measurements of a whole installation as started by ``newsproof up``: resources when idle, and a burst of news.
 
 Its servers are embedded, its providers offline and without latency; the page and the research worker run.
 """
@@ -29,14 +29,14 @@ from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 T = TypeVar("T")
 
 WARMING = 20
-"""News before anything is measured, so that all code has run once."""
+"""Number of news items before the measurement, so that all code has run once."""
 QUIET_S = 30.0
 BURST = 500
 _PARTS = {
     "kafka.Kafka": "Kafka", "clickhouse": "ClickHouse", "research-worker": "research worker", "worker": "worker",
     "web": "web", "sink": "sink",
 }  # fmt: skip
-"""What a command line says → the part of the installation."""
+"""Text in a command line → the component of the installation."""
 
 
 async def rest(seconds: int = 30) -> list[Figure]:
@@ -67,7 +67,7 @@ async def rest(seconds: int = 30) -> list[Figure]:
 
 
 async def burst(news: int = BURST) -> list[Figure]:
-    """Publish this many news at once and wait for all cases: from then to each signal, and what memory was to them."""
+    """Publish this much news at once and wait for all cases. Measure the time to each signal, and failed recalls."""
 
     async def measured(running: Pipeline) -> tuple[float, float, list[tuple[float, list[str]]]]:
         await judged(running, WARMING, seed=1)
@@ -104,7 +104,7 @@ async def judged(running: Pipeline, total: int, *, seed: int, first: int = 0) ->
 
 
 async def _signals(running: Pipeline) -> list[tuple[float, list[str]]]:
-    """Return of each signal when it was published (seconds since 1970) and its flags, in this order."""
+    """Return the publication time (seconds since 1970) and the flags of each signal, ordered by time."""
     address, topic = address_of(running.settings), topics_of(running.settings).signals
     found: list[tuple[float, list[str]]] = []
     async for _, records in read_range(address, await offsets_of(address, topic)):
@@ -113,7 +113,7 @@ async def _signals(running: Pipeline) -> list[tuple[float, list[str]]]:
 
 
 def _processes() -> dict[int, str]:
-    """Return process id → part, of this process tree. This process does what that of ``newsproof up`` does."""
+    """Return process id → component for this process tree. This process does the work of ``newsproof up``."""
     found = {psutil.Process().pid: "up"}
     for process in psutil.Process().children(recursive=True):
         said = " ".join(process.cmdline())

@@ -1,4 +1,4 @@
-"""Benchmarks of intake: a steady stream with repeats, and a burst of old news behind which fresh news arrives."""
+"""Benchmarks of intake: a steady stream with repeats, and a burst of old news followed by fresh news."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BURST, FRESH, FRESH_EVERY_S = 20_000, 12, 4.0
 
 
 async def intake(rate: int = RATE, seconds: int = SECONDS, old: int = BURST) -> list[Figure]:
-    """Publish ``rate`` items a second to one worker of the plain graph; then fresh items behind ``old`` old ones, offline."""
+    """Publish ``rate`` items per second to a worker of the plain graph; then fresh items after ``old`` old ones."""
     return [*await _steady(rate, seconds), *await _fresh_first(old)]
 
 
@@ -56,7 +56,7 @@ async def _steady(rate: int, seconds: int) -> list[Figure]:
 
 
 async def _publish_steadily(w: World, rate: int, seconds: int) -> tuple[list[int], int]:
-    """Send ``rate`` items a second, one in ``REPEATED`` of them twice; return how many were untaken each second, and the distinct ones."""
+    """Send ``rate`` items per second, one in ``REPEATED`` twice; return untaken per second, and distinct ones."""
     behind, number = [], 0
     async with w.address.producer(linger_ms=5) as producer:
         began = time.perf_counter()
@@ -74,7 +74,7 @@ async def _publish_steadily(w: World, rate: int, seconds: int) -> tuple[list[int
 
 
 async def _untaken(w: World) -> int:
-    """Return the records of ``news`` whose offset the worker has not committed."""
+    """Return the number of ``news`` records whose offset the worker has not committed."""
     committed = await committed_by(w.address, w.topics.group("worker"))
     bounds = await offsets_of(w.address, w.topics.news)
     return sum(stop - (committed[tp].offset if tp in committed else first) for tp, (first, stop) in bounds.items())

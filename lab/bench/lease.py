@@ -1,4 +1,4 @@
-"""Benchmarks the publisher's lease: how much of the time its holder publishes while other workers come and go."""
+"""Benchmarks the publisher's lease: share of time in which its holder publishes while other workers come and go."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def lease() -> list[Figure]:
 
 
 def gaps_in(told: Mapping[str, str], began: float, ended: float) -> list[float]:
-    """Return how long nobody published, each time, from what workers wrote of themselves: a time and 0 or 1 a line."""
+    """Return the gaps without a publisher, from the workers' own files: a time and 0 or 1 per line."""
     changes = sorted(
         (float(at), name, said == "1")
         for name, lines in told.items()

@@ -58,7 +58,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the named measurements (all when none is named) and print their figures."""
+    """Run the named measurements (all by default) and print their figures."""
     args = _parser().parse_args(argv)
     sized: dict[str, tuple[Any, ...]] = {
         "queue": (args.news,),

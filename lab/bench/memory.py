@@ -1,7 +1,7 @@
 """Benchmarks recall over a full-size memory on the real engine: exact search among entries spread over two years, and the
 first reading of that memory, as after a start.
 
-Every entry has its signal and the outcomes of four horizons in their tables, as in an installation of that age.
+Every entry has its signal, and outcomes for four horizons, as in an installation of that age.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BURST = 500
 WARMING = 6
 ROWS_AT_ONCE = 5_000
 NOISE = 0.6
-"""Share of noise in an entry's vector; the rest is the vector of a sample text, so that recalls find something."""
+"""Share of noise in an entry's vector. The rest is the vector of a sample text, so that recalls find something."""
 DAYS = 730
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -122,7 +122,7 @@ def _row(number: int, entries: int, vector: list[int]) -> tuple[Any, ...]:
 
 
 class _Recalling:
-    """Recalls the sample's news, one after the other."""
+    """Recalls the sample's news one after another."""
 
     def __init__(self, client: ClickHouse) -> None:
         self._memory = ClickHouseMemory(client)
@@ -141,7 +141,7 @@ class _Recalling:
 
 
 async def _times(work: Callable[[], Coroutine[Any, Any, Any]], times: int, *, at_once: int = 1) -> list[float]:
-    """Return the milliseconds of each recall, ascending: from the moment in which those of its round were asked for."""
+    """Return the milliseconds of each recall, ascending, since the request of its round."""
     taken: list[float] = []
 
     async def since(begin: float) -> None:

@@ -1,8 +1,8 @@
-"""``bench nulls``: how often a comparison calls a difference where there is none, and how often it sees one where there is.
+"""``bench nulls``: how often a comparison reports a difference where there is none, and detects one where there is.
 
-Seeded repetitions of made-up runs whose truth is known, each put through the whole comparison as ``backtest compare`` makes it.
-In a null both runs are drawn in the same way, day by day and case by case: whatever is called a difference is a false alarm.
-Returns, confidence, latency and what a run likes to do have a part that all cases of a day share: 60 % of the variance.
+Seeded repetitions of made-up runs whose truth is known, each put through the whole comparison of ``backtest compare``.
+In a null, both runs are drawn in the same way, day by day and case by case: any reported difference is a false alarm.
+Returns, confidence, latency and a run's tendencies share a part among all cases of a day: 60 % of the variance.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ Floats = npt.NDArray[np.float64]
 REPETITIONS = 400
 """The short form; docs/verdict.md reports 2,000."""
 POWER_OF = 0.25
-"""Power needs fewer repetitions than a small rate of errors: this share of them."""
+"""Power needs fewer repetitions than a small error rate: this share of them."""
 DRAWS = 999
-"""Random signs per test, fewer than the command's: the level is the same, and the p-value a little coarser."""
+"""Random signs per test, fewer than the command's: same level, slightly coarser p-value."""
 DAY_S = 86_400
 BEGIN_S = 20_000 * DAY_S
 OWN_S = 14_400
-"""Own horizon of a made-up signal; a day where horizons overlap."""
+"""Own horizon of a made-up signal; a day if horizons overlap."""
 SHARED = 0.6
 RETURN = 0.03
 EVENT_TYPES = ("listing", "hack", "regulation", "partnership", "macro", "delisting", "funding", "upgrade")
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """Days and cases a day. ``shared``: the part of the variance that the cases of a day have in common."""
+    """Days, and cases per day. ``shared``: the part of the variance that the cases of a day have in common."""
 
     days: int
     per_day: int
     shared: float = SHARED
     overlapping: bool = False
-    """Whether returns of neighbouring days share hours of one price path."""
+    """True if returns of neighbouring days share hours of one price path."""
 
     @property
     def cases(self) -> int:
@@ -58,7 +58,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one comparison called a difference: the primary metric, any of the secondary ones, any dimension of segments."""
+    """Differences reported by one comparison: primary metric, any secondary metric, any dimension of segments."""
 
     primary: bool
     secondary: bool
@@ -67,19 +67,19 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def common(rng: np.random.Generator, world: World, shared: float | None = None) -> Floats:
-    """Return a standard normal number for each case, of which the cases of a day share a part."""
+    """Return a standard normal number per case, with a part that the cases of a day share."""
     part = world.shared if shared is None else shared
     day = np.repeat(rng.standard_normal(world.days), world.per_day)
     return np.asarray(math.sqrt(part) * day + math.sqrt(1.0 - part) * rng.standard_normal(world.cases))
 
 
 def moves(rng: np.random.Generator, world: World) -> tuple[Floats, Floats]:
-    """Return the moment of each case in seconds and its asset's return over a day; the shorter horizons are parts of it."""
+    """Return each case's time in seconds and its asset's return over a day. Shorter horizons are parts of it."""
     at = np.sort(rng.random((world.days, world.per_day)), axis=1) * DAY_S
     at = (np.arange(world.days)[:, None] * DAY_S + at).ravel()
     if not world.overlapping:
         return at, RETURN * common(rng, world)
-    # One market by the hour, under all assets: a return over 24 h shares hours with those of the day before and after.
+    # One hourly market under all assets: a 24 h return shares hours with those of the days before and after.
     path = np.concatenate([[0.0], np.cumsum(rng.standard_normal(24 * (world.days + 2)))]) / math.sqrt(24)
     hour = (at // 3600).astype(int)
     market = path[hour + 24] - path[hour]
@@ -88,7 +88,7 @@ def moves(rng: np.random.Generator, world: World) -> tuple[Floats, Floats]:
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs before they are compared: per case the side that each takes, and whether it missed there."""
+    """Two runs before their comparison: for each case the side that each takes, and whether it missed."""
 
     at: Floats
     returns: Floats
@@ -117,7 +117,7 @@ def _returns(made: Made, names: list[str]) -> Returns:
         for name, change in zip(names, made.returns.tolist(), strict=True)
         for horizon in (*HORIZONS, *OWN_HORIZONS)
     }
-    # What the cases of a day share is the market, with a beta of 0.9.
+    # The shared part of a day's cases is the market, with a beta of 0.9.
     days = np.unique(made.at // DAY_S, return_inverse=True)[1]
     market = 0.9 * (np.bincount(days, weights=made.returns) / np.bincount(days))[days]
     less = dict(zip(names, market.tolist(), strict=True))
@@ -126,7 +126,7 @@ def _returns(made: Made, names: list[str]) -> Returns:
 
 
 def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: list[str]) -> Iterator[ComparedCase]:
-    # What differs between two readings of one prompt, with the days' own mood.
+    # Differences between two readings of one prompt, plus each day's own tendency.
     confidence = np.clip(0.65 + 0.08 * common(rng, world), 0.02, 0.98)
     latency = 900.0 * np.exp(0.2 * common(rng, world))
     cost = 0.0004 * np.exp(0.1 * common(rng, world))
@@ -149,13 +149,13 @@ def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: 
 
 
 def moods(rng: np.random.Generator, world: World) -> npt.NDArray[Any]:
-    """Return the side that one reading of a prompt takes in each case: on some days it is bolder than on others."""
+    """Return the side that one reading of a prompt takes in each case. It is bolder on some days than on others."""
     bold, bullish = common(rng, world), common(rng, world)
     return np.where(bold > -0.3, np.where(bullish > -0.4, 1, -1), 0)
 
 
 def null(rng: np.random.Generator, world: World) -> Made:
-    """Two readings of one prompt: half of the cases are judged alike, the others by each run's own mood."""
+    """Two readings of one prompt: half of the cases are judged alike, the others by each run's own tendency."""
     at, returns = moves(rng, world)
     first, alike = moods(rng, world), rng.random(world.cases) < 0.5
     sides = tuple(np.where(alike, first, moods(rng, world)) for _ in range(2))
@@ -166,7 +166,8 @@ def null(rng: np.random.Generator, world: World) -> Made:
 def gate(rng: np.random.Generator, world: World) -> Made:
     """A rewording of triage that moves one case in ten across the gate each way.
 
-    Deep to shallow replays (the signal is held back); shallow to deep asks what was never searched, and is a miss.
+    Deep to shallow replays (the signal is held back). Shallow to deep needs a search that was never made, and is a
+    miss.
     """
     made = null(rng, world)
     drawn, deep = rng.random(world.cases), common(rng, world) > 0
@@ -181,11 +182,11 @@ def _events(rng: np.random.Generator, world: World) -> npt.NDArray[Any]:
     return np.array(EVENT_TYPES)[rng.integers(0, len(EVENT_TYPES), world.cases)]
 
 
-# Differences that are there
+# Real differences
 
 
 def filtered(rng: np.random.Generator, world: World) -> Made:
-    """A candidate that holds back 80 % of what would lose and 10 % of what would gain."""
+    """A candidate that holds back 80 % of the losing signals and 10 % of the winning ones."""
     at, returns = moves(rng, world)
     first = np.where(common(rng, world) > -0.3, np.where(rng.random(world.cases) < 0.5, 1, -1), 0)
     loses = first * returns < 0
@@ -222,7 +223,7 @@ POWER: dict[str, tuple[World, Callable[[np.random.Generator, World], Made]]] = {
 
 
 def one_null(name: str, seed: int) -> Verdicts:
-    """Return what one comparison without a difference called one."""
+    """Return the differences that one comparison reported in a null."""
     world, make = NULLS[name]
     found = _compared(world, make, seed)
     called = [m for m in found.metrics if m.verdict in ("better", "worse", "higher", "lower")]
@@ -235,7 +236,7 @@ def one_null(name: str, seed: int) -> Verdicts:
 
 
 def one_watched(seed: int) -> bool:
-    """Return whether somebody who looks at a growing null after every ten of 400 cases is ever told of a difference."""
+    """Return whether a check of a growing null after every ten of 400 cases ever reports a difference."""
     rng = np.random.default_rng(seed)
     world = World(days=40, per_day=10)
     made = null(rng, world)
@@ -244,7 +245,7 @@ def one_watched(seed: int) -> bool:
 
 
 def one_power(name: str, seed: int) -> bool:
-    """Return whether one comparison saw the difference that is there."""
+    """Return whether one comparison detected the real difference."""
     world, make = POWER[name]
     found = _compared(world, make, seed)
     if make is filtered:
@@ -259,7 +260,7 @@ def _compared(world: World, make: Callable[[np.random.Generator, World], Made], 
 
 
 def comparing(days: int = 250) -> Figure:
-    """Time the comparison of two runs of 40 cases a day, as the command makes it, without reading them from the tables."""
+    """Time the comparison of two runs of 40 cases per day, as in the command, without reading the tables."""
     world = World(days=days, per_day=40)
     rng = np.random.default_rng(1)
     made = null(rng, world)
@@ -275,10 +276,10 @@ def comparing(days: int = 250) -> Figure:
 
 
 async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:
-    """Return the share of false alarms of each situation, and the power beside it.
+    """Return the share of false alarms in each situation, and the power.
 
-    A false alarm of a situation: of the primary metric, or of any secondary one after Holm; the larger share is told. Segments,
-    corrected as a family of their own, are told apart.
+    A false alarm is a difference in the primary metric, or in any secondary one after Holm; the larger share is
+    reported. Segments, corrected as a separate family, are reported separately.
     """
     figures = []
     with ProcessPoolExecutor() as pool:

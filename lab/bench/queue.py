@@ -19,7 +19,7 @@ LATENCY_S = 0.5
 """Latency of each of a case's four calls: with MAX_OPEN_CASES = 2,000 at most 1,000 cases per second end."""
 SAMPLE_S = 5.0
 WARM_UP = 0.1
-"""Initial part of the run without memory comparison, while code loads and buffers fill."""
+"""Initial part of the run that is excluded from the memory comparison, while code loads and buffers fill."""
 
 
 class Sample(msgspec.Struct, frozen=True):

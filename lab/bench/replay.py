@@ -1,7 +1,7 @@
 """Benchmarks the replay of recorded cases with full reuse: one core, no server, four logs. Baseline: decoding alone.
 
-The sample log is repeated under other case ids, so that no case is seen twice and a cache of seen cases would grow. Then the
-same cases are verified by one process and by two.
+The sample log is repeated under other case ids, so that no case appears twice and a cache of seen cases would grow.
+Then the same cases are verified by one process and by two.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _MADE_BY = {
 
 
 class Repeated(LogAt, frozen=True):
-    """The sample as the journal of an installation with so many rounds of it, each a partition of its own."""
+    """The sample as the journal of an installation that repeated it, each round on its own partition."""
 
     rounds: int = 1
 
@@ -107,7 +107,7 @@ class _Rounds:
 
 
 async def _verified(cases: int) -> list[Figure]:
-    """Verify the same cases by one process and by two, in turn; the processes' start is within the time."""
+    """Verify the same cases with one process and with two, alternately. The time includes their start."""
     where = Repeated(rounds=-(-cases // 42))
     took: dict[int, float] = {}
     for processes in (1, 2, 1, 2):
@@ -130,7 +130,7 @@ def _figures(name: str, log: Callable[[], Iterator[list[Any]]], builder: ReplayB
             gathered = Recordings()
         of_batch = gathered.take(records)
         begin = time.thread_time()
-        # One by one, as every command takes them: a case that is replayed at once is still in the processor's cache.
+        # One by one, as every command does: a case that is replayed at once is still in the processor's cache.
         while (recording := next(of_batch, None)) is not None:
             decoded = time.thread_time()
             if not same(recording, reused_alone(builder.build(recording).run())):
@@ -192,7 +192,7 @@ def _copies(log: LogFile, cases: int, *, own: bool = False) -> Iterator[list[Any
 
 
 def _rounds(log: LogFile, cases: int) -> Iterator[list[Any]]:
-    # Keep the recorded ids, since steps depend on them too; so each round is a separate log.
+    # Keep the recorded ids, because steps depend on them. So each round is a separate log.
     records = [r for batch in _copies(log, 0, own=True) for r in batch]
     rounds = -(-cases // len({dict(r.headers)["ce_subject"] for r in records}))
     yield from (records for _ in range(rounds))

@@ -1,4 +1,4 @@
-"""Benchmarks the index of stories: what becomes of the labelled reports, and a look-up among very many stories."""
+"""Benchmarks the index of stories: results for the labelled reports, and a look-up among very many stories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELD = 100_000
 
 
 async def stories(held: int = HELD) -> list[Figure]:
-    """Return what became of the reports of each labelled set, and how long a look-up takes among ``held`` stories."""
+    """Return the results for the reports of each labelled set, and the duration of a look-up among ``held`` stories."""
     figures = []
     for path in sorted(SETS.glob("stories_*.jsonl")):
         name, found = path.stem.removeprefix("stories_"), await measured(tellings_of(path))
@@ -37,7 +37,7 @@ async def stories(held: int = HELD) -> list[Figure]:
 
 
 async def _look_ups(held: int) -> list[float]:
-    """Fill an index with as many stories as of the labelled ones with other names and amounts, then look some up."""
+    """Fill an index with copies of the labelled stories under other names and amounts, then look some up."""
     index, tables, random = (
         StoryIndex(ReadJournal(), dict, partitions=1, window_hours=HOURS),
         load_tables(demo=False),
@@ -51,7 +51,8 @@ async def _look_ups(held: int) -> list[float]:
         opened, triaged = random.choice(labelled)
         assert triaged.story is not None
         story = triaged.story
-        # One in fifty is about somebody whom the tables hold: 2,000 within the window, up to 300 of them on one subject and asset.
+        # One in fifty is about a party of the tables: 2,000 within the window, up to 300 of them on one subject and
+        # asset.
         subject = story.subject if story.listed and number % 50 == 0 else f"s{number // 5}"
         amount = story.amount and story.amount * random.uniform(0.01, 100.0)
         names = (f"n{number // 5}",) if story.names else ()

@@ -1,4 +1,4 @@
-"""Benchmarks several workers beside each other: cases a second with 1, 2 and 4 of them, while model calls wait."""
+"""Benchmarks several concurrent workers: cases per second with 1, 2 and 4 of them, while model calls wait."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lab.bench.world import World, end, world
 
 WORKERS = (1, 2, 4)
 MAX_OPEN = 200
-"""Open cases of a worker: few enough that four workers wait more than they compute on two cores."""
+"""Open cases per worker: few enough that four workers wait more than they compute on two cores."""
 CASES = 1500
 """Cases per worker."""
 WARM_UP = 20
-"""Cases per worker before anything is measured, so that all partitions are assigned and all code is loaded."""
+"""Cases per worker before the measurement, so that all partitions are assigned and all code is loaded."""
 JOIN_WITHIN_S = 60.0
 
 
 async def workers(counts: tuple[int, ...] = WORKERS, cases: int = CASES) -> list[Figure]:
-    """Run four waiting steps of 0.5 s a case on each number of workers, with ``cases`` for each worker.
+    """Run four waiting steps of 0.5 s per case on each number of workers, with ``cases`` for each worker.
 
-    Baseline: the limit of waiting alone. Ratios compare the numbers of workers; the machine's cores are shared by all.
+    Baseline: the limit of waiting alone. Ratios compare the numbers of workers, which share the machine's cores.
     """
     figures: list[Figure] = []
     for count in counts:
@@ -43,7 +43,7 @@ async def workers(counts: tuple[int, ...] = WORKERS, cases: int = CASES) -> list
 
 
 async def _measured(count: int, cases: int) -> tuple[float, float]:
-    """Return cases a second of this many workers on these cases, and their processor time in seconds."""
+    """Return the cases per second of this many workers, and their processor time in seconds."""
     warm = WARM_UP * count
     async with world() as w:
         processes = [w.worker(latency=WAIT_S, max_open=MAX_OPEN, slot=str(slot)) for slot in range(count)]

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class World:
-    """One embedded broker with its topics; ``directory`` is removed afterwards."""
+    """One embedded broker with its topics. ``directory`` is removed afterwards."""
 
     def __init__(self, kafka: EmbeddedKafka, directory: Path) -> None:
         self.kafka, self.address, self.directory = kafka, kafka.address, directory
@@ -51,7 +51,7 @@ class World:
         slot: str = "0",
         active_file: Path | None = None,
     ) -> ChildProcess:
-        """Start a worker process of the plain graph; the caller ends it. ``active_file``: as ``lab.bench.worker`` says."""
+        """Start a worker process of the plain graph; the caller ends it. ``active_file``: see ``lab.bench.worker``."""
         options = {
             "--bootstrap": self.address.bootstrap, "--password-file": str(self.address.password_file),
             "--slot": slot, "--slot-dir": str(self.directory / "slots"),
@@ -76,7 +76,7 @@ class World:
         """Wait until the journal holds this many records.
 
         Raises:
-            TimeoutError: the text says how many it holds.
+            TimeoutError: it does not in time; the text has the number of records.
         """
         until = time.monotonic() + timeout_s
         while (held := sum((await self.ends()).values())) < count:

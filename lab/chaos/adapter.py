@@ -40,7 +40,7 @@ class ProviderClient(asyncio.Protocol):
         """Send one call and return ``<status> <body>``.
 
         Raises:
-            TransientError: no answer in time, or no connection.
+            TransientError: no response in time, or no connection.
         """
         number = next(self._numbers)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

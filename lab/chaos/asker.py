@@ -1,4 +1,4 @@
-"""Puts questions, investigations and watches in at a steady rate, as the page and the command line do."""
+"""Sends questions, investigations and watches at a steady rate, as the page and the command line do."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SUBJECT = "Monitor DeepSeek's latest developments"
 
 
 class Asker:
-    """``asked``: ids of the questions and investigations that are known to be on the log; ``watches``: those of watches.
+    """``asked``: ids of the questions and investigations known to be in the log; ``watches``: ids of the watches.
 
-    A watch comes due once, when it is set; its investigation is opened by whichever research worker comes first.
+    A watch is due once, when it is set. The first research worker opens its investigation.
     """
 
     def __init__(self, at: Installation) -> None:
@@ -44,13 +44,13 @@ class Asker:
         self.watches: set[str] = set()
 
     async def run(self) -> None:
-        """Ask until :meth:`stop`, and then wait to be cancelled."""
+        """Send until :meth:`stop`, and then wait to be cancelled."""
         await self._watches.start()
         writing = asyncio.create_task(self._questions.run(), name="chaos-questions")
         try:
             number = 0
             while not self._enough.is_set():
-                with suppress(TransientError):  # Kafka is away: what may be on the log all the same is found there
+                with suppress(TransientError):  # Kafka is unavailable; a record in the log is found there
                     await self._ask(number)
                 number += 1
                 with suppress(TimeoutError):
@@ -63,7 +63,7 @@ class Asker:
             await self._watches.stop()
 
     async def stop(self) -> None:
-        """Ask nothing more; return when what is being asked is on the log."""
+        """Send nothing more; return when the current request is in the log."""
         self._enough.set()
         await self._ended.wait()
 
@@ -88,6 +88,6 @@ class Asker:
 def must_end(asked: set[str], watches: set[str], state: WatchState) -> set[str]:
     """Return the id of everything that must have exactly one end: what was asked, and the investigations of the watches.
 
-    A watch that opened none counts by its own id, which no investigation has.
+    A watch without an investigation counts by its own id, which no investigation has.
     """
     return asked | {state.watches[id].investigation or id for id in watches}

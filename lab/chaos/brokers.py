@@ -1,4 +1,4 @@
-"""The brokers under test: one, or several of one quorum, of which three hold each partition and two must have a record."""
+"""The brokers under test: one, or several in one quorum, where three hold each partition and two must have a record."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from schemas.errors import TransientError
 from schemas.topics import Topics
 
 COPIES = 3
-"""Copies of a partition, where there are that many brokers."""
+"""Copies of a partition, if there are that many brokers."""
 IN_SYNC_WITHIN_S = 120.0
-"""Time for a broker that was killed to have all records again."""
+"""Time for a killed broker to have all records again."""
 AWAY_S = 8.0
-"""Time for which a killed broker of several stays away: longer than the others wait for it before they lead its partitions."""
+"""Time for which a killed broker of several stays down, longer than the others wait before they lead its partitions."""
 _GROUP, _TRANSACTION = 0, 1
 _OF_SEVERAL = """\
 node.id={node}
 listeners=BROKER://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{controller}
 controller.quorum.voters={voters}
-# A crowded machine is no dead broker.
+# A busy machine does not mean a dead broker.
 broker.session.timeout.ms=6000
 broker.heartbeat.interval.ms=1000
 controller.quorum.fetch.timeout.ms=5000
@@ -45,12 +45,12 @@ share.coordinator.state.topic.min.isr={least}
 
 
 class Brokers:
-    """``count`` brokers in a directory; ports are chosen by the system. ``coordinator_kills``: of what → how often."""
+    """``count`` brokers in a directory, on free ports. ``coordinator_kills``: coordinated thing → number of kills."""
 
     def __init__(self, directory: Path, count: int, say: Say) -> None:
         self.copies = min(count, COPIES)
         self.return_s: list[float] = []
-        """Seconds from each SIGKILL until the broker served, and had all records again."""
+        """Seconds from each SIGKILL until the broker served again and had all records."""
         self.coordinator_kills: Counter[str] = Counter()
         self._say = say
         if count == 1:
@@ -77,10 +77,10 @@ class Brokers:
         return self.brokers[0].data_dir / PASSWORD_FILE
 
     async def start(self) -> None:
-        """Start all.
+        """Start all brokers.
 
         Raises:
-            ConfigError: one does not start.
+            ConfigError: a broker does not start.
         """
         await asyncio.gather(*(broker.start() for broker in self.brokers))
 
@@ -88,10 +88,10 @@ class Brokers:
         await asyncio.gather(*(broker.stop() for broker in self.brokers))
 
     async def kill_one(self, address: KafkaAddress, topics: Topics) -> None:
-        """SIGKILL the only broker, or the one that coordinates a group or the publisher's transactions, and start it again.
+        """SIGKILL the only broker, or the coordinator of a group or of the publisher's transactions, and restart it.
 
         Raises:
-            TransientError: no broker says who coordinates, or the records are not everywhere again in time.
+            TransientError: no broker names the coordinator, or the records are not replicated again in time.
         """
         if len(self.brokers) == 1:
             (broker,) = self.brokers

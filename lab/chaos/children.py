@@ -20,7 +20,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 async def until(ready: Callable[[], bool], *, within_s: float, every_s: float = 0.05) -> bool:
-    """Wait until ``ready()``; return False when that takes longer than ``within_s``."""
+    """Wait until ``ready()``; return False if that takes longer than ``within_s``."""
     give_up = time.monotonic() + within_s
     while not ready():
         if time.monotonic() > give_up:
@@ -58,12 +58,12 @@ class Child:
 
     @property
     def listening(self) -> bool:
-        """Whether a failpoint can be armed in the process."""
+        """True if a failpoint can be armed in the process."""
         return self.running and self._ready.exists() and self._ready.read_text("ascii") == str(self._process.pid)
 
     @property
     def working(self) -> bool:
-        """Whether the process can be a target; a worker must also have calls in flight."""
+        """True if the process can be a target; a worker must also have calls in flight."""
         return self.listening and not self.struck and (self._what == "sink" or self.counters.open > 0)
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Child:
         self._process.kill()
 
     async def ended(self, within_s: float) -> bool:
-        """Wait for the process to exit; return False when it is still running."""
+        """Wait for the process to exit; return False if it is still running."""
         return await until(lambda: not self.running, within_s=within_s)
 
     async def stop(self) -> int | None:
@@ -101,11 +101,11 @@ class Child:
         return await self._process.stop(timeout_s=30.0)
 
     async def waits(self) -> list[str]:
-        """Return where the process' tasks wait, as it says itself; empty when it does not answer."""
+        """Return where the process's tasks wait, as it reports itself; empty if it does not respond."""
         if not self.running:
             return ["it does not run"]
         self.signal(signal.SIGUSR2)
-        await asyncio.sleep(1.0)  # an event loop that is blocked says nothing, and there is no sign of the last line
+        await asyncio.sleep(1.0)  # a blocked event loop reports nothing, and nothing marks the last line
         return [line.removeprefix(WAITS) for line in self._process.log_tail(200).splitlines() if line.startswith(WAITS)]
 
     def last_words(self) -> str:

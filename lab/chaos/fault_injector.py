@@ -1,4 +1,4 @@
-"""Injects faults. Each fault hits a process that is at work, and is over when its target works again."""
+"""Injects faults. Each fault hits a busy process, and is over when its target works again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from newsproof.app.servers import Say
 from schemas.errors import TransientError
 
 PATIENCE_S = 120.0
-"""Time for a process to be at work again after a fault; taking longer is a finding."""
+"""Maximum time for a process to work again after a fault. A longer time is a finding."""
 FAILPOINT_S = 20.0
 """Time to wait for an armed failpoint; then the process is killed wherever it is."""
 FAULT_SHARE = 0.3
@@ -41,7 +41,7 @@ class FaultInjector:
         self._turn = {kind: asyncio.Lock() for kind in BESIDE}
 
     async def inject(self, fault: Fault) -> None:
-        """Inject one fault. Those of :data:`BESIDE` run beside the others, one at a time of each kind.
+        """Inject one fault. Those in :data:`BESIDE` run concurrently, one at a time of each kind.
 
         Raises:
             TransientError: the target did not resume work.

@@ -38,7 +38,7 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 def read_counters(path: Path) -> Counters:
-    """Read the file of a process, alive or dead; zeros when it never started."""
+    """Read the file of a process, alive or dead; zeros if it never started."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -96,7 +96,7 @@ class InFlight:
         self._expose_all()
 
     def drained(self) -> None:
-        """Record that the grace of a rebalance has passed; from now on this process knows its own partitions."""
+        """Record that the grace of a rebalance has passed. From now on this process knows its own partitions."""
         self._expose_all()
         self._frozen = False
 

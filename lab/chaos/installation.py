@@ -1,4 +1,4 @@
-"""The installation under test: its own servers, workers, sink and provider in a directory of their own."""
+"""The installation under test: its own servers, workers, sink and provider in a separate directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from newsproof.app.servers import Say
 
 _KEEP_EVERY_S = 0.2
 RESTART_S = 1.0
-"""Restart delay, as a supervisor's: a process that finds no broker must not burn the processor until there is one."""
+"""Restart delay, as in a supervisor: a process that finds no broker must not use the processor until there is one."""
 
 
 class Installation:
@@ -43,7 +43,7 @@ class Installation:
         """Workers that joined and left again."""
         self.research: list[Child] = []
         self.surprises: list[str] = []
-        """Exits that no injected fault caused; the keeper restarts such a process, as a supervisor would."""
+        """Exits without an injected fault. The keeper restarts such a process, as a supervisor would."""
         self._say = say
         self._directory = settings.newsproof_data_dir
         self._env = environment(settings)
@@ -144,7 +144,7 @@ def settings_of(directory: Path, shape: Shape, kafka: Brokers, clickhouse: Embed
         session_timeout_seconds=shape.session_s,
         # Two searches per case: the quota is used up after 70 % of the cases, and the others continue without searches.
         deep_analysis_tool_daily_limit=int(1.4 * shape.cases),
-        # The money of a day ends after none: from then on cases fail without a call, and no fault finds anybody at work.
+        # The day's money never runs out: cases would then fail without a call, and no fault would find a busy process.
         deep_analysis_monthly_budget=30.0 * max(1.0, shape.cases / 20_000),
         gemini_api_key=None,
         tavily_api_key=None,

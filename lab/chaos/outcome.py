@@ -16,8 +16,8 @@ HOLD_LIMIT_S = TRANSACTION_TIMEOUT_MS / 1000 + 10.0
 class Research(msgspec.Struct, frozen=True, kw_only=True):
     """The research flow in a run: questions, investigations, and investigations that a watch opened.
 
-    ``asked``: those that were confirmed to be on the log, or are there; ``ended_once``: those of them with exactly one end;
-    ``ends``: by the event that was their end. ``calls``: by kind, those of models and searches in accepted events.
+    ``asked``: those confirmed to be in the log, or found there. ``ended_once``: those of them with exactly one end.
+    ``ends``: by terminal event. ``calls``: by kind, model and search calls in accepted events.
     """
 
     workers: int
@@ -44,13 +44,13 @@ class Research(msgspec.Struct, frozen=True, kw_only=True):
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of ``lab chaos --json``.
 
-    ``kills`` are SIGKILLs of workers of the news flow, ``kills_by_boundary`` those of all workers and the sink by failpoint.
-    ``coordinator_kills``: those of ``broker_restarts`` that struck one of several brokers, by what it coordinated.
-    ``lost`` counts news, questions and investigations without an end, and ends without their signal. ``provider_calls`` to
-    ``calls_in_flight_at_kills`` are of cases alone, those of ``research`` stand there; all other findings are of both.
-    ``asked_again``: accepted replies to a call that had one already. ``provider_calls`` is what the provider process received,
-    ``case_calls`` what the accepted events hold. ``repeated_calls`` is the difference, and may be as large as
-    ``calls_in_flight_at_kills`` (kills, freezes and rebalances), which the workers counted outside the log.
+    ``kills`` are SIGKILLs of workers of the news flow, ``kills_by_boundary`` those of all workers and the sink by
+    failpoint. ``coordinator_kills``: those of ``broker_restarts`` that hit one of several brokers, by the thing that it
+    coordinated. ``lost`` counts news, questions and investigations without an end, and ends without their signal.
+    ``provider_calls`` to ``calls_in_flight_at_kills`` cover only cases; ``research`` has its own. All other findings
+    cover both. ``asked_again``: accepted replies to a call that had one already. ``provider_calls``: calls that the
+    provider process received. ``case_calls``: calls in accepted events. ``repeated_calls`` is the difference. It may be
+    as large as ``calls_in_flight_at_kills`` (kills, freezes and rebalances), which the workers counted outside the log.
     """
 
     seed: int
@@ -95,7 +95,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[str]
 
     def invariants(self) -> list[tuple[str, str, str, bool]]:
-        """Return (promise, found, allowed, held) of every invariant."""
+        """Return (guarantee, found, allowed, held) of every invariant."""
         zero: list[tuple[str, Any]] = [
             ("cases, questions and investigations lost", self.lost),
             ("duplicate events", self.duplicate_events),
@@ -105,7 +105,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             (f"spent beyond a budget ({self.grants:,} grants, {self.denials:,} denials)", self.budget_overshoot),
             ("calls made again after an accepted reply", self.asked_again),
             (f"committed offsets past an open case (of {self.offsets_checked:,} looked at)", self.offsets_past_open),
-            ("blows that something did not come back from, and other findings", len(self.findings)),
+            ("faults without a recovery, and other findings", len(self.findings)),
         ]
         return [
             *((name, f"{value:,}", "0", value == 0) for name, value in zero),
@@ -122,7 +122,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> bool:
-        """Whether every invariant held."""
+        """True if every invariant held."""
         return all(row[3] for row in self.invariants())
 
 

@@ -1,4 +1,4 @@
-"""The plan of a chaos run: its size, and the schedule of its faults. Depends on the seed alone."""
+"""The plan of a chaos run: its size, and the schedule of its faults. Depends only on the seed."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ Kind = Literal[
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a run. Times in seconds; ``max_open`` is per worker; a joining worker leaves again later.
-    Of several ``brokers``, those are killed that coordinate something.
+    With several ``brokers``, the kills hit coordinators.
 
-    ``workers``, ``kills`` and ``zombies`` are of the news flow. ``asks_per_s``: questions, investigations and watches put in.
+    ``workers``, ``kills`` and ``zombies`` belong to the news flow. ``asks_per_s``: questions, investigations and
+    watches sent.
 
     ``partitions`` must be divisible by the number of workers, and by that number plus one: the assignor gives each
     worker at most its rounded-up share, so a joining worker could otherwise get none.

@@ -1,11 +1,11 @@
-"""The provider process of a chaos run: answers model and search calls, counts every one, and fails on the harness's word.
+"""The provider process of a chaos run: responds to model and search calls, counts each, and fails on command.
 
     python -m lab.chaos.provider --address-file FILE --calls-file FILE --latency SECONDS --seed N
 
-One line a call: ``<number> <kind> <request hash>``, answered by ``<number> <status> <body>``. Calls of the research flow are
-of the kind ``research``, and counted by themselves too. A line that begins with ``!``
-is the harness's: ``!fault <name> <share>`` (``!fault none 0`` ends it) and ``!count``. Every call that arrives is counted in
-memory and its request hash written to the calls file at once, so the count outlives any worker, and this process.
+One line per call: ``<number> <kind> <request hash>``, answered by ``<number> <status> <body>``. Calls of the research
+flow have the kind ``research``, and are also counted separately. Lines that start with ``!`` are the harness's
+commands: ``!fault <name> <share>`` (``!fault none 0`` ends it) and ``!count``. Every call that arrives is counted in
+memory and its request hash is written to the calls file at once, so the count outlives any worker, and this process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from newsproof.app.terminal import guard_output
 
 FAULTS = ("timeout", "rate_limit", "unavailable", "garbage")
-"""No answer at all; 429 with Retry-After; 503; 200 with half a document."""
+"""No response at all; 429 with Retry-After; 503; 200 with half a document."""
 RETRY_AFTER_S = 0.3
 _BODIES = {
     b"model": b'200 {"text":"chaos"}',
@@ -44,7 +44,7 @@ class Provider:
         self._fd = os.open(calls_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def answer(self, lines: list[bytes]) -> bytes:
-        """Process the lines of one read; return the answers."""
+        """Process the lines of one read; return the responses."""
         answers: list[bytes] = []
         asked: list[bytes] = []
         for line in lines:

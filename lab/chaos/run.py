@@ -48,7 +48,7 @@ class Run:
         self._all_injected = False
         self._fed = asyncio.Event()
         self.sent = 0
-        """Cases published: the requested number, and more when the faults took longer."""
+        """Number of cases published: the requested number, or more if the faults took longer."""
 
     async def drive(self) -> None:
         """Inject every fault while cases stream, then wait for quiet."""
@@ -70,7 +70,7 @@ class Run:
     async def _strike(self) -> None:
         apart = self._shape.cases / max(len(faults := plan(self._shape)), 1)
         for fault in faults:
-            # Some cases must end between two faults, even when the last one took longer than planned.
+            # Some cases must end between two faults, even if the last one took longer than planned.
             due = max(fault.at, len(self.watch.ended) + int(apart * BREATHER))
             self._gate = due + self._backlog
             await self._ended(due)

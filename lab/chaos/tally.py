@@ -26,10 +26,10 @@ from streams.journal.fold import JournalFold
 CALLS_A_RECORD = 256
 """Factor that leaves room for the call's index in a row's key."""
 _NEVER_MADE = frozenset({"breaker_open", "budget", "not_configured"})
-"""Errors of calls that never reached a provider: a breaker, the budget or missing configuration answered."""
+"""Errors of calls that never reached a provider: a breaker, the budget or missing configuration replied."""
 _SYNTHESIZED = WIRE_NAMES[SignalSynthesized]
 _BEHIND_PROVIDER = ("model", "search")
-"""Kinds of calls that the provider process sees; research also reads tables, pages and market data."""
+"""Kinds of calls that the provider process receives. Research also reads tables, pages and market data."""
 
 
 def place(partition: int, offset: int, *, research: bool = False) -> int:
@@ -51,11 +51,11 @@ class _Costs(msgspec.Struct):
 class Tally:
     """The rows that ClickHouse must hold, the calls of the cases, and offsets that were committed too far.
 
-    ``rows`` maps a table to the keys of its rows: the record's position; where a row is a call, that times
+    ``rows`` maps a table to the keys of its rows: the record's position; if a row is a call, that times
     :data:`CALLS_A_RECORD` plus the call's index. ``case_calls`` counts the calls in accepted events that reached a
-    provider, ``research_calls`` by kind the model and search calls of questions and investigations; ``opened`` holds those by id,
-    ``ends`` how often each has ended, ``ends_as`` how often with which event. ``asked_again`` counts the accepted replies to a
-    call of a case, question or investigation that had an accepted reply already.
+    provider. ``research_calls`` counts model and search calls of questions and investigations by kind. ``opened`` holds
+    those by id; ``ends`` counts their ends, ``ends_as`` by event. ``asked_again`` counts the accepted replies to a call
+    of a case, question or investigation that had an accepted reply already.
     """
 
     def __init__(self, samples: Iterable[Sample]) -> None:
@@ -102,7 +102,7 @@ class Tally:
                 self.signals_seen.add((record.key, headers[REVISION]))
 
     def _check_samples(self, tp: TopicPartition, part: JournalFold, upto: int) -> None:
-        """Check the samples whose end lies at or before this record, since the fold's state is that of their time."""
+        """Check the samples whose end is at or before this record, because the fold's state is as of their time."""
         waiting = self._samples[tp.topic, tp.partition]
         while waiting and waiting[0].end <= upto:
             sample = waiting.popleft()
@@ -144,7 +144,7 @@ class Tally:
         self.research_calls += self._see_calls(key, env, accepted, event.calls)
 
     def _see_calls(self, key: int, env: wire.Envelope, accepted: bool, calls: Sequence[_Call | Call]) -> Counter[str]:
-        """Return by kind how many calls of an accepted record reached a provider."""
+        """Return by kind the number of calls in an accepted record that reached a provider."""
         made: Counter[str] = Counter()
         for index, call in enumerate(calls):
             self.rows["llm_calls" if call.kind == "model" else "tool_calls"].add(key * CALLS_A_RECORD + index)

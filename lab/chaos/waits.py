@@ -1,4 +1,4 @@
-"""Where the tasks of a process wait: what a run that does not get on says of each of its processes."""
+"""Places where the tasks of a process wait, reported for each process if a run makes no progress."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 WAITS = "waits: "
-"""How such a line begins in a log."""
+"""Prefix of such a line in a log."""
 DEPTH = 4
 MOST = 25
 

@@ -1,7 +1,7 @@
 """A worker, research worker or sink of a chaos run: the real service with the chaos adapters and armed failpoints.
 
 Workers and sink have the chaos graph for news; the research worker has the product's graphs, and its offline adapters.
-``python -m lab.chaos.worker worker|research|sink --help``. Settings come by the environment, as for any service.
+``python -m lab.chaos.worker worker|research|sink --help``. Settings come from the environment, as for any service.
 """
 
 from __future__ import annotations

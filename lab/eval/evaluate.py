@@ -47,7 +47,7 @@ class Preliminary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One search result. A missing score counts as relevant, since its provider did not say otherwise."""
+    """One search result. A missing score counts as relevant, because its provider did not say otherwise."""
 
     url: str
     title: str | None = None
@@ -64,7 +64,7 @@ class CaseAmount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """What triage reads of the claim beside the draft. Used are ``subject``, ``modality`` and ``amount``."""
+    """Triage's claim, in addition to the draft. Only ``subject``, ``modality`` and ``amount`` are used."""
 
     subject: str | None = None
     modality: Modality = "asserted"
@@ -122,7 +122,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a field was judged and right. ``plain_right`` is null when plain counting does not cover the field."""
+    """How often a field was judged, and right. ``plain_right`` is null if plain counting does not cover the field."""
 
     right: int
     judged: int
@@ -246,7 +246,7 @@ def result_of(
     rule: str,
     unsupported: bool = False,
 ) -> CaseResult:
-    """Compare a case with its expectations. ``got`` holds every field but ``delta``."""
+    """Compare a case with its expectations. ``got`` holds every field except ``delta``."""
     before = case.preliminary.confidence
     got = got | {"delta": "up" if confidence > before else "down" if confidence < before else "same"}
     plain = {

@@ -1,4 +1,4 @@
-"""The judging of ``./run eval``: by quotes and witnesses, with given stances or by the word rules alone."""
+"""The judging of ``./run eval``: by quotes and witnesses, with given stances or only the word rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from schemas.signals import Signal
 
 
 class GivenStance(msgspec.Struct, frozen=True, kw_only=True):
-    """What a careful person read on one page of a case, in place of the critic's entry: a stance, or ``says`` and slots."""
+    """A careful reader's entry for one page, in place of the critic's: a stance, or ``says`` and slots."""
 
     stance: str | None = None
     quote: str | None = None
@@ -72,7 +72,7 @@ def read_oracle(file: Path) -> Oracle:
     """Return case id → stances.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no entry; the text names the line.
+        ConfigError: the file cannot be read, or a line is not an entry; the text names the line.
     """
     try:
         lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
@@ -93,10 +93,10 @@ def read_oracle(file: Path) -> Oracle:
 
 
 def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot, oracle: Oracle | None = None) -> Evaluation:
-    """Judge every (line number, case), by the stances of ``oracle`` or by the word rules alone.
+    """Judge every (line number, case), with the stances of ``oracle`` or only the word rules.
 
     Raises:
-        ConfigError: the oracle has not one stance for each page of a case.
+        ConfigError: the oracle does not have one stance per page of a case.
     """
     return totals(tuple(judge_case(line, case, snapshot, oracle) for line, case in cases))
 
@@ -105,7 +105,7 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     """Judge one case.
 
     Raises:
-        ConfigError: the oracle has not one stance for each page of the case.
+        ConfigError: the oracle does not have one stance per page of the case.
     """
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
@@ -125,7 +125,7 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
 def compared(
     line: int, case: JudgedCase, findings: Findings, judgement: Judgement, end: Conclusion | Signal
 ) -> CaseResult:
-    """Compare what was judged of a case, and the confidence and order that followed, with its expectations."""
+    """Compare a case's judgement, and the resulting confidence and order, with its expectations."""
     got: dict[str, Any] = {name: getattr(judgement, name) for name in _JUDGED}
     got["risk_flags"] = list(dict.fromkeys((*findings.risk_flags, *judgement.flags, *end.risk_flags)))
     acts = end.action != "observe"

@@ -62,7 +62,7 @@ GIVEN = "given"
 async def evaluate_by_model(
     cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot, settings: Settings
 ) -> Evaluation:
-    """Judge every case by the configured models, or by a scripted server without a key; include the rules' totals.
+    """Judge every case with the configured models, or with a scripted server without a key; include the rules' totals.
 
     Raises:
         ConfigError: live mode lacks a key.
@@ -177,7 +177,7 @@ class _Judge:
             if not last.retryable:
                 break
             await asyncio.sleep(last.retry_after_s or 2.0**attempt)
-        # How the runtime degrades after an outage says nothing about how the evidence is judged.
+        # The runtime's degrading after an outage says nothing about the judging of the evidence.
         return Miss(f"{need.step} was not answered")
 
 
@@ -190,7 +190,7 @@ def _free(need: Need, reply: fx.Reply) -> Call:
 
 
 def _recording(case: JudgedCase) -> Recording:
-    """Return the case as it stands before its search: the file's input, and a plan to search once."""
+    """Return the case as of its search: the file's input, and a plan to search once."""
     news, draft = news_of(case), draft_of(case)
     events: tuple[Event, ...] = (
         EventReceived(news=news, config_hash="", text_hash=news.text_hash, language=language_of(news)),

@@ -23,7 +23,7 @@ _REQUIRED = ("ce_id", "ce_type", "ce_time", "ce_subject", "ce_schemaversion", "c
 
 
 class HostileJournal:
-    """Makes journal records. ``victims`` are ended cases of good news; ``config_hash`` is one that exists."""
+    """Makes journal records. ``victims`` are ended cases of good news; ``config_hash`` exists in the log."""
 
     def __init__(self, partitions: int, config_hash: str) -> None:
         self._partitions = partitions
@@ -100,7 +100,7 @@ def _events() -> tuple[ev.Event, ...]:
     )
 
 
-# Records that are no journal records: dead letters
+# Records that do not belong to a journal: dead letters
 
 
 def _changed(headers: Headers, name: str, value: bytes | None) -> Headers:
@@ -189,7 +189,7 @@ def _opening_with_a_cause(j: HostileJournal, rng: Random, mark: str) -> Made:
     return key, value, [*headers, ("ce_causationid", b"something")], "passed_by"
 
 
-# Records that the acceptance rule accepts. Making them takes write access to the journal: access control prevents them.
+# Records that the acceptance rule accepts. They need write access to the journal, which access control prevents.
 
 
 def _forged_opening(j: HostileJournal, rng: Random, mark: str) -> Made:

@@ -15,7 +15,7 @@ from newsproof.app.servers import say_on_stderr
 
 
 async def hostile(settings: Settings, *, records: int, seed: int, keep: Path | None, as_json: bool) -> int:
-    """Run, print the result, and return the exit status: 1 when there is a finding.
+    """Run, print the result, and return the exit status: 1 if there is a finding.
 
     Raises:
         NewsproofError: a server does not start.

@@ -11,7 +11,7 @@ Fate = Literal["case", "dead_letter", "case_or_dead_letter", "failed_case", "pas
 
 ``case``: it opens a case, which ends like any other. ``dead_letter``: it becomes a dead letter. ``failed_case``: a journal
 record that the acceptance rule accepts and that cannot be decoded; its case fails, with a dead letter. ``passed_by``: a
-complete journal record that the acceptance rule ignores. ``foreign``: ignored on a topic that has neither cases nor
+complete journal record that the acceptance rule ignores. ``foreign``: ignored on a topic without cases or
 letters, and counted by the audit. ``ignored``: on the lease topic, whose records nobody reads.
 """
 
@@ -20,7 +20,7 @@ Headers = list[tuple[str | bytes, bytes | None]]
 
 
 class HostileRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``topic`` has no prefix. ``partition`` None: chosen by the key. ``kind`` says what is wrong with the record."""
+    """``topic`` has no prefix. ``partition`` None: chosen by the key. ``kind`` names the fault of the record."""
 
     kind: str
     topic: str

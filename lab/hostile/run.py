@@ -141,7 +141,7 @@ class _Run:
         began = time.monotonic()
         rng = Random(f"{self._seed}:wave:{number}")
         items = [self._good_item(number, n) for n in range(GOOD_PER_WAVE)]
-        # Half before, half after: the last good items lie behind every hostile record of the wave.
+        # Half before, half after: the last good items come after every hostile record of the wave.
         half = GOOD_PER_WAVE // 2
         await publish(items[:half], kafka=self._address, prefix=self._topics.prefix)
         for first in range(numbers.start, numbers.stop, 250):

@@ -31,7 +31,7 @@ class Troubled(Free, Port):
         latency_s: float,
         until_s: float | None = None,
     ) -> None:
-        """``until_s``: the simulated second that its failures name as the end (Retry-After), as a day's quota does."""
+        """``until_s``: the simulated second that its failures give as the end (Retry-After), as a day's quota does."""
         self.provider = self.model = name
         self._inner, self._away, self._kind, self._latency_s = inner, away, kind, latency_s
         self._until_s = until_s
@@ -39,7 +39,7 @@ class Troubled(Free, Port):
         self.failed: Counter[int] = Counter()
 
     async def perform(self, effect: Any) -> Answer:
-        """Count the call, then fail or answer."""
+        """Count the call, then fail or reply."""
         minute = int(virtual_s() // 60)
         self.asked[minute] += 1
         if self._away():

@@ -8,10 +8,10 @@ from newsproof.app.invocation import markdown_table
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
-    """One simulated minute. Cases count in the minute in which they were published, ``asked`` in that of the call.
+    """One simulated minute. Cases count in the minute of their publication, ``asked`` in that of the call.
 
-    ``whole`` signals had their evidence looked up and judged; ``marked`` ones say what was missing; ``failed`` cases
-    ended without a signal. ``slowest_s`` is the longest time from publishing to the end.
+    ``whole`` signals had their evidence searched and judged. ``marked`` signals say what was missing. ``failed`` cases
+    ended without a signal. ``slowest_s`` is the longest time from publication to the end.
     """
 
     minute: int

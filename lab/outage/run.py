@@ -50,9 +50,9 @@ def outage(
 ) -> OutageReport:
     """Run an outage in simulated time and return its report. Call it outside any running loop; it takes seconds.
 
-    The worker's parts (dispatcher, fold, results, admission, effects host, breakers) and all their delays are those of
-    production; the journal is in memory. The providers are the offline ones, each answering after half a second.
-    ``says_until``: the failures name the end of the outage, as a day's quota does.
+    The worker's components (dispatcher, fold, results, admission, effects host, breakers) and all their delays are
+    those of production; the journal is in memory. The providers are the offline ones, each with a latency of half a
+    second. ``says_until``: the failures name the end of the outage, as a day's quota does.
     """
     began = time.perf_counter()
     run = _Run(trouble, fallback, kind, says_until, (before_min, away_min, after_min), news_per_min)

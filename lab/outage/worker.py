@@ -1,4 +1,4 @@
-"""One worker on a log in memory and a virtual clock: the runtime's own parts, without Kafka, Faust and rebalances."""
+"""One worker on a log in memory and a virtual clock: the runtime's components, without Kafka, Faust and rebalances."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from tests.virtual_time import virtual_now
 
 _TOPICS = Topics("")
 _NOWHERE = KafkaAddress(bootstrap="127.0.0.1:1")
-"""For parts that want the address of a broker and connect only where records are to be read again."""
+"""For components that need a broker's address and connect only to read records again."""
 _ENDS_WITHIN_S = 3600.0
-"""Simulated seconds after the last news within which every case has ended: its deadline comes within minutes."""
+"""Simulated seconds after the last news within which every case ends, because its deadline is minutes away."""
 
 
 class MemoryAppender(Appender):
-    """Appends to a log in memory: what is appended is there at once."""
+    """Appends to a log in memory, where a record is available at once."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -66,12 +66,12 @@ class MemoryAppender(Appender):
         partition: int | None,
         headers: list[tuple[str, bytes]] | None = None,
     ) -> tuple[int, int]:
-        """As of :class:`Appender`."""
+        """As in :class:`Appender`."""
         return 0, self._log.append(topic, partition or 0, value=value, key=key, headers=headers or ())
 
 
 class _AllListeners(Listeners):
-    """Tells admission and ``on_end`` too, as a gate would."""
+    """Also notifies admission and ``on_end``, as a gate would."""
 
     def __init__(
         self, meter: Meter, dispatcher: Dispatcher, admission: Admission, on_end: Callable[[Case], None]
@@ -140,7 +140,7 @@ class MemoryWorker:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Work until the block ends. Raises, in a group, what ends a worker."""
+        """Work until the block ends. Raises, in a group, the errors that end a worker."""
         self._dispatcher.on_live(0)
         self._admission.assign({0}, {0})
         self._admission.on_live(0, ())
@@ -207,7 +207,7 @@ class MemoryWorker:
 
 
 def _caught_up() -> Partition:
-    """Return the state of an empty partition that is read to its end."""
+    """Return the state of an empty partition that has been read to its end."""
     part = Partition()
     part.waiting, part.loaded, part.live = None, True, True
     return part

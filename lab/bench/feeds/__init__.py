@@ -1,1 +1,1 @@
-"""Benchmarks of what follows a topic or a source: the listener, the search of feeds, open streams of the page, watches."""
+"""Benchmarks of readers of a topic or a source: the listener, the search of feeds, the page's streams, watches."""

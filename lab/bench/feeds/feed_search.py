@@ -1,6 +1,7 @@
-"""``lab bench feeds``: how long a worker takes to index a week of listeners' items, what that holds, and how fast it answers.
+"""``lab bench feeds``: time for a worker to index a week of listeners' items, its memory, and the latency of searches.
 
-Half of the items are English and half Chinese; their words are drawn from the bundled corpus, 55 words or 130 characters each.
+Half of the items are English, half Chinese. Their words are drawn from the bundled corpus, 55 words or 130 characters
+each.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ async def feeds(items: int, seed: int) -> list[Figure]:
             for value in _news(items, Random(seed)):
                 await producer.send(w.topics.news, value)
         search = FeedSearch(lambda: KafkaLog(w.address), w.topics, lambda: sources_of(None), lambda _news: True)
-        _ = compiled(load_tables(demo=False)).directory  # a worker has it anyway
+        _ = compiled(load_tables(demo=False)).directory  # a worker has loaded it anyway
         gc.collect()
         process, began, cpu = psutil.Process(), time.monotonic(), time.process_time()
         before = process.memory_info().rss

@@ -1,8 +1,9 @@
-"""Benchmarks the listener: killed over and over while feeds grow and are rendered anew, then at rest over feeds that do not change.
+"""Benchmarks the listener: killed repeatedly while feeds grow and their texts are rendered differently, then idle over
+unchanged feeds.
 
-The feeds are served by this process; their items come out one after another, dated as they do. Broker and listener are killed
-by SIGKILL. Counted by the records of ``news`` alone: items that a feed shows and that never became news (lost), and items that
-became news under two texts (second cases), for no text was edited.
+This process serves the feeds. Their items appear one after another, dated at that moment. Broker and listener are
+killed by SIGKILL. Only the records of ``news`` are counted: items in a feed that never became news (lost), and items
+that became news under two texts (second cases), because no text was edited.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from schemas.news import News, decode_news
 
 ITEMS, SOURCES, KILLS = 20_000, 40, 50
 BROKER_EVERY = 10
-"""One kill of so many strikes the broker instead."""
+"""One kill in this many hits the broker instead."""
 RESTING, OF_A_FEED, REST_S = 100, 50, 60
 SESSION_S = 2.5
-"""Session of the lease, so that a successor waits less for a listener that was killed than the product's 6 s."""
+"""Session of the lease, so that a successor waits less for a killed listener than the product's 6 s."""
 _RENDERINGS = ("", " Share this.", " 2 min read.", " Follow us.")
 _START = f"from streams import lease; lease.SESSION_S = {SESSION_S}; from newsproof.__main__ import main; main()"
 _WORDS = " ".join(f"word{n}" for n in range(80))
 
 
 class Feeds:
-    """Feeds that grow. ``shown`` counts the items of all of them that are out."""
+    """Feeds that grow. ``shown`` counts the items that have appeared in all of them."""
 
     def __init__(self, sources: int, items: int, seed: int) -> None:
         self.names = [f"feed-{n}" for n in range(sources)]
@@ -54,7 +55,7 @@ class Feeds:
         return sum(map(len, self.out.values()))
 
     def grow(self, share: float) -> None:
-        """Let items come out, until this share of all of them is."""
+        """Let items appear until this share of all of them has."""
         now = datetime.now(UTC)
         for out in self.out.values():
             out.extend([now] * (min(self.each, round(self.each * share)) - len(out)))
@@ -86,7 +87,7 @@ async def served(feeds: Feeds) -> AsyncIterator[str]:
 
 
 def listener(w: World, feeds: Feeds, address: str, every_s: int) -> ChildProcess:
-    """Return ``newsproof listen`` over these feeds as a process; not started."""
+    """Return ``newsproof listen`` over these feeds as a process, not started."""
     rows = [
         f'[[source]]\nid = "{name}"\nkind = "feed"\nurl = "{address}/{name}"\nprivate = true\nrobots = false\nevery_s = {every_s}\n'
         for name in feeds.names
@@ -103,7 +104,7 @@ def listener(w: World, feeds: Feeds, address: str, every_s: int) -> ChildProcess
 
 
 async def listen(items: int = ITEMS, kills: int = KILLS, seed: int = 1) -> list[Figure]:
-    """Kill the listener and the broker while the items come out, then let the listener rest; count and measure."""
+    """Kill the listener and the broker while items appear, then let the listener rest; count and measure."""
     feeds, rng = Feeds(SOURCES, items, seed), random.Random(seed)
     async with world() as w, served(feeds) as address:
         child = listener(w, feeds, address, 1)
@@ -130,7 +131,7 @@ async def listen(items: int = ITEMS, kills: int = KILLS, seed: int = 1) -> list[
 
 
 async def _some(w: World, looks: int) -> None:
-    """Wait until news came in so many times, so that kills strike a listener at work; 30 s at most."""
+    """Wait until news has arrived this many times, so that kills hit a busy listener; at most 30 s."""
     until = time.monotonic() + 30
     for _ in range(looks):
         before = await _end(w)
@@ -143,7 +144,7 @@ async def _end(w: World) -> int:
 
 
 async def _complete(w: World, feeds: Feeds) -> list[tuple[News, int]]:
-    """Return all news with its append time (ms), once every item is there and two more looks had time for second cases."""
+    """Return all news with its append time (ms), once every item is there, after two more polls for second cases."""
     until = time.monotonic() + 300
     while time.monotonic() < until and len({(n.source, n.identity) for n, _ in await _news(w)}) < feeds.shown:  # noqa: ASYNC110
         await asyncio.sleep(1)
@@ -159,8 +160,8 @@ async def _news(w: World) -> list[tuple[News, int]]:
 
 
 async def _rest(w: World, seed: int) -> tuple[float, float, list[float]]:
-    """Return (share of a core, resident MiB) of a listener over feeds that do not change, with the process that it parses in;
-    then how long each of an item of every feed took (ms), from the answer that showed it to its append.
+    """Return (share of a core, resident MiB) of a listener over unchanged feeds, including its parsing process, and the
+    milliseconds from the response with a new item to its append, one item per feed.
     """
     feeds = Feeds(RESTING, RESTING * OF_A_FEED, seed)
     feeds.renders_anew = False

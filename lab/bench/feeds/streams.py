@@ -1,8 +1,8 @@
 """Benchmarks the live page: many open streams, signals at a steady rate, one web process beside the broker.
 
 The window that streams read from is full before the first stream opens. Every stream must get every signal, once and in
-order. Latency runs from a signal's due time to its arrival at the client, transaction included, measured in this
-process; the web service is a child process.
+order. Latency runs from a signal's due time to its arrival at the client, including the transaction. It is measured in
+this process; the web service is a child process.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ async def _fill(w: World, count: int) -> None:
 
 
 async def _publish(w: World, wanted: int) -> None:
-    """Publish at an even rate, one signal per transaction as ``publish`` does; when late, all due signals in one."""
+    """Publish at an even rate, one signal per transaction as ``publish`` does. If late, all due signals in one."""
     producer = w.address.producer(transactional_id=w.topics.transactional_id("bench"))
     await producer.start()
     began, number = time.monotonic(), 0

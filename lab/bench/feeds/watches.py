@@ -1,8 +1,8 @@
-"""``lab bench watches``: several watchers on one log, killed again and again, on a clock that skips every wait.
+"""``lab bench watches``: several watchers on one log, killed repeatedly, with a clock that skips every wait.
 
-The watchers, their fold and the acceptance of the journal are the product's; the log is in memory. A kill strikes at any
-point where a watcher waits, and right before or right after one of its appends. Investigations end after a while, and their
-tombstones expire, so that nothing but ``WatchOpened`` keeps a firing from being opened again.
+The watchers, their fold and the acceptance of the journal are the product's; the log is in memory. A kill hits at any
+point where a watcher waits, and just before or after one of its appends. Investigations end after a while, and their
+tombstones expire, so that only ``WatchOpened`` prevents a second opening of a firing.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tests.virtual_time import run_virtually, virtual_now
 
 WATCHES, TICKS, KILLS, WORKERS = 100, 10, 50, 3
 LASTS_S = 600.0
-"""How long an investigation runs at most."""
+"""Maximum duration of an investigation."""
 SET_WITHIN_S, SETTLES_S = 0.9 * MIN_EVERY_S, 120.0
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to. ``missed``, ``twice``: due times without a firing, or with several; ``late_s``: the latest firing.
+    """Result of a run. ``missed``, ``twice``: due times with no firing, or several. ``late_s``: the latest firing.
 
-    ``reopened``, ``unopened``: firings whose investigation was opened more than once, or never. ``passed_by``: records of
-    watchers that came second.
+    ``reopened``, ``unopened``: firings whose investigation was opened more than once, or never. ``passed_by``: records
+    of watchers that came second.
     """
 
     seed: int
@@ -57,14 +57,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> bool:
-        """Whether each due time fired once and opened one investigation."""
+        """True if each due time fired once and opened one investigation."""
         return (
             not (self.missed or self.twice or self.reopened or self.unopened) and self.fired == self.opened == self.due
         )
 
 
 def simulate(seed: int, *, watches: int = WATCHES, ticks: int = TICKS, kills: int = KILLS) -> Outcome:
-    """Run ``watches`` of ``ticks`` due times each, and strike the workers ``kills`` times."""
+    """Run ``watches`` of ``ticks`` due times each, and kill workers ``kills`` times."""
     return run_virtually(_Run(Random(seed), watches, ticks, kills).outcome(seed))
 
 
@@ -125,7 +125,7 @@ class _Run:
                 self._tasks[n] = asyncio.create_task(self._worker(n))
 
     async def _end(self) -> None:
-        """End every investigation after a while; then so many other records come that its tombstone expires."""
+        """End every investigation after a while, then append so many other records that its tombstone expires."""
         fold, at = JournalFold(partitions=1), 0
         while True:
             await asyncio.sleep(LASTS_S)
@@ -180,10 +180,10 @@ OPENING = WIRE_NAMES[InvestigationAsked]
 
 
 async def watches(seed: int) -> list[Figure]:
-    """Return what a run of this seed came to.
+    """Return the results of a run with this seed.
 
     Raises:
-        RuntimeError: a promise did not hold.
+        RuntimeError: a guarantee did not hold.
     """
     done = await asyncio.to_thread(simulate, seed)
     if not done.held:

@@ -1,6 +1,6 @@
-"""``lab bench commands``: processor seconds of each command that reads, from its start to its end, beside a Python that does nothing.
+"""``lab bench commands``: processor seconds of each reading command, compared with a Python process that does nothing.
 
-On a running installation with ``CASES`` offline cases, so nothing is started for a command.
+Runs on a running installation with ``CASES`` offline cases, so no command starts a server.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ READING = (
     "signals", "cases", "case show", "sources", "sources reputation", "budget", "dlq", "audit", "outcomes list",
     "sql SELECT+1", "report", "backtest list", "config", "--help",
 )  # fmt: skip
-"""The commands; a plus stands for a space inside an argument."""
+"""The commands. A plus stands for a space inside an argument."""
 LIGHT = frozenset({"signals", "cases", "case show", "sources", "budget", "dlq"})
-"""Those that are asked for often, and held to ``TARGET_S``."""
+"""Frequently used commands, which must meet ``TARGET_S``."""
 TARGET_S = 0.6
 
 
 async def commands(repetitions: int = 5) -> list[Figure]:
-    """Run each command this often, a Python that does nothing between them, and take the medians."""
+    """Run each command this often, with an empty Python process in between, and return the medians."""
     with TemporaryDirectory(prefix="newsproof-bench-") as directory:
         async with pipeline(offline_settings(Path(directory), max_open_cases=2000), page=None) as running:
             await watched(running, judged(running, CASES, seed=1))

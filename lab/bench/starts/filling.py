@@ -1,7 +1,7 @@
-"""A log as a worker leaves it after many cases: news, journal, signals and budget, with the groups' commits at its ends.
+"""A log like a worker's after many cases: news, journal, signals and budget, with the groups' commits at its ends.
 
-The records are made from a few cases that are encoded once: of each further one only the ids, the text and the names of its
-story differ. So the log grows by about 100,000 records a second, and every reader takes them for what they stand for.
+The records are made from a few cases that are encoded once. Further cases differ only in ids, text and the names in
+their story. So the log grows by about 100,000 records per second, and readers treat the records as real.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tests.plain_graph import plain_signal
 from tests.story_sets import SETS, events_of, tellings_of
 
 CALLS_A_CASE = 4
-"""Paid calls: each is a reservation and a settlement on the budget's topic."""
+"""Paid calls per case: each is a reservation and a settlement on the budget topic."""
 SOURCE = "bench"
 REPORTS_A_STORY = 5
 _BATCH_BYTES = 512 * 1024
 _AT_ONCE = 10_000
-"""Cases in one transaction, as a stand-in for the publisher's: its markers leave gaps in ``signals``."""
+"""Cases per transaction. It stands in for the publisher's: its markers leave gaps in ``signals``."""
 
 Header = tuple[str, bytes]
 
 
 class _Template(NamedTuple):
-    """The encoded records of one case, in which placeholders stand for what is its own. ``events``: value and fixed headers."""
+    """The encoded records of one case, with placeholders for its own values. ``events``: value and fixed headers."""
 
     text: str
     news: bytes
@@ -55,7 +55,7 @@ _OWN = frozenset({"ce_id", "ce_causationid", "ce_subject", TEXT_HASH_HEADER})
 
 
 async def fill(address: KafkaAddress, topics: Topics, cases: int, *, partitions: int) -> int:
-    """Append this many ended cases to empty topics, commit the worker's and the publisher's positions, return the records written."""
+    """Append this many ended cases to empty topics, and commit both groups' positions; return the number of records."""
     templates = list(_templates())
     producer = address.producer(
         transactional_id="newsproof-bench-fill", max_batch_size=_BATCH_BYTES, transaction_timeout_ms=600_000
@@ -88,7 +88,7 @@ async def fill(address: KafkaAddress, topics: Topics, cases: int, *, partitions:
 
 
 class _Writer:
-    """Whole batches of a topic's partition, sent when they are full: several times as fast as record by record."""
+    """Sends full batches per partition, several times as fast as record by record."""
 
     def __init__(self, producer: Any) -> None:
         self._producer, self.written = producer, 0
@@ -156,7 +156,7 @@ def _filled(value: bytes, own: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _templates() -> Iterator[_Template]:
-    """Yield a case for each of the labelled reports that tells a story: its subject and names become placeholders."""
+    """Yield a case for each labelled report that reports a story. Its subject and names become placeholders."""
     tables = load_tables(demo=False)
     for path in sorted(SETS.glob("stories_*.jsonl")):
         for report in tellings_of(path):

@@ -1,4 +1,4 @@
-"""What the start of a worker costs after many cases: a first one without a fold store, then a restart on the same disk."""
+"""The cost of a worker's start after many cases: first without a fold store, then a restart on the same disk."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from newsproof.app.servers import servers
 
 CASES = (10_000, 100_000)
 PER = 100_000
-"""Slopes are of this many cases."""
+"""Slopes are per this many cases."""
 _LOOK_S = 0.1
 _QUIET_S = 3.0
 _QUIET_SHARE = 0.1
-"""A worker that used less of a core than this for ``_QUIET_S`` has read what it reads in the background."""
+"""A worker that uses less of a core than this for ``_QUIET_S`` has finished reading in the background."""
 _GIVE_UP_S = 900.0
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """One start of a worker process; ``settled``: when it had read what it reads in the background, too.
+    """One start of a worker process. ``settled``: when it had also finished reading in the background.
 
-    Times are from the start of the process. ``stall_ms``: the longest that a beat of its event loop came late, at most this.
+    Times are from the start of the process. ``stall_ms``: upper bound of its event loop's longest delay.
     """
 
     ready_s: float
@@ -50,7 +50,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def start(*sizes: int) -> list[Figure]:
-    """Measure the two starts after each number of cases, and what they cost more for each 100,000 further cases."""
+    """Measure both starts after each number of cases, and the additional cost per 100,000 cases."""
     sizes = sizes or CASES
     figures: list[Figure] = []
     of_size: dict[int, tuple[Start, Start]] = {}
@@ -96,7 +96,7 @@ def _slopes(name: str, few: Start, many: Start, share: float, *, restart: bool) 
 async def _starts(cases: int) -> tuple[Start, Start]:
     with TemporaryDirectory(prefix="newsproof-bench-") as directory:
         settings = offline_settings(Path(directory), max_open_cases=2000).model_copy(
-            # No case is open, so nobody asks ClickHouse for anything.
+            # No case is open, so ClickHouse is not used.
             update={"metrics_port": 0, "clickhouse_url": "http://127.0.0.1:9", "topic_partitions": PARTITIONS}
         )
         async with servers(settings, clickhouse=False, prepare={"kafka": prepare_topics}) as found:
@@ -110,7 +110,7 @@ async def _starts(cases: int) -> tuple[Start, Start]:
 
 
 async def _started(settings: Settings) -> Start:
-    """Start a worker process, wait until it has read everything, and end it in order."""
+    """Start a worker process, wait until it has read everything, and shut it down cleanly."""
     directory = settings.newsproof_data_dir
     for former in (directory / "metrics").glob("*.json"):
         former.unlink()
@@ -155,7 +155,7 @@ def _is_ready(directory: Path) -> bool:
 
 
 def _stall_ms(directory: Path) -> float:
-    """Return the upper bound of the last bucket of the stalls that holds any."""
+    """Return the upper bound of the highest non-empty bucket of the stalls."""
     with urlopen(f"{targets_in(directory)[0].url}/metrics") as said:
         lines = [
             line for line in said.read().decode().splitlines() if line.startswith("newsproof_loop_stall_seconds_bucket")
