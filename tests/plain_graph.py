@@ -24,7 +24,7 @@ DRAFT = builders.draft(**JUDGED)
 
 
 class Plain:
-    """A step that asks one model call (or nothing when not ``asks``) and emits a fixed small event."""
+    """A step that makes one model call (none if not ``asks``) and emits a fixed small event."""
 
     name: str
     takes: tuple[On, ...]

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MiB in memory, where this user may mount one."""
+    """A file system of 64 MiB in memory, if this user may mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk))
@@ -25,7 +25,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(filler: Path) -> None:
-    """Write this file until its disk takes no more."""
+    """Write this file until its disk is full."""
     with suppress(OSError), filler.open("wb", buffering=0) as lines:
         while lines.write(bytes(1024 * 1024)):
             pass

@@ -1,7 +1,7 @@
-"""Stories, measured on labelled reports: how many cost a second deep analysis, and how many distinct stories are merged.
+"""Stories measured on labelled reports: how many cost a second deep analysis, and how many distinct stories are merged.
 
-The real index is fed as the journal would feed it: one report after the other, in the order of their times, each with
-the claim that is labelled for it.
+The real index is fed as by the journal: one report after another, in the order of their times, each with its labelled
+claim.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SETS = Path(__file__).parent / "data"
 
 
 class LabelledTelling(msgspec.Struct, frozen=True, kw_only=True):
-    """One labelled report. ``draft`` holds some of a draft's fields, ``like`` the story that its own is a near miss of.
+    """One labelled report. ``draft``: some of a draft's fields. ``like``: the story of which its own is a near miss.
 
-    A set of raw texts has neither draft nor claim: whoever measures it reads the text first.
+    A set of raw texts has neither draft nor claim; its reader must read the texts first.
     """
 
     story: str
@@ -53,10 +53,10 @@ class LabelledTelling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the reports of a set. ``paid_again``: reports beyond the first of their story that were analysed.
+    """Results for the reports of a set. ``paid_again``: reports beyond the first of their story that were analysed.
 
-    ``found``: reports beyond the first whose story was found, analysed or not. ``joined``: (report's story, story of the case
-    that it was taken for), of those that ended in another story's signal.
+    ``found``: reports beyond the first whose story was found, analysed or not. ``joined``: (report's story, story of
+    the case that it was joined to), for reports that ended in another story's signal.
     """
 
     reports: int
@@ -67,17 +67,17 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paid_once(self) -> float:
-        """The share of the re-reports that cost no second analysis, 0-1."""
+        """Share of later reports that cost no second analysis, 0-1."""
         return 1 - len(self.paid_again) / (self.reports - self.stories)
 
     @property
     def recognised(self) -> float:
-        """The share of the re-reports whose story was found, so that one signal of it remains, 0-1."""
+        """Share of later reports whose story was found, so that one signal of it remains, 0-1."""
         return self.found / (self.reports - self.stories)
 
     @property
     def merged(self) -> float:
-        """The share of the stories of which a report ended in another story's signal, 0-1."""
+        """Share of stories with a report that ended in another story's signal, 0-1."""
         return len({story for story, _ in self.joined}) / self.stories
 
 
@@ -96,12 +96,12 @@ class ReadJournal:
 
 
 def tellings_of(path: Path) -> list[LabelledTelling]:
-    """Read a labelled set: a JSON object a line."""
+    """Read a labelled set: one JSON object per line."""
     return [msgspec.json.decode(line, type=LabelledTelling) for line in path.read_bytes().splitlines()]
 
 
 async def measured(tellings: list[LabelledTelling], verdict: Verdict = "likely") -> Found:
-    """Find the story of each report, in the order of their times. ``verdict``: what every analysis comes to."""
+    """Find the story of each report, in the order of their times. ``verdict``: the result of every analysis."""
     index, tables = StoryIndex(ReadJournal(), dict, partitions=1, window_hours=HOURS), load_tables(demo=False)
     known = compiled(tables)
     of_case: dict[str, str] = {}

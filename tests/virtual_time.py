@@ -44,7 +44,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(work: Coroutine[Any, Any, T]) -> T:
-    """Run to completion on a virtual clock of its own. Call it outside any running loop."""
+    """Run to completion on a separate virtual clock. Call it outside any running loop."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 

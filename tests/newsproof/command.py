@@ -1,4 +1,4 @@
-"""The command line as a user runs it: a process of its own, in a directory of its own."""
+"""The command line as a user runs it: in a separate process and directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = (sys.executable, "-P", "-m", "newsproof")
 OUTSIDE = ("COINBASE", "BINANCE", "COINGECKO", "FEAR_GREED", "FRED", "FRED_API", "BLOCKCHAIN_INFO", "DEFILLAMA")
 OUTSIDE += ("DEFILLAMA_STABLECOINS", "COINMETRICS", "BOCHA", "GDELT", "ARXIV")
 NOBODY_OUTSIDE = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in OUTSIDE}
-"""Settings for a command of live mode that would ask the chat's sources or a search: no test asks the real ones."""
+"""Settings for a live-mode command that would call the chat's sources or a search: no test calls the real ones."""
 
 
 NOT_FOR_A_CLIENT = (
@@ -30,7 +30,7 @@ NOT_FOR_A_CLIENT = (
     "streams",
     "structlog",
 )
-"""What takes long to import, and neither `publish` nor a bot needs."""
+"""Modules that take long to import, and that neither `publish` nor a bot needs."""
 
 
 NOT_FOR_A_READER = (
@@ -49,7 +49,7 @@ NOT_FOR_A_READER = (
     "tldextract",
     "trafilatura",
 )
-"""What takes long to import, and no command needs that reads a log which is served."""
+"""Modules that take long to import, and that no command needs to read a log that is served."""
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ def newsproof(
 
 
 def imported_by(*arguments: str, cwd: Path, env: Mapping[str, str]) -> set[str]:
-    """Run a command that ends well, and return the top-level modules that it imported."""
+    """Run a successful command, and return the top-level modules that it imported."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *COMMAND[1:], *arguments],
         cwd=cwd,
@@ -97,7 +97,7 @@ def imported_by(*arguments: str, cwd: Path, env: Mapping[str, str]) -> set[str]:
 
 
 def processes_in(directory: Path) -> list[str]:
-    """Return the command lines of all processes that work in, or were told of, this directory."""
+    """Return the command lines of all processes that work in this directory or have it as an argument."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -110,6 +110,6 @@ def processes_in(directory: Path) -> list[str]:
 
 
 def health_of(file: Path) -> str:
-    """Where a process serves its health, as its file in ``metrics`` of the data directory alone says."""
+    """Return the address of a process's health pages, named only by its file in ``metrics`` of the data directory."""
     (named,) = json.loads(file.read_text("utf-8"))
     return f"http://{named['targets'][0]}{named['labels']['__metrics_path__'].removesuffix('/metrics')}"

@@ -1,4 +1,4 @@
-"""Graphs for tests of the runtime: the plain graph with steps exchanged, and one that degrades as the real one does."""
+"""Graphs for tests of the runtime: the plain graph with replaced steps, and one that degrades as the real one does."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def degrading(*, asks: bool = False, **exchanged: Any) -> Registry:
 
 
 def _failing(plain: Any) -> Any:
-    # The plain steps take any reply; here a failed call fails the step, as in the real graph.
+    # The plain steps accept any reply; here a failed call fails the step, as in the real graph.
     def tell(case: Case, replies: Replies) -> ev.Event:
         needed(only_reply(replies), ModelReply)
         event: ev.Event = plain.tell(case, replies)
@@ -85,5 +85,5 @@ def _given_up(case: Case) -> ev.Event:
 def asking(
     ask: Callable[[Case], StepRequest], tell: Callable[[Case, Replies], ev.Event] | None = None
 ) -> Callable[[Any], Written]:
-    """Exchange a plain step for one with these functions; ``tell`` stays the plain one's unless given."""
+    """Replace a plain step with one of these functions. Without ``tell``, the plain step's is kept."""
     return lambda plain: Written(plain.name, plain.takes, plain.emits, ask, tell or _failing(plain).tell)

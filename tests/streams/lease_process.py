@@ -10,7 +10,7 @@ from streams import lease
 
 
 async def _main(bootstrap: str, password_file: str, group: str, topic: str) -> None:
-    """Say on standard output when the work begins and when it ends."""
+    """Report on standard output when the work begins and when it ends."""
 
     async def work() -> None:
         print("begins", flush=True)

@@ -45,7 +45,7 @@ def after(case: str, head: str, event: ev.Event) -> tuple[str, bytes, Headers]:
 
 
 def paid_call(request: str) -> Call:
-    """A model call that cost something."""
+    """A model call with a cost."""
     return Call(
         kind="model",
         provider="test",

@@ -1,4 +1,4 @@
-"""A small installation under test: topics of its own, ways to write to them, workers in this process, and what came of it."""
+"""A small installation under test: separate topics, ways to write to them, workers in this process, their results."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from streams.worker import Worker
 
 KEY = b"the key of the listener"
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)
-"""Retries at once, so that tests of failures need not wait."""
+"""Retries at once, so that tests of failures do not wait."""
 
 
 class Found(msgspec.Struct):
-    """One journal record, as a reader from the start judges it."""
+    """One journal record, as judged by a reader from the start."""
 
     record: Any
     envelope: wire.Envelope | None
@@ -59,7 +59,7 @@ class Found(msgspec.Struct):
 
 
 class World:
-    """Topics under a prefix of their own. ``until`` fails at once when a worker that runs here has failed."""
+    """Topics under a separate prefix. ``until`` fails at once if a worker that runs here has failed."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, slots: Path, partitions: int, producer: Any) -> None:
         self.address, self.topics, self.slots, self.partitions = address, topics, slots, partitions
@@ -77,7 +77,7 @@ class World:
     # Writing
 
     async def publish(self, *items: Any, partition: int | None = None) -> None:
-        """Write news: texts or numbers for a plain item each, a dict of fields to change, or raw bytes."""
+        """Write news: a text or number for a plain item, a dict of fields to change, or raw bytes."""
         sent = []
         for item in items:
             key, value = _news_record(item)
@@ -100,7 +100,7 @@ class World:
         authenticate: Callable[[News], bool] = lambda _news: False,
         **options: Any,
     ) -> AsyncIterator[Worker]:
-        """Run a worker in this process until the block ends; then it ends in order."""
+        """Run a worker in this process until the block ends; then shut it down cleanly."""
         chosen = WorkerOptions(
             slot=slot, slot_dir=self.slots, partitions=self.partitions, session_timeout_s=6.0, **options
         )
@@ -136,7 +136,7 @@ class World:
             await task
 
     async def until(self, ready: Callable[[], Any], within_s: float = 30.0) -> None:
-        """Wait until ``ready()`` (perhaps awaited) is true."""
+        """Wait until ``ready()`` (which may be async) is true."""
         give_up = time.monotonic() + within_s
         while True:
             got = ready()
@@ -150,7 +150,7 @@ class World:
             await asyncio.sleep(0.05)
 
     async def until_closed(self, cases: int, within_s: float = 30.0) -> AuditReport:
-        """Wait until the log holds this many cases and none of them is open; return the audit of that moment."""
+        """Wait until the log holds this many cases and none is open; return the audit at that moment."""
         report: AuditReport | None = None
 
         async def quiet() -> bool:
@@ -176,7 +176,7 @@ class World:
         return {tp.partition: end for tp, (_, end) in (await offsets_of(self.address, topic)).items()}
 
     async def journal(self, topic: str | None = None) -> list[Found]:
-        """Every record of a journal (that of the news cases), with the judgement of a reader from the start."""
+        """Every record of a journal (default: the news cases'), as judged by a reader from the start."""
         parts: dict[TopicPartition, JournalFold] = {}
         found = []
         for record in await self.records(topic or self.topics.cases):
@@ -185,7 +185,7 @@ class World:
         return found
 
     async def story(self, *, of_text: str | None = None, of_case: str | None = None) -> list[CaseEvent]:
-        """The accepted events that decode, in order; those of one case, or of the case whose news has this text."""
+        """The accepted events that decode, in order: of one case, or of the case whose news has this text."""
         events: list[tuple[str, CaseEvent]] = []
         for found in await self.journal():
             if found.accepted and found.envelope is not None:
@@ -195,11 +195,11 @@ class World:
         return [e for c, e in events if c == of_case or (of_case is None and c in wanted)]
 
     async def counted(self) -> Counter[str]:
-        """How many accepted events there are, by the class name of the event."""
+        """Number of accepted events, by the event's class name."""
         return Counter(type(e).__name__ for e in await self.story())
 
     async def signals(self) -> list[Signal]:
-        """What a read_committed subscriber sees."""
+        """The signals that a read_committed subscriber sees."""
         committed: dict[str, Any] = {"isolation_level": "read_committed"}
         return [read_signal(record)[0] for record in await self.records(self.topics.signals, **committed)]
 
@@ -215,7 +215,7 @@ class World:
 
 
 def leave_at_once(worker: Worker) -> None:
-    """Let the worker cut off the calls that are out when it ends or hands over, without its grace: they hang."""
+    """Let the worker cancel running calls at once when it ends or is revoked, without its grace, because they hang."""
     drain = worker.dispatcher.drain
 
     async def without_grace(timeout_s: float) -> int:
@@ -225,7 +225,7 @@ def leave_at_once(worker: Worker) -> None:
 
 
 def news(number: int | str = 0, **changes: Any) -> dict[str, Any]:
-    """The fields of one plain item."""
+    """The fields of a plain item."""
     plain = {
         "source": "wire",
         "external_id": f"item-{number}",

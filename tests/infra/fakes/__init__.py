@@ -1,1 +1,1 @@
-"""Outside services played on loopback, speaking their real wire shapes, well and badly."""
+"""Outside services on loopback with their real wire formats, both working and failing."""

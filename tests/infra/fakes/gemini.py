@@ -75,13 +75,13 @@ WRONG_KEY = invalid(
     "API key not valid. Please pass a valid API key.",
     detail("ErrorInfo", reason="API_KEY_INVALID", domain="googleapis.com"),
 )
-"""What Google really answers to a wrong key: 400, not 401."""
+"""Google's real response to a wrong key: 400, not 401."""
 RETRY_INFO = detail("RetryInfo", retryDelay="34.5s")
 BLOCKED_KEY = detail("ErrorInfo", reason="API_KEY_SERVICE_BLOCKED")
 
 
 def closed(model: str = "gemini-2.5-pro") -> str:
-    """Return what Google says of a deprecated model (github.com/thedotmack/claude-mem/issues/3278)."""
+    """Return Google's message for a deprecated model (github.com/thedotmack/claude-mem/issues/3278)."""
     return (
         f"This model models/{model} is no longer available to new users. "
         "Please update your code to use a newer model for the latest features and improvements."

@@ -37,7 +37,7 @@ def known_name(kind: str, name: str) -> bool:
 
 
 class Routed(FakeServer):
-    """Answers by what stands in the address, so that requests may come in any order. The first that fits is taken."""
+    """Responds by a part of the address, so that requests may come in any order. The first match is used."""
 
     def __init__(self, routes: Mapping[str, Behaviour]) -> None:
         super().__init__(DOWN)
@@ -73,7 +73,7 @@ async def _serving(
 async def research(
     *, settings: Mapping[str, Any] | None = None, **routes: Mapping[str, Behaviour] | Behaviour
 ) -> AsyncIterator[tuple[dict[str, Port], dict[str, Routed]]]:
-    """Return the chat's ports of live mode and the servers they ask; a source without a script is down."""
+    """Return the chat's live-mode ports and the servers that they call. A source without a script is down."""
     async with _serving(settings or {}, routes) as (made, servers):
         ports: dict[str, Port] = dict(live_research(made))
         try:
@@ -85,7 +85,7 @@ async def research(
 
 @asynccontextmanager
 async def market(**routes: Mapping[str, Behaviour] | Behaviour) -> AsyncIterator[tuple[LiveMarket, dict[str, Routed]]]:
-    """Return the news pipeline's port of live mode and the servers it asks; a source without a script is down."""
+    """Return the news pipeline's live-mode port and the servers that it calls. A source without a script is down."""
     async with _serving({}, routes) as (made, servers):
         port = live_market(made)
         try:

@@ -1,7 +1,7 @@
-"""A critic that obeys: it answers what the pages tell it to, so that a test shows what the checks behind a critic hold.
+"""A critic that obeys: it replies what the pages tell it to, so that tests show what the checks behind a critic catch.
 
 A page commands in plain words: ``answer supports``, ``answer denies for reference 2``, ``answer supports for all
-references``; with ``quote "…"`` (its own words, or words that stand nowhere), ``speaks_for party``, ``verdict supported``.
+references``; with ``quote "…"`` (its own words, or words from nowhere), ``speaks_for party``, ``verdict supported``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERDICT = re.compile(r"verdict (supported|refuted|conflicting|not_enough_eviden
 
 
 def obedient(call: CallModel) -> ModelReply:
-    """Return the critique that the call's pages ask for; a page that nobody commands is unrelated.
+    """Return the critique that the call's pages ask for. A page without a command is unrelated.
 
     Without a dictated quote, a page's title is quoted. The last command for a reference wins.
 

@@ -120,7 +120,7 @@ def article(**changes: Any) -> dict[str, Any]:
 
 
 def articles(*items: Any) -> Say:
-    """Return GDELT's answer; where nothing was found it is an empty object."""
+    """Return GDELT's response; without results, it is an empty object."""
     headers = {"content-type": "application/json; charset=utf-8"}
     return Say({"articles": list(items)} if items else {}, headers=headers)
 

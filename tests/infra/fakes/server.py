@@ -34,14 +34,14 @@ class Received:
 
 
 class Behaviour(Protocol):
-    """What the server does with one request."""
+    """The server's behaviour for one request."""
 
     async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
 
 @dataclass(frozen=True)
 class Say:
-    """Answer at once. ``body`` is sent as JSON unless it is bytes."""
+    """Respond at once. ``body`` is sent as JSON unless it is bytes."""
 
     body: Any = b""
     status: int = 200
@@ -59,7 +59,7 @@ class Say:
 
 @dataclass(frozen=True)
 class StaySilent:
-    """Read the request and never answer, until the client goes away."""
+    """Read the request and never respond, until the client disconnects."""
 
     async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -67,7 +67,7 @@ class StaySilent:
 
 @dataclass(frozen=True)
 class Drip:
-    """Send one byte of the body after another, each well within a read timeout, and never come to the end."""
+    """Send one byte of the body after another, each well within a read timeout, and never end."""
 
     every_s: float = 0.02
 
@@ -115,7 +115,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class HangUp:
-    """Close the connection without an answer."""
+    """Close the connection without a response."""
 
     async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -163,7 +163,7 @@ class FakeServer:
 
 
 class Closing(Protocol):
-    """What an adapter has in common with every other one."""
+    """The common part of all adapters."""
 
     async def close(self) -> None: ...
 

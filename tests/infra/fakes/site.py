@@ -28,7 +28,7 @@ def moved(to: str, status: int = 302) -> Say:
 
 
 class Site(FakeServer):
-    """Answers by path; a path with several behaviours takes one after another, the last one repeats."""
+    """Responds by path. Several behaviours of a path are used in turn; the last one repeats."""
 
     def __init__(self, routes: Mapping[str, Behaviour | Sequence[Behaviour]]) -> None:
         super().__init__(NOTHING)
@@ -47,7 +47,7 @@ class Site(FakeServer):
 
 
 class FakeProxy:
-    """Opens tunnels to loopback; ``tunnels`` are the targets asked for, ``logins`` the headers that came with them."""
+    """Opens tunnels to loopback. ``tunnels``: the requested targets; ``logins``: the headers of those requests."""
 
     def __init__(self, *, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
         self._answer = answer
@@ -101,7 +101,7 @@ async def on_loopback(_host: str, _port: int) -> tuple[str, ...]:
 
 
 def loopback_guard(**changes: Any) -> Guard:
-    """Return a guard that allows 127.0.0.1 alone, on every port."""
+    """Return a guard that allows only 127.0.0.1, on every port."""
     only = ipaddress.ip_address("127.0.0.1")
     return Guard(**{"allows": lambda one, _: one == only, "ports": None, "resolves": on_loopback, **changes})
 

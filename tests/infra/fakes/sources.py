@@ -1,6 +1,6 @@
-"""What sources of news send, in their true wire shapes with invented content, and sites that send it on loopback.
+"""Responses of news sources in their real wire formats with invented content, and sites that send them on loopback.
 
-The shapes that the product's own newsroom has are those of :mod:`infra.offline.newsroom.wire`.
+Formats of the product's own newsroom are in :mod:`infra.offline.newsroom.wire`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def edgar(*items: Told) -> bytes:
 
 
 class Newsroom(SourceServer):
-    """Feeds by path, whose items a test changes, and ``answers`` of other paths."""
+    """Feeds by path, whose items a test changes, and ``answers`` for other paths."""
 
     def __init__(self, **feeds: list[Told]) -> None:
         super().__init__(self._told)
@@ -140,7 +140,7 @@ class Newsroom(SourceServer):
 
 
 def recent(number: int, *, id: str = "", age_s: float = 60.0) -> Told:
-    """Return an item of a minute ago."""
+    """Return an item from a minute ago."""
     return Told(id=id or f"n{number}", title=f"Event {number} of many", at=datetime.now(UTC) - timedelta(seconds=age_s))
 
 

@@ -1,4 +1,4 @@
-"""The outside of a live research chat, all of it local: a model server of two wire shapes, and market sources as of now."""
+"""The services around a live research chat, all local: a model server with two wire formats, and market sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DAY, _STEP = timedelta(days=1), timedelta(minutes=5)
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One call of a model as it came over the wire. ``words`` is all that the model read.
+    """One model call as received over the wire. ``words``: everything that the model read.
 
     ``temperature`` None: none was sent.
     """
@@ -49,9 +49,9 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Models(FakeServer):
-    """Answers each task as Gemini or an OpenAI-compatible endpoint would, by the address that is asked.
+    """Responds to each task as Gemini or an OpenAI-compatible endpoint would, depending on the address.
 
-    ``away``: (model, task) that are answered with 503. ``says``: fields of a task's reply in place of the plain one's.
+    ``away``: (model, task) that get a 503. ``says``: fields that replace those of a task's plain reply.
     """
 
     def __init__(self, *away: tuple[str, str], **says: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ def _plain(asked: Asked) -> dict[str, Any]:
 
 
 class Market:
-    """What the fake sources serve as of now. ``served`` is every figure in it, as written, and every sum and change of them."""
+    """The fake sources' data as of now. ``served``: every figure in it as written, and all their sums and changes."""
 
     def __init__(self) -> None:
         self.now = datetime.now(UTC)
@@ -144,11 +144,11 @@ class Market:
         return value
 
     def _days(self, count: int, last: int = 1) -> list[str]:
-        """The dates of so many days, up to ``last`` days ago."""
+        """The dates of this many days, up to ``last`` days ago."""
         return [f"{self.midnight - timedelta(days=last + count - 1 - n):%Y-%m-%d}" for n in range(count)]
 
     def _prices(self) -> Say:
-        """Five minutes each, the ones to come among them, at prices that no past one has."""
+        """Five-minute prices, including future ones, at values that no past price has."""
         rows = []
         for n in range(-12, 312):
             began = self.now - (n + 1) * _STEP
@@ -159,7 +159,7 @@ class Market:
 
     def _bars(self) -> Say:
         rows = []
-        for n in range(-1, 280):  # that of today is not over
+        for n in range(-1, 280):  # today's bar is not complete
             close = 60_000.25 + 100 * (n % 7) - n
             began = int((self.midnight - (n + 1) * _DAY).timestamp())
             rows.append([began, close - 300, close + 300, close - 50, close, 1_000.5 + n])
@@ -204,7 +204,7 @@ class Market:
 async def outside(
     market: Market, models: Models, *, down: frozenset[str] = frozenset()
 ) -> AsyncIterator[tuple[dict[str, str], dict[str, Routed]]]:
-    """Serve all of it; return the settings that lead there, and the servers of the sources. ``down``: sources that are."""
+    """Serve all of it; return settings with the addresses, and the sources' servers. ``down``: unavailable sources."""
     async with AsyncExitStack() as stack:
         at = await stack.enter_async_context(models)
         servers = {}

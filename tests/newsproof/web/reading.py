@@ -1,4 +1,4 @@
-"""A client of event streams, as a browser is one: it takes events and comes back with the id of the last one."""
+"""A client of event streams that behaves like a browser: it reads events and reconnects with the last id."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ WITHIN_S = 60.0
 
 
 def asked_with(told: str, data: Path) -> dict[str, Any]:
-    """What a client of httpx needs to ask the service at the address that it told, with the token of its data directory."""
+    """Return the httpx arguments for the service at the address that it printed, with its data directory's token."""
     at = urlsplit(told.split(maxsplit=1)[0])
     token = (data / FILE).read_text("ascii").strip()
     return {"base_url": f"{at.scheme}://{at.netloc}/", "headers": {"authorization": f"Bearer {token}"}}
 
 
 class Sent(NamedTuple):
-    """One event. ``id`` is the last id that was sent up to it."""
+    """One event. ``id``: the last id sent so far."""
 
     event: str
     data: dict[str, Any]
@@ -33,7 +33,7 @@ class Sent(NamedTuple):
 
 
 class Stream:
-    """An open stream. ``last_id`` is what a browser would come back with."""
+    """An open stream. ``last_id``: the id with which a browser would reconnect."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.response = response
@@ -59,7 +59,7 @@ class Stream:
         return None
 
     async def until(self, wanted: str, number: int = 1) -> list[Sent]:
-        """Return the events up to the given number of this kind, that one included."""
+        """Return the events up to and including the given number of this kind."""
         got: list[Sent] = []
         while sum(one.event == wanted for one in got) < number:
             one = await self.next()
@@ -75,7 +75,7 @@ class Stream:
         return got
 
     async def connected(self) -> None:
-        """Wait for the first heartbeat that carries a place: from here on nothing is missed."""
+        """Wait for the first heartbeat with a position: from then on nothing is missed."""
         async with asyncio.timeout(WITHIN_S):
             async for line in self._lines:
                 if line.startswith("id: "):
@@ -88,7 +88,7 @@ class Stream:
 async def streaming(
     http: httpx.AsyncClient, path: str, *, last_id: str = "", method: str = "GET", **more: Any
 ) -> AsyncIterator[Stream]:
-    """Open a stream, from the place behind ``last_id`` where there is one."""
+    """Open a stream, after ``last_id`` if it is given."""
     headers = {"last-event-id": last_id} if last_id else {}
     async with http.stream(method, path, headers=headers, **more) as response:
         assert response.status_code == 200, (await response.aread()).decode()

@@ -1,5 +1,5 @@
-"""Processes that spend: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX race COUNT`` asks for tool calls all at once and
-prints how many it was granted; ``… die SLOT_DIR`` is a worker that is killed between a reply and its settlement."""
+"""Processes that spend: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX race COUNT`` requests tool calls at once
+and prints the number granted; ``… die SLOT_DIR`` is a worker that is killed between a reply and its settlement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def search(query: str = "q") -> Search:
 async def granted_of(
     ledger: BudgetLedger, effects: list[Effect], port: Simulated, *kinds: ClaimKind, group: str = ""
 ) -> list[Any]:
-    """Ask for all of them at once, for claims of these kinds from sources of this group."""
+    """Request all of them at once, for claims of these kinds from sources of this group."""
     asked = (
         ledger.reserve(e, port, case_id=f"case-{n}", head_id="head", claim_kinds=kinds, source_group=group)
         for n, e in enumerate(effects)
@@ -65,14 +65,14 @@ class Silent(BudgetLedger):
     """Its settlements never reach the log."""
 
     def settle(self, grant: Grant, call: Call) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 class Killed(Simulated):
-    """Dies when one step's reply is there."""
+    """Dies when one step's reply has arrived."""
 
     async def perform(self, effect: Any) -> Answer:
-        """Answer, or be killed in between."""
+        """Reply, or be killed in between."""
         answer = await super().perform(effect)
         if effect.task == DIES_AT:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -15,7 +15,7 @@ from streams.publish.publisher import Publisher
 
 
 async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, timeout_ms: str) -> None:
-    """Die after so many signals of a transaction have been sent, flushed and not committed."""
+    """Die after this many signals of a transaction have been sent and flushed, but not committed."""
     address = KafkaAddress.embedded(bootstrap, password_file)
     left = int(sends)
     make = address.producer
@@ -37,14 +37,14 @@ async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, tim
         return producer
 
     class Address:
-        """The address, whose producer is deadly."""
+        """The address, with a deadly producer."""
 
         producer = staticmethod(deadly)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(address, name)
 
-    lease.SESSION_S = 2.5  # its successor waits until this one, which leaves without a word, has lost the lease
+    lease.SESSION_S = 2.5  # its successor waits until this process, which does not leave its group, has lost the lease
     module.TRANSACTION_TIMEOUT_MS = int(timeout_ms)
     await Publisher(Address(), Topics(prefix)).run()  # type: ignore[arg-type]
 

@@ -33,7 +33,7 @@ LATENCY_S = 0.3
 
 
 class Deadly(Simulated):
-    """A provider whose client kills the process that asks it for the deadly case."""
+    """A provider whose client kills the calling process at the deadly case."""
 
     async def perform(self, effect: Any) -> Answer:
         answer = await super().perform(effect)

@@ -1,7 +1,8 @@
 """A sink that is killed: ``python -m tests.streams.sink.sink_process BOOTSTRAP PREFIX CLICKHOUSE_URL DATABASE WHERE TIMES PIECES``.
 
-SIGKILL falls when WHERE is come by for the TIMES-th time: a failpoint's name, ``block`` (one block of a range is in its table,
-the others are not) or ``committed`` (a range's end is committed, whatever is made ahead is not). Batches are of PIECES records.
+It is killed when it reaches WHERE for the TIMES-th time: a failpoint's name, ``block`` (one block of a range is in its
+table, the others are not) or ``committed`` (a range's end is committed, batches prepared ahead are not). PIECES:
+records per batch.
 """
 
 from __future__ import annotations

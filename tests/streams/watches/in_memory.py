@@ -1,4 +1,4 @@
-"""What a watcher needs beside a log in memory: an appender that can be killed, openings of investigations, a configuration."""
+"""A watcher's dependencies with a log in memory: an appender that can be killed, openings, a configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Killed(Exception):  # noqa: N818 - the end of a worker, not a fault
 
 
 class MemoryAppender:
-    """Appends of one worker. ``dies``: right before or right after one of the next appends."""
+    """Appends of one worker. ``dies``: just before or after one of the next appends."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log, self.dies = log, ""
