@@ -1,5 +1,5 @@
-"""Processes that spend: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX race COUNT`` requests tool calls at once
-and prints the number granted; ``… die SLOT_DIR`` is a worker that is killed between a reply and its settlement."""
+"""Processes that spend: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX race COUNT`` requests tool calls at
+once and prints the number granted; ``… die SLOT_DIR`` is a worker killed between a reply and its settlement."""
 
 from __future__ import annotations
 
