@@ -247,12 +247,11 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
         )
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
-        from infra.offline.newsroom.search import PlayedSearch
+        from infra.offline.newsroom.search import PlayedSearch, StorySearch
         from infra.offline.pages import OfflinePages
-        from infra.offline.search import OfflineSearch
 
         model = OfflineModel(latency_s=settings.offline_latency_seconds)
-        made = PlayedSearch if settings.offline_pages_dated_by_event else OfflineSearch
+        made = PlayedSearch if settings.offline_pages_dated_by_event else StorySearch
         search = made(latency_s=settings.offline_latency_seconds)
         pages = OfflinePages(search.documents, latency_s=settings.offline_latency_seconds)
         return Ports(

@@ -111,6 +111,8 @@ DROPPED = {
     "spam": Text("Dropped: it is advertising or makes no claim.", "已舍弃：属于广告，或没有可核查的说法。"),
     "empty": Text("Dropped: its text has no words.", "已舍弃：正文没有文字。"),
 }
+NOT_IN_CORPUS = Text("the bundled corpus has nothing on this", "内置语料库中没有与此事相关的资料")
+"""Why an offline search found nothing. It says nothing about the news itself, unlike an empty search of the web."""
 SAYS = (Text("says so", "这样说"), Text("say so", "这样说"))
 DENIES = (Text("denies it", "予以否认"), Text("deny it", "予以否认"))
 
@@ -123,6 +125,8 @@ def _decided(facts: _Facts, newest: Text, withdrawn: Stage | None) -> Text:
         denied = {"stage": withdrawn, "verdict": "refuted"} if withdrawn else {}
         said = summary_of(replace(signal, **denied))
     clauses = [*_TELL[signal.verdict](facts), *_beside(facts)] if signal.verdict in _TELL else []
+    if clauses and signal.provider_mode == "offline" and all(p.stance == "unrelated" for p in facts.pages):
+        clauses = [NOT_IN_CORPUS]
     if not clauses:
         return fill("{said}.", "{said}。", said=said)
     if withdrawn:

@@ -1,15 +1,70 @@
-"""The offline search for sample news that is dated today: its pages move in time with it."""
+"""The offline searches that know which stories the bundled corpus covers: those of the sample."""
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
+from infra.offline import lexicon as lx
 from infra.offline.sample_news import sample_news
 from infra.offline.search import Document, OfflineSearch
 from infra.ports import Answer
 from schemas.effects import Search, SearchReply
+
+STORY_TIME = timedelta(days=3)
+"""Time from a sample item within which news may be its story."""
+SAME_STORY = 0.9
+"""Least score of a sample item for a query about its story. Its own queries reach 0.92 and more."""
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,]*")
+_KNOWN = frozenset(name.lower() for name in (*lx.ENTITIES, *lx.EXCHANGES, *lx.ASSETS, *lx.TICKERS))
+_KNOWN_ZH = tuple(name for name in _KNOWN if not name.isascii())
+
+
+def _sample() -> tuple[Document, ...]:
+    return tuple(
+        Document(id=str(one.external_id), url="", title=one.text, content="", lang="", published_at=one.published_at)
+        for one in sample_news()
+    )
+
+
+def _names(text: str) -> set[str]:
+    """Return the names and figures of a text: words with a capital or a digit, and known names, in lower case."""
+    words = (word.rstrip(".,") for word in _WORD.findall(text))
+    latin = {w.lower() for w in words if re.search(r"[A-Z0-9]", w) or w.lower() in _KNOWN}
+    return latin | {name for name in _KNOWN_ZH if name in text}
+
+
+class StorySearch(OfflineSearch):
+    """Finds what the offline search finds for a story of the sample, and nothing for any other.
+
+    A page about another event would confirm or deny a user's own news by chance. News tells a story of the sample if it
+    is of the item's days, nearly in its words, and gives no name or figure that the item does not give.
+    """
+
+    def __init__(self, *, latency_s: float = 0.0) -> None:
+        super().__init__(latency_s=latency_s)
+        self._stories = OfflineSearch(documents=_sample())
+
+    async def perform(self, effect: Any) -> Answer:
+        """Answer one :class:`~schemas.effects.Search`, as :meth:`OfflineSearch.perform`."""
+        search: Search = effect
+        answer = await super().perform(search)
+        if self._covers(search) or not isinstance(answer.reply, SearchReply):
+            return answer
+        return replace(answer, reply=replace(answer.reply, results=()))
+
+    def _covers(self, search: Search) -> bool:
+        named = _names(search.query)
+        return any(
+            score >= SAME_STORY
+            and item.published_at is not None
+            and abs(search.as_of - item.published_at) <= STORY_TIME
+            and named <= _names(item.title)
+            for item, score in self._stories.rank(search.query)
+        )
 
 
 class PlayedSearch(OfflineSearch):
@@ -21,13 +76,7 @@ class PlayedSearch(OfflineSearch):
 
     def __init__(self, *, latency_s: float = 0.0) -> None:
         super().__init__(latency_s=latency_s)
-        events = (
-            Document(
-                id=str(one.external_id), url="", title=one.text, content="", lang="", published_at=one.published_at
-            )
-            for one in sample_news()
-        )
-        self._events = OfflineSearch(documents=tuple(events))
+        self._events = OfflineSearch(documents=_sample())
 
     async def perform(self, effect: Any) -> Answer:
         """Answer one :class:`~schemas.effects.Search`, as :meth:`OfflineSearch.perform`."""
