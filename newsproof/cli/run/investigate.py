@@ -62,6 +62,8 @@ def investigate(
 ) -> None:
     """Research a subject: search in rounds, verify each claim by quotes, and write a brief with references.
 
+    Offline, the bundled corpus covers DeepSeek, Kraken, Tether and Uniswap.
+
     Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
     """
     wanted = Wanted(subject=subject, as_of=as_of, rounds=rounds, searches=searches, follow=follow)
@@ -103,6 +105,8 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
     if (wanted.subject is None) == (wanted.follow is None):
         raise ConfigError('give either a subject or --follow ID: newsproof investigate "DeepSeek"')
     say(f"Newsproof, {mode_in_words(settings)}")
+    if settings.mode != "live":
+        say(corpus_in_words())
     async with _installation(settings) as (at, own):
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
         feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
@@ -117,6 +121,16 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
                 continues = "It pauses until `newsproof up` runs. Then follow it" if own else "It continues. Follow it"
                 say(f"{continues} with: {command_name()} investigate --follow {item.chat_id}")
                 raise
+
+
+def corpus_in_words() -> str:
+    """Return which subjects the bundled corpus covers, and until when."""
+    from infra.offline.investigating import LAST_DAY, SUBJECTS
+
+    return (
+        f"Offline, the bundled corpus covers {', '.join(SUBJECTS[:-1])} and {SUBJECTS[-1]} until "
+        f"{LAST_DAY:%Y-%m-%d}. It has nothing on other subjects."
+    )
 
 
 def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> InvestigationAsked:

@@ -4,6 +4,7 @@ import { postJson, request } from "../api.js";
 import { h, replace } from "../dom.js";
 import { t } from "../i18n.js";
 import { announce, failed } from "../states.js";
+import { onStatus } from "../status.js";
 
 const LONGEST = 500;
 const HOURS = [1, 6, 12, 24, 168];
@@ -52,7 +53,9 @@ export function askingForm({ subject, every, signal, watched }) {
     box.value = t(name);
     box.focus();
   } } }, t(name))));
-  return h("form", { class: "inquiry-form card", on: { submit } }, h("label", { class: "field" }, h("span", {}, t("inquiry.subject")), box),
+  const covers = h("p", { class: "hint", hidden: true }, t("inquiry.offline"));
+  onStatus((status) => { covers.hidden = status.mode === "live"; }, signal);
+  return h("form", { class: "inquiry-form card", on: { submit } }, h("label", { class: "field" }, h("span", {}, t("inquiry.subject")), box), covers,
     h("ul", { class: "row", "aria-label": t("inquiry.examples") }, examples), limits,
     h("div", { class: "row send-row" }, h("label", { class: "field often" }, h("span", {}, t("inquiry.often")), often), send), said);
 }
