@@ -9,6 +9,7 @@ marks U+200E, U+200F and U+061C of headlines in Hebrew, Arabic and Persian: a ma
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _ACTS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 """C0 without tab and ends of lines, DEL, C1, bidi controls and separators; lone surrogates, which no stream can encode."""
@@ -47,6 +48,23 @@ def shortened(text: str, length: int) -> str:
     """Return the text on one line, cut to ``length`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def columns_of(text: str) -> int:
+    """Return the columns that a terminal needs for a text at most: two for a Chinese character, and for one that is wide in
+    some fonts.
+    """
+    return sum(2 if unicodedata.east_asian_width(c) in "WFA" else not unicodedata.combining(c) for c in text)
+
+
+def fitted(text: str, columns: int) -> str:
+    """Return the text on one line, cut to what :func:`columns_of` measures, and filled up with spaces to that width."""
+    line = printable_line(" ".join(text.split()))
+    if columns_of(line) > columns:
+        while line and columns_of(line) > columns - columns_of("…"):
+            line = line[:-1]
+        line += "…"
+    return line + " " * (columns - columns_of(line))
 
 
 def counted(number: int, what: str) -> str:

@@ -345,8 +345,15 @@ def json_lines(values: Iterable[Any]) -> None:
         json_line(value)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", right: Sequence[str] = ()) -> None:
-    """Print a table on standard output; columns named in ``right`` are right-aligned."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    title: str = "",
+    right: Sequence[str] = (),
+    piped: int = UNWRAPPED,
+) -> None:
+    """Print a table on standard output; columns named in ``right`` are right-aligned. ``piped``: as for :func:`console`."""
     from rich.table import Table
     from rich.text import Text
 
@@ -355,7 +362,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str =
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         made.add_row(*(Text(printable(_cell(value))) for value in row))
-    console().print(made)
+    console(piped).print(made)
 
 
 def markdown_table(
@@ -375,10 +382,11 @@ def say_result(text: str = "") -> None:
     sys.stdout.flush()
 
 
-def console() -> Any:
+def console(piped: int = UNWRAPPED) -> Any:
+    """Return rich's console. ``piped``: its width in a file or a pipe, unless ``COLUMNS`` is set."""
     from newsproof.app.console import Console
 
-    return Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else UNWRAPPED)
+    return Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else piped)
 
 
 def _cell(value: Any) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from agents.text.wording import Language, Text, fill, headings, joined, term
 from newsproof.app.invocation import say_result, table
-from schemas.printable import shortened
+from schemas.printable import columns_of, fitted, shortened
 from schemas.signals import Signal, Stage
 
 
@@ -34,6 +35,38 @@ def stage_in_words(stage: Stage) -> Text:
 def summary_in(signal: Signal, language: Language) -> str:
     """Return the summary in this language, else in the language of the news."""
     return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
+
+
+def signal_lines(
+    signals: Sequence[Signal], ids: dict[str, str], *, now: datetime, language: Language, width: int
+) -> list[str]:
+    """Return one line a signal, of at most ``width`` columns.
+
+    Time (UTC; the day if it is 24 hours old), case, asset, action, confidence, verdict, claim. ``ids``: the news's own id
+    by case id; a long one is replaced by the beginning of the case's id, because a cut id finds nothing.
+    """
+    day = timedelta(days=1)
+    times = [f"{s.decided_at:%H:%M:%S}" if now - s.decided_at < day else f"{s.decided_at:%Y-%m-%d}" for s in signals]
+    longest = max(map(len, times), default=0)
+    action, verdict = (4, 6) if language == "zh" else (7, 11)
+    lines = []
+    for at, one in zip(times, signals, strict=True):
+        name = ids.get(one.case_id, "")
+        judged = one.verdict if one.stage == "final" else one.stage
+        known = one.claim_zh if language == "zh" else one.claim_en
+        claim = known if isinstance(known, str) and known else summary_in(one, language)
+        cells = (
+            at.ljust(longest),
+            fitted(name if 0 < len(name) <= 8 else one.case_id[:8], 8),
+            fitted(one.asset or "–", 6),
+            fitted(term(one.action).of(language), action),
+            f"{one.confidence:.2f}",
+            fitted(term(judged or "none").of(language), verdict),
+            "",
+        )
+        head = " ".join(cells)
+        lines.append((head + fitted(claim, max(2, width - columns_of(head)))).rstrip())
+    return lines
 
 
 def print_signals(

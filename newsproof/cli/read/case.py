@@ -10,7 +10,7 @@ import typer
 from agents.text.wording import Language, Text, fill, headings, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import Invocation, console, json_line, json_lines, of, run, table
 from newsproof.cli.options import JsonLines, Lang, ShowGroup, commands
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
@@ -26,6 +26,8 @@ from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_
 from streams.journal.log import KafkaLog
 
 app = commands()
+PIPE_COLUMNS = 100
+"""Width of a case in a file or a pipe: it is read, where a table of many rows is cut. ``COLUMNS`` overrides it."""
 case = typer.Typer(
     cls=ShowGroup, help="Show the timeline of a case (`case ID`), or replay the case.", no_args_is_help=True
 )
@@ -107,7 +109,7 @@ def print_case(
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
     extent = fill("{n:record|records} in {took:.2f} s", "{n} 条记录，用时 {took:.2f} 秒", n=len(records), took=took)
     _print_news(document, extent.of(language), language)
-    say_result(f"{document.sentence.of(language)}\n")
+    _say(f"{document.sentence.of(language)}\n")
     if revisions and (last := revisions[-1]).stage in WITHDRAWN:
         # First, because everything below is about a signal that is no longer active.
         said = fill(
@@ -116,7 +118,7 @@ def print_case(
             stage=Text(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
             action=action_in_words(last), verdict=verdict_in_words(last),
         )  # fmt: skip
-        say_result(said.of(language))
+        _say(said.of(language))
     rows = [
         (f"+{line.after_s:.2f} s", term(line.phase).zh, line.what_zh, line.thought_zh)
         if language == "zh"
@@ -141,17 +143,22 @@ def print_case(
 def _table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Text, language: Language, right: Sequence[str] = ()
 ) -> None:
-    table(headings(columns, language), rows, title=title.of(language), right=headings(right, language))
+    heads, aligned = headings(columns, language), headings(right, language)
+    table(heads, rows, title=title.of(language), right=aligned, piped=PIPE_COLUMNS)
+
+
+def _say(text: str = "") -> None:
+    console(PIPE_COLUMNS).print(text)
 
 
 def _print_news(document: CaseDocument, extent: str, language: Language) -> None:
-    say_result(fill("Case {id}", "案例 {id}", id=document.case_id).of(language))
+    _say(fill("Case {id}", "案例 {id}", id=document.case_id).of(language))
     if (news := document.news) is None:
-        return say_result(extent)
+        return _say(extent)
     published = fill("published {at:%Y-%m-%d %H:%M} UTC", "发布于 {at:%Y-%m-%d %H:%M} UTC", at=news.published_at)
     known = [news.source, news.external_id, published.of(language), extent]
-    say_result(" · ".join(k for k in known if k))
-    say_result(f"\n  {news.text}\n")
+    _say(" · ".join(k for k in known if k))
+    _say(f"\n  {news.text}\n")
 
 
 def _print_evidence(document: CaseDocument, language: Language) -> None:
@@ -191,7 +198,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         title = Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
         _table(heads, read, title, language, right=("#",))
     if critique is not None:
-        say_result(f"{narrative.readers_in_words(critique).of(language)}\n")
+        _say(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
         _table(("why not", "address", "title"), not_used, Text("Results that were not used", "未采用的结果"), language)
@@ -241,10 +248,10 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         verdict=verdict_in_words(s), until=s.valid_until,
         sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Text("rules", "规则"),
     )  # fmt: skip
-    say_result(words.of(language))
+    _say(words.of(language))
     for link in s.links:
-        say_result(f"  {link}")
-    say_result()
+        _say(f"  {link}")
+    _say()
 
 
 def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:

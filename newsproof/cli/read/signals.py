@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, get_args
@@ -10,7 +11,7 @@ from typing import Annotated, get_args
 import msgspec
 import typer
 
-from agents.text.wording import Language, fill
+from agents.text.wording import Language, Text, fill, joined
 from newsproof.app.data_access import LogToRead, log_to_read
 from newsproof.app.invocation import (
     Invocation,
@@ -25,7 +26,14 @@ from newsproof.app.invocation import (
 )
 from newsproof.app.servers import say_on_stderr
 from newsproof.cli.options import JsonLines, Lang, commands
-from newsproof.report.signals import action_in_words, print_signals, stage_in_words, summary_in, verdict_in_words
+from newsproof.report.signals import (
+    action_in_words,
+    print_signals,
+    signal_lines,
+    stage_in_words,
+    summary_in,
+    verdict_in_words,
+)
 from schemas.errors import ConfigError
 from schemas.printable import counted, shortened
 from schemas.signals import Signal, Stage, Verdict
@@ -33,6 +41,8 @@ from streams.journal.case_reading import in_short, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
 app = commands()
+PIPE_COLUMNS = 80
+"""Width of a signal's line in a file or a pipe. ``COLUMNS`` overrides it."""
 STATUSES = ("open", "signal", "dropped", "failed")
 
 
@@ -52,13 +62,17 @@ def signals(
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Maximum number of signals, newest first. With --follow, it limits only the existing ones."
+            min=1, help="Only this many of the newest signals. With --follow, it limits only the existing ones."
         ),
     ] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, in a table.")] = False,
     lang: Lang = None,
     as_json: JsonLines = False,
 ) -> None:
-    """Show the latest revision of each signal."""
+    """Show the latest revision of each signal, one line each, newest last.
+
+    A line begins with the time of the decision (UTC): the clock time, or the day if it is 24 hours old.
+    """
     wanted = Filter(
         assets=tuple(asset or ()),
         min_confidence=min_confidence,
@@ -68,7 +82,7 @@ def signals(
         limit=limit,
     )
     language = reader_language(lang)
-    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language), late_logs=True)
+    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language, wide=wide), late_logs=True)
 
 
 @app.command()
@@ -126,7 +140,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def show_signals(
-    invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language
+    invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language, wide: bool = False
 ) -> None:
     """Print the latest revision of each signal. With ``follow``, print all revisions as they are published, without end."""
     _check("--verdict", wanted.verdicts, get_args(Verdict))
@@ -135,24 +149,35 @@ async def show_signals(
         if follow:
             if log.own:
                 say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
-            return await _follow(log, wanted, as_json=as_json, language=language)
+            return await _follow(log, wanted, as_json=as_json, language=language, wide=wide)
         newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
         shown = [signal for signal in newest.values() if wanted.fits(signal)]
-        if wanted.limit is not None:
-            shown = sorted(shown, key=lambda signal: signal.decided_at)[-wanted.limit :]
+        shown = sorted(shown, key=lambda signal: signal.decided_at)[-(wanted.limit or 0) :]
         if as_json:
             json_lines(shown)
             return
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
-        print_signals(shown, ids, title=title.of(language), language=language)
+        if wide:
+            return print_signals(shown, ids, title=title.of(language), language=language)
+        say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
+        for line in _lines(shown, ids, language):
+            say_result(line)
 
 
-async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language) -> None:
+def _lines(signals: Sequence[Signal], ids: dict[str, str], language: Language) -> list[str]:
+    width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
+    return signal_lines(signals, ids, now=datetime.now(UTC), language=language, width=width)
+
+
+async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language, wide: bool) -> None:
     from newsproof.sdk.client import subscribe
 
     def show(signal: Signal) -> None:
-        json_line(signal) if as_json else say_result(_on_a_line(signal, language))
+        if as_json:
+            json_line(signal)
+        else:
+            say_result(_in_full(signal, language) if wide else _lines([signal], {}, language)[0])
 
     # The existing signals are in several partitions, which a subscriber reads one after the other.
     before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
@@ -167,7 +192,7 @@ async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: La
             show(signal)
 
 
-def _on_a_line(signal: Signal, language: Language) -> str:
+def _in_full(signal: Signal, language: Language) -> str:
     action, stage, verdict = (
         one.of(language) for one in (action_in_words(signal), stage_in_words(signal.stage), verdict_in_words(signal))
     )

@@ -6,17 +6,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
 
+from agents.text.wording import Language
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import LogToRead
 from newsproof.app.invocation import Invocation
 from newsproof.cli.read import signals as reading
 from newsproof.cli.read.signals import Filter, show_signals, since_when
+from newsproof.report.signals import signal_lines
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.evidence import PageStance
@@ -39,6 +43,22 @@ def test_since_is_a_time_or_so_long_ago() -> None:
     for one in ("", "d", "2w", "soon", "99999999999d"):
         with pytest.raises(ConfigError, match="write 30m, 2h, 3d, or"):
             since_when(one, now=NOW)
+
+
+def test_a_signal_is_one_line_with_its_time_that_fits_a_terminal() -> None:
+    long = "币安宣布上线一种新的代币并开放充值，交易对包括美元和欧元" * 3
+    names = {"claim_zh": long, "claim_en": f"Binance “lists” {long}"}
+    signals = [
+        signal("a", decided_at=NOW - timedelta(hours=23), **names),
+        signal("b", decided_at=NOW - timedelta(days=1), asset="VERYLONGTICKER", stage="superseded", **names),
+        signal("\x1b[2J" + "x" * 99, decided_at=NOW, action="observe", verdict="unconfirmed"),
+    ]
+    ids = {signals[0].case_id: "h09", signals[1].case_id: "an id of many characters"}
+    for language in get_args(Language):
+        lines = signal_lines(signals, ids, now=NOW, language=language, width=80)
+        assert [line.split()[0] for line in lines] == ["01:00:00", "2026-03-07", "00:00:00"]
+        assert [line.split()[1] for line in lines] == ["h09", signals[1].case_id[:8], signals[2].case_id[:8]]
+        assert all(60 < cell_len(line) <= 80 and line.endswith("…") for line in lines), lines
 
 
 STANCES = (
@@ -112,7 +132,10 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    listed = run("signals")
+    lines = run("signals").splitlines()
+    assert lines[0] == "2 个信号中的 2 个，时间为 UTC" and len(lines) == 3
+    assert {"已撤回", "未核查"} <= set(" ".join(lines).split())
+    listed = run("signals", "--wide")
     for words in (
         "已撤回，不实",
         "未核查（预算不足）",
@@ -123,7 +146,7 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         "中文",
     ):
         assert words in listed
-    assert "English" in run("signals", "--lang", "en")
+    assert "English" in run("signals", "--wide", "--lang", "en")
     for option, value, case in (("--verdict", "unchecked", doubted), ("--stage", "retracted", retracted)):
         assert [json.loads(line)["case_id"] for line in run("signals", "--json", option, value).splitlines()] == [case]
     assert len(run("signals", "--json", "--limit", "1").splitlines()) == 1
@@ -154,6 +177,8 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "English"),
     ):
         assert words in told, words
+    narrow = newsproof("case", retracted, cwd=tmp_path, env={**env, "COLUMNS": ""}).stdout
+    assert max(map(cell_len, narrow.splitlines())) <= 100
     told = run("case", doubted, "--lang", "en")
     assert (
         "No critic read the pages; only the word rules classified them." in told and "What each page says" not in told
