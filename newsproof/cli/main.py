@@ -49,7 +49,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Operate": {
         "doctor": ("operate.doctor", "Check what is configured, reachable and missing."),
-        "sources": ("operate.sources", "List, check, add and mute news sources."),
+        "sources": ("operate.sources", "List, check, add, remove and mute news sources."),
         "audit": ("operate.log", "Check the log for lost, duplicate and forged records."),
         "budget": ("operate.log", "Show what was spent, what is left and what was denied."),
         "dlq": ("operate.log", "List, show and resend dead letters."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 app = commands()
 Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
 UNRATED = "unrated"
-sources = typer.Typer(cls=ListGroup, help="List, check, add and mute news sources. Without a command: `list`.")
+RESOLVED_WITHIN_S = 3.0
+"""Time for looking up the address of a source that is added."""
+sources = typer.Typer(cls=ListGroup, help="List, check, add, remove and mute news sources. Without a command: `list`.")
 app.add_typer(sources, name="sources")
 
 
@@ -99,8 +102,14 @@ def add(
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Allow an address in your own network.")] = False,
 ) -> None:
-    """Add a feed to your own sources file, as four lines of TOML that you can edit."""
-    add_source(of(ctx).settings(), url, name=id, language=language, private=private)
+    """Add a feed to your own sources file, or change the one with that --id."""
+    run(add_source(of(ctx).settings(), url, name=id, language=language, private=private), late_logs=True)
+
+
+@sources.command()
+def remove(ctx: typer.Context, id: Which) -> None:
+    """Remove a source of your own from your sources file. For a built-in source, remove your changes to it."""
+    remove_source(of(ctx).settings(), id)
 
 
 async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
@@ -197,11 +206,11 @@ def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
     say_result(f"{name} is now {'off' if muted else 'on'}, as written to {path}.")
 
 
-def add_source(settings: Settings, url: str, *, name: str | None, language: str | None, private: bool) -> None:
-    """Add a feed to the operator's file.
+async def add_source(settings: Settings, url: str, *, name: str | None, language: str | None, private: bool) -> None:
+    """Add a feed to the operator's file, or change the one with this id.
 
     Raises:
-        ConfigError: the address is invalid, the id is taken, or the file cannot be written.
+        ConfigError: the address is invalid or blocked, the id is a built-in source's, or the file cannot be written.
     """
     from infra.listeners.source import Source, own_file, sources_of
 
@@ -210,39 +219,100 @@ def add_source(settings: Settings, url: str, *, name: str | None, language: str 
         "-."
     )[:64]
     name = made if name is None else name
-    if name in sources_of(own_file(settings)):
+    if name in sources_of(None):
         raise ConfigError(
-            f"a source {name} already exists: see `newsproof sources show {name}`, or choose another --id"
+            f"a built-in source is called {name}: see `newsproof sources show {name}`, or choose another --id"
         )
+    is_known = name in sources_of(own_file(settings))
     kind = "telegram" if parts.netloc == "t.me" else "feed"
-    row = {"id": name, "kind": kind, "url": url, "language": language, "private": private or None}
+    row = {
+        "id": name,
+        "kind": kind,
+        "url": url,
+        "language": language,
+        "private": private or (False if is_known else None),
+    }
+    given = {n: v for n, v in row.items() if v is not None}
     try:
-        msgspec.convert({n: v for n, v in row.items() if v is not None}, Source)
+        msgspec.convert(given, Source)
     except msgspec.ValidationError as exc:
         raise ConfigError(
             f"this is not a valid source: {exc}. Give its address, and an --id of a-z, 0-9, dot and hyphen"
         ) from exc
     if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\"\\\s]", url):
         raise ConfigError(f"{url!r:.100} is not an address: write https://host/feed")
-    lines = [f"{n} = {'true' if v is True else chr(34) + str(v) + chr(34)}" for n, v in row.items() if v is not None]
+    if not private:
+        await _refuse_blocked(url)
+    lines = [f"{n} = {str(v).lower() if isinstance(v, bool) else chr(34) + v + chr(34)}" for n, v in given.items()]
     path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
-    say_result(as_started(f"{name} is now on, as written to {path}. To test it: `newsproof sources check {name}`"))
+    what = "has changed" if is_known else "is now on"
+    say_result(as_started(f"{name} {what}, as written to {path}. To test it: `newsproof sources check {name}`"))
+
+
+async def _refuse_blocked(url: str) -> None:
+    """Refuse an address that the listener would never open. A name that cannot be resolved now passes.
+
+    Raises:
+        ConfigError: it is no public address.
+    """
+    from infra.pages.guard import Guard
+    from schemas.errors import PermanentError, TransientError
+
+    guard = Guard()
+    try:
+        at = guard.target(url).url
+        async with asyncio.timeout(RESOLVED_WITHIN_S):
+            await guard.numbers(at.host, at.port or 443)
+    except (TransientError, TimeoutError):
+        return
+    except PermanentError as exc:
+        raise ConfigError(
+            f"blocked: {exc}. Correct the address, or add --private if it is in your own network"
+        ) from exc
+
+
+def remove_source(settings: Settings, name: str) -> None:
+    """Remove every row of this source from the operator's file. Other rows and comments stay.
+
+    Raises:
+        ConfigError: the file has no row of this source, or cannot be read or written.
+    """
+    from infra.listeners.source import chosen, own_file, sources_of
+
+    path = own_file(settings)
+    chosen(sources_of(path), [name])
+    text = path.read_text("utf-8") if path.exists() else ""
+    rows = re.split(r"^(?=[ \t]*\[\[[ \t]*source[ \t]*\]\])", text, flags=re.MULTILINE)
+    kept = [row for row in rows if not _is_of(row, name)]
+    if len(kept) == len(rows):
+        raise ConfigError(f"{name} is built in and unchanged by {path}: `newsproof sources mute {name}` turns it off")
+    _written(path, "".join(kept))
+    said = "is as built in again" if name in sources_of(None) else "was removed"
+    say_result(f"{name} {said}, as written to {path}.")
+
+
+def _is_of(row: str, name: str) -> bool:
+    """Return whether one row of a sources file is of this source."""
+    return [one.get("id") for one in tomllib.loads(row).get("source", [])] == [name]
 
 
 def _appended(settings: Settings, rows: str) -> Path:
     from infra.listeners.source import own_file
 
     path = own_file(settings)
+    before = path.read_text("utf-8") if path.exists() else ""
+    _written(path, before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + rows)
+    return path
+
+
+def _written(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        before = path.read_text("utf-8") if path.exists() else ""
-        with path.open("a", encoding="utf-8") as file:
-            file.write(("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + rows)
+        path.write_text(text, "utf-8")
     except OSError as exc:
         raise ConfigError(
             f"{path} cannot be written ({exc.strerror}): correct that, or choose another file in LISTENER_SOURCES"
         ) from exc
-    return path
 
 
 async def _listed(settings: Settings) -> list[ListedSource]:

@@ -96,13 +96,29 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     (shown,) = documents(newsproof("sources", "show", "mine", "--json")[1])
     assert shown["on"] and shown["url"] == f"{site}/feed.xml"
 
+    file = tmp_path / "data" / "sources.toml"
+    file.write_text("# mine\n" + file.read_text())
+    assert newsproof("sources", "add", f"{site}/other.xml", "--id", "mine", "--private")[1].startswith(
+        "mine has changed"
+    )
+    (shown,) = documents(newsproof("sources", "show", "mine", "--json")[1])
+    assert shown["on"] and shown["url"] == f"{site}/other.xml"
+    assert newsproof("sources", "mute", "decrypt")[0] == newsproof("sources", "remove", "mine")[0] == exits.OK
+    assert "is as built in again" in newsproof("sources", "remove", "decrypt")[1]
+    assert file.read_text().startswith("# mine\n") and 'id = "mine"' not in file.read_text()
+    assert "there is no source mine" in newsproof("sources", "remove", "mine")[1]
+    assert {one["id"]: one for one in documents(newsproof("sources", "--json")[1])}["gone"]["on"]
+
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("sources", "show", "nowhere"), "there is no source nowhere"),
         (("sources", "mute", "nowhere"), "there is no source nowhere"),
-        (("sources", "add", "https://example.com/feed", "--id", "decrypt"), "a source decrypt already exists"),
+        (("sources", "add", "https://example.com/feed", "--id", "decrypt"), "a built-in source is called decrypt"),
+        (("sources", "add", "http://10.1.2.3/feed", "--id", "mine"), "blocked: http://10.1.2.3/feed"),
+        (("sources", "add", "https://rss.lan/feed"), "add --private if it is in your own network"),
+        (("sources", "remove", "decrypt"), "is built in and unchanged"),
         (("sources", "add", "example.com"), "is not an address"),
         (("sources", "add", "ftp://example.com/x"), "is not an address"),
         (("sources", "add", "https://example.com/feed", "--id", "A B"), "this is not a valid source"),
