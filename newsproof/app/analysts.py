@@ -24,6 +24,8 @@ from schemas.errors import ConfigError
 ADMIN = "newsproof"
 """The pipeline's user at the embedded engine."""
 _FILE = "passwords.json"
+ANALYST_FILE = "analyst-password"
+"""Beside it: the analysts' password alone, for commands that read it from a file."""
 
 
 def users_of(settings: Settings, directory: Path) -> list[EngineUser]:
@@ -112,3 +114,4 @@ def keep_users(directory: Path, users: Sequence[EngineUser]) -> None:
     admin, analyst = users
     passwords = {"admin": admin.password, "analyst_user": analyst.name, "analyst": analyst.password}
     write_owner_only(directory / _FILE, json.dumps(passwords))
+    write_owner_only(directory / ANALYST_FILE, analyst.password)

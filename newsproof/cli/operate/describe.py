@@ -308,13 +308,15 @@ def kafka(ctx: typer.Context, as_json: JsonObject = False) -> None:
 def analyst(ctx: typer.Context, as_json: JsonObject = False) -> None:
     """Print how BI tools, clickhouse-connect and curl connect to ClickHouse as the analyst user.
 
-    Prints the password, too.
+    Names the file or the setting that holds the password. Only --json prints the password itself.
     """
     found = run(analyst_login(of(ctx)))
     if as_json:
         json_line(found)
         return
-    table(("what", "value"), [(name, value) for name, value in found.items() if name != "curl"])
+    file = found["password_file"]
+    shown = found | {"password": f"in the file {file}" if file else "as CLICKHOUSE_ANALYST_PASSWORD says"}
+    table(("what", "value"), [(name, value) for name, value in shown.items() if name not in ("curl", "password_file")])
     say_result(found["curl"])
 
 
@@ -369,12 +371,14 @@ def _ways(address: KafkaAddress, topic: str, directory: Path) -> dict[str, str]:
 
 
 async def analyst_login(invocation: Invocation) -> dict[str, str]:
-    """Return url, host, port, user, password, database and a working curl command.
+    """Return url, host, port, user, password, its file ("" if a setting holds it), database and a working curl command.
+
+    No command line holds the password, because other users of the machine could read it there.
 
     Raises:
         ConfigError: no engine runs, or the analysts' password at ``CLICKHOUSE_URL`` is unknown.
     """
-    from newsproof.app.analysts import analyst_address
+    from newsproof.app.analysts import ANALYST_FILE, analyst_address
     from newsproof.app.servers import running_clickhouse, with_data
 
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
@@ -394,13 +398,16 @@ async def analyst_login(invocation: Invocation) -> dict[str, str]:
         )
     url = f"{'https' if address.secure else 'http'}://{address.host}:{address.port}/"
     database = settings.clickhouse_database
+    file = str((settings.newsproof_data_dir / "clickhouse" / ANALYST_FILE).absolute()) if embedded else ""
+    secret = f"$(cat {quote(file)})" if embedded else "$CLICKHOUSE_ANALYST_PASSWORD"
     return {
         "url": url,
         "host": address.host,
         "port": str(address.port),
         "user": address.username,
         "password": address.password,
+        "password_file": file,
         "database": database,
-        "curl": f"curl {url}?database={database} --user {quote(f'{address.username}:{address.password}')} "
-        "--data-binary 'SELECT * FROM v_cost_by_step FORMAT PrettyCompact'",
+        "curl": f"printf 'X-ClickHouse-Key: %s\\n' \"{secret}\" | curl -H @- -H {quote(f'X-ClickHouse-User: {address.username}')} "
+        f"{quote(f'{url}?database={database}')} --data-binary 'SELECT * FROM v_cost_by_step FORMAT PrettyCompact'",
     }

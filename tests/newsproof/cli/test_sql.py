@@ -156,7 +156,13 @@ def test_other_tools_are_told_how_to_come_in_and_only_as_the_analyst(place: Path
         for user in ("default", "newsproof", told["user"]):
             assert http.get("/", params=asked, auth=(user, "")).status_code == 403
     assert told["password"] not in (place / ".data" / "clickhouse" / "server.log").read_text()
-    assert (place / ".data" / "clickhouse" / "passwords.json").stat().st_mode & 0o077 == 0
+    kept = place / ".data" / "clickhouse"
+    assert all((kept / name).stat().st_mode & 0o077 == 0 for name in ("passwords.json", "analyst-password"))
+    printed = newsproof("analyst", cwd=place).stdout
+    assert told["password"] not in printed and told["password_file"] == str(kept / "analyst-password")
+    command = printed[printed.index("printf") :].replace("v_cost_by_step", "notes")
+    answered = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert "Exception" not in answered.stdout and "│" in answered.stdout
 
 
 @pytest.mark.slow
