@@ -20,6 +20,8 @@ from schemas.errors import PermanentError, TransientError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+UNRESOLVED = "cannot be resolved"
+"""Words of every failure to look up a name: one cause, a name service that does not answer, fails for all names."""
 MAX_URL_CHARS = 2048
 WEB_PORTS = frozenset({80, 443})
 _REFUSED = tuple(
@@ -142,7 +144,7 @@ class Guard:
         try:
             found = [str(literal)] if literal is not None else await self._resolves(host, port)
         except (OSError, UnicodeError) as exc:
-            raise TransientError(f"the name {quoted(host, 100)} cannot be resolved ({exc})", kind="network") from exc
+            raise TransientError(f"the name {quoted(host, 100)} {UNRESOLVED} ({exc})", kind="network") from exc
         numbers = tuple(ipaddress.ip_address(one) for one in found)
         # One bad address is enough: a name that points both inside and outside is an attack, not a page.
         if bad := [one for one in numbers if not self._allows(one, port)]:

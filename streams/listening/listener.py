@@ -24,6 +24,7 @@ from infra.listeners.fetching import Fetcher, Looked
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
 from infra.listeners.source import Source, Validators
+from infra.pages.guard import UNRESOLVED
 from schemas.errors import ConfigError, ContractError
 from schemas.news import marked
 from schemas.topics import Topics
@@ -59,6 +60,10 @@ FIRST_MESSAGE_WITHIN_S = 10.0
 """Maximum wait of a single poll for a socket's first message."""
 SKEW_S = 2.0
 """Clock difference above which the log names it; headers have whole seconds."""
+NAME_SERVICE = (
+    "check the host in `url`, this machine's network and its name service (DNS); until a source responds, other names that "
+    "fail are not logged: `newsproof sources` lists them"
+)
 _UNKNOWN = Validators()
 
 
@@ -117,6 +122,8 @@ class Listener:
         self._turn = asyncio.Lock()
         self._markets: dict[str, Markets] = {}
         self._looked_back: set[str] = set()
+        self._unresolved = False
+        """Whether a name could not be resolved since a source responded."""
         self.health: dict[str, Health] = {}
         self.acknowledged = Latencies()
         """Seconds from a response with news to the broker's acknowledgement of all of it."""
@@ -445,14 +452,17 @@ class Listener:
         if health.failures:
             log.info("the source responds again", source=source.id)
         health.state, health.why, health.reason, health.failures = "ok", "", None, 0
+        self._unresolved = False
         health.last_success = datetime.now(UTC)
 
     async def _failed(self, source: Source, exc: NotReadError) -> float:
         health = self._of(source)
         if health.reason != exc.reason:
-            log.warning(
-                "the source does not respond", source=source.id, state=exc.state, why=str(exc)[:300], do=DO[exc.reason]
-            )
+            is_unresolved = UNRESOLVED in str(exc)
+            if not (is_unresolved and self._unresolved):
+                do = NAME_SERVICE if is_unresolved else DO[exc.reason]
+                log.warning("the source does not respond", source=source.id, state=exc.state, why=str(exc)[:300], do=do)
+            self._unresolved |= is_unresolved
             cursor = self._log.memory.cursor(source.id)
             cursor.state, cursor.why, cursor.reason = exc.state, str(exc)[:300], exc.reason
             async with self._turn:

@@ -164,6 +164,7 @@ async def print_polls(
         for row, _ in found:
             json_line(row)
     else:
+        unresolved = _without_repeats(row for row, _ in found)
         rows = [
             (
                 r.source,
@@ -176,7 +177,22 @@ async def print_polls(
             for r, _ in found
         ]
         table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
+        if unresolved:
+            say_result(f"{unresolved}. Check this machine's network and its name service (DNS).")
     return all(row.state == "ok" for row, _ in found)
+
+
+def _without_repeats(rows: Iterable[PolledSource]) -> str:
+    """Shorten the problem of rows whose name cannot be resolved, if there are several; return the first one in full."""
+    from infra.pages.guard import UNRESOLVED
+
+    found = [row for row in rows if UNRESOLVED in row.why]
+    if len(found) < 2:
+        return ""
+    first = found[0].why
+    for row in found:
+        row.why, row.do = f"its name {UNRESOLVED}", ""
+    return f"{len(found)} names cannot be resolved; the first: {first}"
 
 
 async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[PolledSource, tuple[Item, ...]]:

@@ -15,12 +15,14 @@ import pytest
 from aiohttp import web
 from aiokafka.errors import ProducerFenced
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from infra.kafka.topics import KafkaAddress
 from infra.listeners.fetching import Fetcher
 from infra.listeners.source import Source
 from infra.offline.newsroom.newsroom import Answer, SourceServer
 from infra.offline.newsroom.wire import rss
+from infra.pages.guard import Guard
 from schemas.news import News, is_marked
 from schemas.topics import Topics
 from streams.listening import listener as listener_module
@@ -90,6 +92,19 @@ async def test_a_source_from_its_first_look_over_an_edit_to_what_is_late(world: 
         await world.look(wire, backfill=timedelta(hours=3))
         (backfilled,) = [one for one in await world.news() if one.external_id == "n1"]
         assert backfilled.received_at is None and backfilled.as_of == backfilled.published_at
+
+
+async def test_names_that_cannot_be_resolved_are_logged_once_and_known_of_each_source(world: World) -> None:
+    async def fails(_host: str, _port: int) -> list[str]:
+        raise OSError("no name service")
+
+    await world.fetcher.close()
+    world.fetcher = Fetcher(guard=Guard(resolves=fails), within_s=2)
+    sources = [Source(id=name, kind="feed", url=f"https://{name}.example.com/feed") for name in ("one", "two", "three")]
+    with capture_logs() as logged:
+        health = await world.look(*sources)
+    assert all("no name service" in health[one.id].why for one in sources)
+    assert len([one for one in logged if one["event"] == "the source does not respond"]) == 1
 
 
 @pytest.mark.security
