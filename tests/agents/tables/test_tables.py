@@ -28,7 +28,9 @@ def test_synthetic_entries_come_with_the_demo_only_and_lie_on_reserved_hosts() -
     added = [e for e in DEMO.entities if e.synthetic]
     assert added and all(d.endswith(".example") for e in added for d in e.domains)
     # The authorities of the investigated subjects are invented whole: no real one is to be said to have banned anything.
-    assert {e.name for e in added} - {"Norland Data Authority", "Norland Markets Office"} <= {e.name for e in REAL.entities}
+    assert {e.name for e in added} - {"Norland Data Authority", "Norland Markets Office"} <= {
+        e.name for e in REAL.entities
+    }
     assert not any(o.domain.endswith(".example") for o in REAL.outlets)
     outlets = [o for o in DEMO.outlets if o not in REAL.outlets]
     assert any(o.wire for o in outlets) and all(o.domain.endswith(".example") for o in outlets)

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
+import structlog
 from aiohttp import web
 from aiokafka.errors import ProducerFenced
 from msgspec.structs import replace
@@ -94,13 +95,16 @@ async def test_a_source_from_its_first_look_over_an_edit_to_what_is_late(world: 
         assert backfilled.received_at is None and backfilled.as_of == backfilled.published_at
 
 
-async def test_names_that_cannot_be_resolved_are_logged_once_and_known_of_each_source(world: World) -> None:
+async def test_names_that_cannot_be_resolved_are_logged_once_and_known_of_each_source(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fails(_host: str, _port: int) -> list[str]:
         raise OSError("no name service")
 
     await world.fetcher.close()
     world.fetcher = Fetcher(guard=Guard(resolves=fails), within_s=2)
     sources = [Source(id=name, kind="feed", url=f"https://{name}.example.com/feed") for name in ("one", "two", "three")]
+    monkeypatch.setattr(listener_module, "log", structlog.get_logger())  # one that no test has bound yet
     with capture_logs() as logged:
         health = await world.look(*sources)
     assert all("no name service" in health[one.id].why for one in sources)
