@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from agents.text.wording import Language, Text, fill, headings, joined, term
 from newsproof.app.invocation import say_result, table
 from schemas.printable import columns_of, fitted, shortened
-from schemas.signals import Signal, Stage
+from schemas.signals import NO_ASSET, Signal, Stage
 
 
 def verdict_in_words(signal: Signal) -> Text:
@@ -58,7 +58,7 @@ def signal_lines(
         cells = (
             at.ljust(longest),
             fitted(name if 0 < len(name) <= 8 else one.case_id[:8], 8),
-            fitted(one.asset or "–", 6),
+            fitted("–" if one.asset == NO_ASSET else one.asset, 6),
             fitted(term(one.action).of(language), action),
             f"{one.confidence:.2f}",
             fitted(term(judged or "none").of(language), verdict),
