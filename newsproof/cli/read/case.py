@@ -225,7 +225,7 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         return
     rows = [
         (
-            step.rule,
+            term(step.rule).zh if language == "zh" else step.rule,
             "" if step.amount is None else f"{step.amount:+.2f}",
             f"{step.confidence:.2f}",
             step.reason_zh if language == "zh" else step.reason,
@@ -278,9 +278,9 @@ def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> Non
     rows = [
         (
             call.event,
-            call.kind,
+            term(call.kind).zh if language == "zh" else call.kind,
             call.model or call.provider,
-            call.mode,
+            term(call.mode).of(language),
             f"{call.prompt_name} v{call.prompt_version}" if call.prompt_name else "",
             f"{call.latency_ms:.0f}",
             call.usage_input_tokens + call.usage_output_tokens or "",
