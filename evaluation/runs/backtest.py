@@ -80,13 +80,18 @@ class UnrecordedJournal(Free):
 
 
 @contextlib.asynccontextmanager
-async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[LogAccess, ClickHouse]]:
-    """Yield the log and ClickHouse with the newest schema, on the configured servers."""
+async def log_and_tables(
+    invocation: Invocation, *, reads_log: bool = True
+) -> AsyncIterator[tuple[LogAccess, ClickHouse]]:
+    """Yield the log and ClickHouse with the newest schema, on the configured servers.
+
+    ``reads_log`` False: the cases come from a file, so the data directory may be new.
+    """
     from infra.clickhouse.migrate import migrate
     from infra.kafka.topics import KafkaAddress
     from newsproof.app.processes.supervisor import prepare_topics
 
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given, must_exist=reads_log)
     async with servers(settings) as found:
         at = found.applied_to(settings)
         if found.embedded_kafka:

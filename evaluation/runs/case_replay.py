@@ -46,7 +46,7 @@ async def show_replay(
     steps = verification().steps
     if from_step is not None and from_step not in steps:
         raise ConfigError(f"there is no step {from_step!r}: write one of {', '.join(steps)}")
-    async with log_and_tables(invocation) as (log, tables):
+    async with log_and_tables(invocation, reads_log=not sample_log) as (log, tables):
         source: Source = (
             FileSource(read_log_file()) if sample_log else await LogSource.made(KafkaLog(log.address), log.topics)
         )

@@ -38,7 +38,7 @@ async def show_dry_run(
     file: LogFile | None = None,
 ) -> None:
     """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
-    async with log_and_tables(invocation) as (log, tables):
+    async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
         _say_offline(plan, log.settings)
         found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
         found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
@@ -95,7 +95,7 @@ async def show_run(
 
     ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
     """
-    async with log_and_tables(invocation) as (log, tables):
+    async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
         _say_offline(plan, log.settings)
         limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
         say(

@@ -339,17 +339,20 @@ async def _running_or_own(
 # The data directory
 
 
-async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr) -> Settings:
+async def with_data(
+    settings: Settings, *, given: bool, say: Say = say_on_stderr, must_exist: bool = True
+) -> Settings:
     """Return the settings with the data directory that a reading command should use.
 
     ``given``: the user named one, which is used. Otherwise it is the default directory if it holds a log, else the
     demo's, so that reading commands work after ``newsproof demo``. A directory with a running server takes precedence.
+    ``must_exist`` False: the command brings its own log and writes its results, so the directory may be new.
 
     Raises:
         ConfigError: the user named a directory that does not exist, and no server elsewhere.
     """
     directory = settings.newsproof_data_dir
-    if given and not directory.exists() and not (settings.kafka_bootstrap_servers or settings.clickhouse_url):
+    if must_exist and given and not directory.exists() and not (settings.kafka_bootstrap_servers or settings.clickhouse_url):
         raise ConfigError(
             f"the data directory {directory} does not exist, so there is nothing to read: correct --data-dir (or NEWSPROOF_DATA_DIR), "
             "or create it with `newsproof up`"

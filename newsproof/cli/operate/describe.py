@@ -408,6 +408,6 @@ async def analyst_login(invocation: Invocation) -> dict[str, str]:
         "password": address.password,
         "password_file": file,
         "database": database,
-        "curl": f"printf 'X-ClickHouse-Key: %s\\n' \"{secret}\" | curl -H @- -H {quote(f'X-ClickHouse-User: {address.username}')} "
+        "curl": f"printf 'X-ClickHouse-Key: %s\\n' \"{secret}\" | curl -sS -H @- -H {quote(f'X-ClickHouse-User: {address.username}')} "
         f"{quote(f'{url}?database={database}')} --data-binary 'SELECT * FROM v_cost_by_step FORMAT PrettyCompact'",
     }
