@@ -35,7 +35,7 @@ class _StandardError:
 
 
 def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
-    """Send our and the libraries' log events to standard error: coloured on a terminal, else one JSON object per line.
+    """Send log events of ours and of libraries to standard error: lines for people on a terminal, else one JSON object each.
 
     ``libraries`` is the minimum level for other packages. Commands that wait for a server set it to CRITICAL, because
     they report errors themselves.
@@ -45,15 +45,14 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     terminal = sys.stderr.isatty()
     rendering: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
     if terminal:
-        # The exception is cleaned text by then; the renderer itself would print its message and local variables raw.
-        colours = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        rendering += [_printable_values, colours, _without_secrets]
+        # The exception is cleaned text by then: a renderer of its own would print its message and local variables raw.
+        rendering += [_printable_values, _line_for_people, _without_secrets]
     else:
         rendering += [structlog.processors.JSONRenderer(_document), _printable_document, _without_secrets]
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.TimeStamper(fmt="%H:%M:%S" if terminal else "iso", utc=True),
     ]
     structlog.configure(
         processors=[*shared, *rendering],
@@ -105,6 +104,21 @@ def _printable_values(_logger: Any, _method: str, event: structlog.types.EventDi
         text = value if isinstance(value, str) else repr(value)
         shown[printable_line(str(name))] = printable(text) if name in _OF_SEVERAL_LINES else printable_line(text)
     return shown
+
+
+_COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
+_PLAIN = "\x1b[0m"
+
+
+def _line_for_people(_logger: Any, _method: str, event: structlog.types.EventDict) -> str:
+    """Return ``14:03:05 coindesk: items: new 2``. What is more than information has its level before it, in colour."""
+    at, level, what = (str(event.pop(name, "")) for name in ("timestamp", "level", "event"))
+    source, why, do = (event.pop(name, "") for name in ("source", "why", "do"))
+    below = [event.pop(name, "") for name in _OF_SEVERAL_LINES]
+    details = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in event.items() if value not in ("", "{}"))
+    said = ": ".join(filter(None, (source, what, details, why)))
+    mark = f"{_COLOURS[level]}{level}{_PLAIN}: " if level in _COLOURS else ""
+    return "\n".join(filter(None, (f"{at} {mark}{said}{f'. To do: {do}' if do else ''}", *below)))
 
 
 def _document(event: structlog.types.EventDict, *, default: Any) -> str:

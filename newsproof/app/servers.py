@@ -339,9 +339,7 @@ async def _running_or_own(
 # The data directory
 
 
-async def with_data(
-    settings: Settings, *, given: bool, say: Say = say_on_stderr, must_exist: bool = True
-) -> Settings:
+async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr, must_exist: bool = True) -> Settings:
     """Return the settings with the data directory that a reading command should use.
 
     ``given``: the user named one, which is used. Otherwise it is the default directory if it holds a log, else the
@@ -352,7 +350,12 @@ async def with_data(
         ConfigError: the user named a directory that does not exist, and no server elsewhere.
     """
     directory = settings.newsproof_data_dir
-    if must_exist and given and not directory.exists() and not (settings.kafka_bootstrap_servers or settings.clickhouse_url):
+    if (
+        must_exist
+        and given
+        and not directory.exists()
+        and not (settings.kafka_bootstrap_servers or settings.clickhouse_url)
+    ):
         raise ConfigError(
             f"the data directory {directory} does not exist, so there is nothing to read: correct --data-dir (or NEWSPROOF_DATA_DIR), "
             "or create it with `newsproof up`"

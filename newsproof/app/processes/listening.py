@@ -27,7 +27,7 @@ COSTS = (
     "Ten reports of one event are ten cases, and each pays for its triage. A case that adds nothing to a confirmed or likely signal ends there; the others pay for their own analysis. "
     "`newsproof sources mute ID` turns a source off, and the budget limits the cost."
 )
-"""Printed when a listener starts."""
+"""What commands print before a listener starts."""
 
 
 class Sources:
@@ -106,7 +106,7 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
     hooks = Webhooks(settings)
     await hooks.start()
     serve_health(settings, ListenerMetrics(listener), lambda: listener_unready(listener), kind="listener")
-    log.info("listener starts", sources=len(sources()), left_out=sources.lacking, costs=COSTS)
+    log.info("listener starts", sources=len(sources()), left_out=sources.lacking)
     try:
         await run_until(signalled, (listener.run, listener.stop))
     finally:

@@ -13,7 +13,7 @@ from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings
 from newsproof.app.servers import Servers, running_clickhouse, running_kafka, servers, with_data
-from schemas.errors import TransientError
+from schemas.errors import ConfigError, TransientError
 from tests.newsproof.command import processes_in
 
 
@@ -128,3 +128,10 @@ async def test_reading_commands_look_into_the_demo_only_where_nothing_else_is(tm
     assert await chosen(given=True) == tmp_path
     holds_a_log(tmp_path)
     assert await chosen() == tmp_path
+
+
+async def test_a_directory_that_is_not_there_is_refused_to_a_reader_alone(tmp_path: Path) -> None:
+    new = settings(tmp_path / "new")
+    with pytest.raises(ConfigError, match="there is nothing to read"):
+        await with_data(new, given=True)
+    assert await with_data(new, given=True, must_exist=False) == new

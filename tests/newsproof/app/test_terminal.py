@@ -207,6 +207,25 @@ def on_a_terminal(code: str, *arguments: str) -> str:
     return given.decode("utf-8", "replace")
 
 
+LOGS = """
+from newsproof.app.logging_setup import configure_logs
+import structlog
+configure_logs()
+log = structlog.get_logger()
+log.info("items", source="coindesk", new=2, edit=1, left_out={})
+log.warning("the source does not respond", source="wire", state="backing_off", why="no name", do="check it")
+"""
+
+
+def test_on_a_terminal_a_log_is_lines_for_people() -> None:
+    lines = COLOURS.sub("", on_a_terminal(LOGS, "")).splitlines()
+    assert [line[8:] for line in lines] == [
+        " coindesk: items: new 2, edit 1",
+        " warning: wire: the source does not respond: state backing_off: no name. To do: check it",
+    ]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d", line[:8]) for line in lines)
+
+
 def test_a_terminal_gets_our_colours_and_no_other_escape() -> None:
     given = on_a_terminal(ON_A_TERMINAL, HOSTILE.encode("unicode_escape").decode())
     assert COLOURS.search(given), "tables and logs are coloured"
