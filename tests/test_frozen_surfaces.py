@@ -316,7 +316,7 @@ def test_pages_import_nothing_else_of_it_and_the_command_has_its_name() -> None:
         line for page in pages for line in re.findall(r"^(?:from|import) newsproof\b.*", page.read_text("utf-8"), re.M)
     }
     assert imported == {
-        "from newsproof import NewsproofError, subscribe",
+        "from newsproof import NewsproofError, Signal, subscribe",
         "from newsproof import subscribe",
         "from newsproof.notebook import compare, outcomes, run, sql",
     }

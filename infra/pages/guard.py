@@ -144,7 +144,7 @@ class Guard:
         try:
             found = [str(literal)] if literal is not None else await self._resolves(host, port)
         except (OSError, UnicodeError) as exc:
-            raise TransientError(f"the name {quoted(host, 100)} {UNRESOLVED} ({exc})", kind="network") from exc
+            raise TransientError(f"the name {quoted(host, 100)} cannot be resolved ({exc})", kind="network") from exc
         numbers = tuple(ipaddress.ip_address(one) for one in found)
         # One bad address is enough: a name that points both inside and outside is an attack, not a page.
         if bad := [one for one in numbers if not self._allows(one, port)]:
