@@ -26,6 +26,7 @@ _WORDS = {
     "nothing_new": ("nothing", "没有变化"),
     "official": ("official", "官方"),
     "undated": ("undated", "无日期"),
+    "not_in_corpus": ("The bundled corpus has nothing on this.", "内置语料库中没有与此相关的资料。"),
 }
 
 
@@ -33,6 +34,8 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
     """Yield the lines of a brief: each section with its sentences and their references, then open questions and skipped steps."""
     zh = brief.language == "zh"
     yield _say("of", zh).format(brief.subject, f"{brief.as_of:%Y-%m-%d %H:%M} UTC")
+    if not brief.claims and brief.provider_mode == "offline":
+        yield f"\n{_say('not_in_corpus', zh)}"
     for name in ("established", "disputed", "unsettled"):
         sentences: tuple[BriefSentence, ...] = getattr(brief, name)
         yield from _section(_say(name, zh), [_claim_line(brief, s, zh=zh) for s in sentences])

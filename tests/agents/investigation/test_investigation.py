@@ -13,7 +13,9 @@ from agents.graphs import research
 from agents.investigation.subject import asked, subject_key, subject_of
 from agents.investigation.writing import not_done
 from agents.specification import case_after, run_case
+from infra.offline.investigating import SUBJECTS
 from infra.offline.scripted.critic import in_slots
+from newsproof.report.brief import brief_lines
 from schemas.effects import CallModel, Failure, ModelReply, Search, request_hash
 from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
 from schemas.research_events import AnswerStopped, BriefWritten, Limits
@@ -73,6 +75,21 @@ def test_a_question_in_chinese_gets_a_brief_in_chinese():
     brief = investigated("关注DeepSeek的最新进展", DATES[1]).events[-1]
     assert [s.text for s in brief.established] == ["DeepSeek 发布新模型 V4 Lite 并开放权重", "诺兰全国禁止 DeepSeek"]
     assert "离线" in brief.not_done[0] and brief.not_found[0] == "DeepSeek 是否发生安全事件?"
+
+
+@pytest.mark.parametrize("subject", [one for one in SUBJECTS if one != "DeepSeek"])
+@pytest.mark.parametrize("question", ["Monitor {}'s latest developments", "关注{}的最新进展"])
+def test_each_crypto_subject_of_the_corpus_develops_and_is_asked_what_fits_it(subject, question):
+    first, last = (investigated(question.format(subject), at).events[-1] for at in (DATES[0], DATES[-1]))
+    assert Counter(claim.verdict for claim in first.claims) == {"confirmed": 1, "unconfirmed": 1}
+    assert Counter(claim.verdict for claim in last.claims) == {"confirmed": 2, "disputed": 2}
+    assert len(last.questions) == 5 and len(last.not_found) == 1, "only social platforms say nothing"
+    _is_sound(last)
+
+
+def test_about_another_subject_an_offline_brief_says_that_the_corpus_has_nothing():
+    brief = investigated("Monitor Zebracoin's latest developments", DATES[-1]).events[-1]
+    assert not brief.claims and "\nThe bundled corpus has nothing on this." in "\n".join(brief_lines(brief))
 
 
 def test_searches_and_rounds_end_at_their_limits_and_the_brief_says_so():

@@ -17,7 +17,7 @@ export function brief(data, id) {
   const nothing = !["established", "disputed", "unsettled"].some((name) => data[name]?.length > 0);
   return h("article", { class: "brief card", "aria-label": t("brief") },
     data.path === "partial" && h("div", { class: "notice warn small" }, h("p", {}, t("brief.partial"))),
-    nothing && h("p", {}, t("brief.nothing")),
+    nothing && h("p", {}, t(data.provider_mode === "offline" ? "brief.not_in_corpus" : "brief.nothing")),
     ["established", "disputed", "unsettled"].map(sentences), changes(data, cited),
     data.not_found?.length > 0 && section(t("brief.not_found"), data.not_found.map((one) => words(one, "li")), "not-found"),
     data.not_done?.length > 0 && section(t("brief.not_done"), data.not_done.map((one) => words(one, "li")), "not-done"),

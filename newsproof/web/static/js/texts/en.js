@@ -669,6 +669,7 @@ export default {
   "brief.new_since": "New since",
   "brief.nothing_new": "Nothing has changed.",
   "brief.nothing": "Nothing was found on this subject.",
+  "brief.not_in_corpus": "The bundled corpus has nothing on this.",
   "brief.not_found": "Not found",
   "brief.not_done": "Not done",
   "brief.claims": "Verdict on each claim",

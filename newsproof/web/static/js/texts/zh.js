@@ -641,6 +641,7 @@ export default {
   "brief.new_since": "新变化，对比",
   "brief.nothing_new": "没有变化。",
   "brief.nothing": "没有查到这个主题的内容。",
+  "brief.not_in_corpus": "内置语料库中没有与此相关的资料。",
   "brief.not_found": "未查到",
   "brief.not_done": "未执行",
   "brief.claims": "各说法的判定",
