@@ -164,22 +164,19 @@ async def print_polls(
         for row, _ in found:
             json_line(row)
     else:
-        unresolved = _without_repeats(row for row, _ in found)
-        rows = [
-            (
-                r.source,
-                r.kind,
-                r.state,
-                "" if r.items is None else r.items,
-                minute(r.newest),
-                with_remedy(r.why, r.do),
-            )
-            for r, _ in found
-        ]
-        table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
-        if unresolved:
-            say_result(f"{unresolved}. Check this machine's network and its name service (DNS).")
+        _print_states([row for row, _ in found])
     return all(row.state == "ok" for row, _ in found)
+
+
+def _print_states(polled: Sequence[PolledSource]) -> None:
+    unresolved = _without_repeats(polled)
+    rows = [
+        (r.source, r.kind, r.state, "" if r.items is None else r.items, minute(r.newest), with_remedy(r.why, r.do))
+        for r in polled
+    ]
+    table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
+    if unresolved:
+        say_result(f"{unresolved}. Check this machine's network and its name service (DNS).")
 
 
 def _without_repeats(rows: Iterable[PolledSource]) -> str:
