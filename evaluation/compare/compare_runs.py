@@ -20,7 +20,7 @@ from evaluation.compare.metrics import MetricResult
 from evaluation.compare.run_records import claim_of, read_code_change, read_trials
 from evaluation.compare.run_rows import RunRows, declared_primary, visible
 from evaluation.compare.terminal import figure, show_table
-from evaluation.compare.terms import PRIMARY, Scoring
+from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
@@ -235,7 +235,7 @@ async def describe_sample_power(
     observing = msgspec.structs.replace(
         acting, run_id="nothing", rows=[msgspec.structs.replace(row, action="observe") for row in rows]
     )
-    of_profit = primary if primary.startswith(PRIMARY) else PRIMARY
+    of_profit = primary if primary.startswith(PROFIT) else PRIMARY
     returns = await read_returns(tables, [acting])
     m = compare(acting, observing, returns, how=Scoring(primary=of_profit, cap=cap), differences=0).primary
     if m.detectable is None:

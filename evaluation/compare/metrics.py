@@ -6,6 +6,7 @@ of its possible range. Only a difference that holds at both ends counts as one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.compare.pairing import CaseInRun, Pair
-from evaluation.compare.run_rows import HORIZONS, Returns
+from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, Returns
 from evaluation.compare.terms import (
     PRIMARY,
+    PROFIT,
     Better,
     Role,
     Scoring,
@@ -33,21 +35,24 @@ from evaluation.statistics import (
     MIN_BLOCKS,
     BrierParts,
     Estimate,
-    blocks_of,
+    Grid,
     brier_parts,
+    grid_of,
     holm,
     scores_of,
     wild_bootstrap,
 )
-from evaluation.statistics.blocks import Labels
+from evaluation.statistics.blocks import DAY_S
 from schemas.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Verdict = Literal["better", "worse", "higher", "lower", "not distinguishable", "identical", "changed", "not measured"]
 
 SIGNIFICANT = 0.05
-WITH_HORIZON = ("profit", "hit_rate", "brier")
-"""Metrics that may be declared primary: ``profit`` at each signal's own horizon, or one of these at a fixed one."""
+LONGER_S = (7 * DAY_S, 30 * DAY_S)
+"""Horizons of signals beyond a day. Their profits are secondary metrics, each with blocks of its own."""
+WITH_HORIZON = {"profit": PROFIT_HORIZONS, "hit_rate": HORIZONS, "brier": HORIZONS}
+"""Metrics that may be declared primary, each at one of these horizons; or ``profit`` at each signal's own."""
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,16 +128,18 @@ def parse_primary(text: str) -> str:
         ConfigError: it may not.
     """
     name, _, horizon = text.strip().partition("@")
-    if text == PRIMARY or (name in WITH_HORIZON and horizon in HORIZONS.values()):
+    if text == PROFIT or horizon in WITH_HORIZON.get(name, {}).values():
         return text
-    every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in list(HORIZONS.values())[1:3])
-    raise ConfigError(f"--primary {text!r:.40}: write {PRIMARY} (at each signal's own horizon), or such as {every}")
+    every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in ("4h", "24h"))
+    raise ConfigError(f"--primary {text!r:.40}: write {PROFIT} (at each signal's own horizon), or such as {every}")
 
 
 def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
     """Measure all metrics, the primary first; and return the terms of the profit that segments are made of."""
-    profit = profit_of(pairs, returns, how, _horizon_of(how.primary) if how.primary.startswith(PRIMARY) else None)
+    of_primary = how.primary if how.primary.startswith(PROFIT) else PRIMARY
+    profit = profit_of(pairs, returns, how, _horizon_of(of_primary))
     others = [profit_of(pairs, returns, how, profit.horizon_s, of=of) for of in ("profit_uncapped", "profit_adjusted")]
+    others += [profit_of(pairs, returns, how, at) for at in (DAY_S, *LONGER_S, None) if at != profit.horizon_s]
     every = [profit, *others, *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
     terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
@@ -162,7 +169,7 @@ def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], ret
 
 def _horizon_of(label: str) -> int | None:
     _, _, name = label.partition("@")
-    return next((seconds for seconds, short in HORIZONS.items() if short == name), None)
+    return next((seconds for seconds, short in PROFIT_HORIZONS.items() if short == name), None)
 
 
 # How it is tested
@@ -177,38 +184,48 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
         return _result(
             terms, note=f"{many:,} of its cases did not complete in both runs, and their result has no bounds"
         )
-    labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
-    ends = [_end(terms, labels, how, b_at_most=False)]
-    ends.append(_end(terms, labels, how, b_at_most=True) if unknown.any() else ends[0])
+    ends = [_end(terms, pairs, how, b_at_most=side) for side in ((False, True) if unknown.any() else (False,))]
     known = [
         None if unknown[:, side].any() else float(terms.low[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
     ]
-    return _result(terms, known, ends)
+    return _result(terms, known, (ends[0], ends[-1]))
 
 
-def _end(terms: Terms, labels: Labels, how: Scoring, *, b_at_most: bool) -> Estimate:
+def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) -> tuple[Estimate, Grid]:
     """Test the difference with B's unknown values at their largest and A's at their smallest, or the other way round."""
     a, b = (terms.low, terms.high) if b_at_most else (terms.high, terms.low)
     estimate, scores, shares = scores_of(a[:, 0], terms.counts[:, 0], b[:, 1], terms.counts[:, 1])
-    return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+    used = shares != 0.0
+    scores, shares = scores[used], shares[used]
+    grid = grid_of(np.array([pair.at_s for pair in pairs])[used], scores, shares, terms.block_s)
+    found = wild_bootstrap(
+        estimate, scores, shares, grid.labels, seed=how.seed, draws=how.draws, inflation=grid.inflation
+    )
+    return found, grid
 
 
 def _result(
-    terms: Terms, known: Sequence[float | None] = (None, None), ends: Sequence[Estimate] = (), *, note: str = ""
+    terms: Terms,
+    known: Sequence[float | None] = (None, None),
+    ends: Sequence[tuple[Estimate, Grid]] = (),
+    *,
+    note: str = "",
 ) -> MetricResult:
     a, b = known
-    low, high = (ends[0], ends[1]) if ends else (None, None)
+    low, high = (ends[0][0], ends[1][0]) if ends else (None, None)
     counts, unknown = terms.counts, terms.unknown
     bounded = bool(unknown.any())
     same = low is not None and not bounded and _same(terms)
     p = low.pvalue if low is not None else None
     if bounded and low is not None and high is not None and p is not None:
         p = max(p, high.pvalue or 0.0) if (low.estimate > 0) == (high.estimate > 0) else 1.0
-    if low is not None:
-        note = "; ".join(filter(None, (terms.remark, _of_blocks(low.blocks, terms.block_s), _of_unknown(unknown))))
+    if ends and low is not None and high is not None:
+        p = None if high.pvalue is None else p
+        blocks = min(ends, key=lambda end: end[0].blocks)
+        note = "; ".join(filter(None, (terms.remark, _of_blocks(*blocks, terms.block_s), _of_unknown(unknown))))
     return MetricResult(
         metric=terms.name,
-        horizon=None if terms.horizon_s is None else HORIZONS[terms.horizon_s],
+        horizon=None if terms.horizon_s is None else PROFIT_HORIZONS[terms.horizon_s],
         role=terms.role,
         unit=terms.unit,
         better=terms.better,
@@ -242,12 +259,14 @@ def _shown(low: Estimate, high: Estimate) -> float | None:
     return max(low.detectable, high.detectable) + high.estimate - low.estimate
 
 
-def _of_blocks(blocks: int, block_s: int) -> str:
-    length = block_s // 86_400
-    of = "days" if length == 1 else f"blocks of {length} days"
-    if blocks < MIN_BLOCKS:
-        return f"too few days: {blocks} {of}, and a test needs {MIN_BLOCKS}"
-    return f"few blocks: {blocks} {of}" if blocks < FEW_BLOCKS else ""
+def _of_blocks(found: Estimate, grid: Grid, rule_s: int) -> str:
+    days = math.ceil(grid.length_s / DAY_S)
+    of = "days" if days == 1 else f"blocks of {days} days"
+    if grid.length_s > rule_s:
+        of += f" (neighbouring days depend on each other: correlation {grid.correlation:.2f})"
+    if found.blocks < MIN_BLOCKS:
+        return f"untestable: {found.blocks} {of}, and a test needs {MIN_BLOCKS}"
+    return f"few blocks: {found.blocks} {of}" if found.blocks < FEW_BLOCKS else ""
 
 
 def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.compare.metrics import SIGNIFICANT, Floats, Verdict
 from evaluation.compare.pairing import Pair
 from evaluation.compare.terms import Scoring, Terms
-from evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, mean_of
+from evaluation.statistics import MIN_BLOCKS, grid_of, heterogeneity, holm, mean_of
 from evaluation.statistics.blocks import Labels
 
 MOST = 12
@@ -92,7 +92,8 @@ def split_by_segment(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tupl
     if not chosen:
         return ()
     x = profit.low[use]
-    labels = blocks_of([p.at_s for p in chosen], [p.story_id for p in chosen], profit.block_s)
+    more = x[:, 1] - x[:, 0]
+    labels = grid_of([pair.at_s for pair in chosen], more, np.full(len(more), 1 / len(more)), profit.block_s).labels
     found = [
         _dimension(name, [of(pair) for pair in chosen], x, labels, how)
         for name, of in DIMENSIONS.items()

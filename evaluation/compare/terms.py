@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from agents.signal import HORIZON_S
 from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
-from evaluation.compare.run_rows import HORIZONS, ReturnKey, Returns, Unadjusted
+from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, ReturnKey, Returns, Unadjusted
 from evaluation.statistics import block_length_s
 from evaluation.statistics.blocks import DRAWS
 from schemas.prices import PROFIT_CAP
@@ -29,7 +29,9 @@ Role = Literal["primary", "secondary", "shown"]
 ``shown``: not tested."""
 
 Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
-PRIMARY: Profit = "profit"
+PROFIT: Profit = "profit"
+PRIMARY = "profit@24h"
+"""The default. At each signal's own horizon, up to 30 days, blocks would be so long that a few weeks could not be tested."""
 _NO_BETA = (
     "no case that a run acted on has a beta: a beta needs bars of its market (other than BTC) and of BTC from 30 days before, "
     "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
@@ -74,7 +76,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """As :attr:`MetricResult.label`."""
-        return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
+        return self.name if self.horizon_s is None else f"{self.name}@{PROFIT_HORIZONS[self.horizon_s]}"
 
     @property
     def unknown(self) -> npt.NDArray[np.bool_]:
@@ -89,8 +91,8 @@ def profit_of(
 
     ``horizon_s`` None: each signal's own. What a run would have earned in a case that it missed lies between losing and
     winning as far as the asset moved that the other run named, whichever horizon it would have had. What it acted on without a
-    price may be anything up to the cap; a case in which both runs made the same trade without a price is left out, for their
-    difference is nothing.
+    price may be anything up to the cap; where both runs made the same trade without a price, their difference is 0, and so is
+    what each is said to have earned.
 
     ``of``: profit_uncapped has no cap; profit_adjusted takes returns less what the market did, over the cases of which each
     asset that a run names has a beta, whether it acts on it or not.
@@ -98,7 +100,7 @@ def profit_of(
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     cap = np.inf if of == "profit_uncapped" else how.cap
     moves = returns.adjusted if of == "profit_adjusted" else returns.held
-    longest, priced, unpriced, left_out = horizon_s or 0, 0, 0, 0
+    longest, priced, unpriced, alike = horizon_s or 0, 0, 0, 0
     without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
     for n, pair in enumerate(pairs):
         if n in without:
@@ -109,7 +111,8 @@ def profit_of(
         ]
         priced += any(ran.has_price for ran in runs)
         if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
-            left_out += 1
+            alike += 1
+            counts[n] = 1.0
             continue
         unpriced += any(ran.lacks_price for ran in runs)
         reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
@@ -118,7 +121,7 @@ def profit_of(
             low[n, column], high[n, column] = ran.between(cap, reach, how.trade_cost)
         if horizon_s is None and (low[n, 0] != low[n, 1] or high[n, 0] != high[n, 1]):
             longest = max([longest, *(one.horizon_s for ran in runs for one in ran.trades if one.side)])
-    if not priced and (unpriced or left_out or without):
+    if not priced and (unpriced or alike or without):
         counts[:] = 0.0
     return Terms(
         name=of,
@@ -133,7 +136,7 @@ def profit_of(
         note=_NO_BETA
         if of == "profit_adjusted"
         else "no case that a run acted on has a price: newsproof outcomes import",
-        remark=_of_prices(unpriced, left_out, without),
+        remark=_of_prices(unpriced, alike, without),
     )
 
 
@@ -151,15 +154,15 @@ def _named(pair: Pair) -> set[str]:
     return {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
 
 
-def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) -> str:
+def _of_prices(unpriced: int, alike: int, without: Mapping[int, Unadjusted]) -> str:
     said = []
     if without:
         reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
         said.append(f"{len(without):,} cases without a beta are left out: {reasons}")
     if unpriced:
         said.append(f"{unpriced:,} cases that one run acts on have no price and are counted both ways")
-    if left_out:
-        said.append(f"{left_out:,} cases with the same action in both have no price")
+    if alike:
+        said.append(f"{alike:,} cases with the same trade in both have no price: their difference is 0")
     return "; ".join(said)
 
 

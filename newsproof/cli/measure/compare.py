@@ -27,8 +27,8 @@ B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_de
 Primary = Annotated[
     str | None,
     typer.Option(
-        help="Primary metric, tested on its own: profit (each signal's own horizon), profit@4h, hit_rate@1h, "
-        "brier@24h … Default: the one that run B declared, else profit."
+        help="Primary metric, tested on its own: profit@24h, profit@7d, hit_rate@1h, brier@4h …, or profit (each "
+        "signal's own horizon). Default: the one that run B declared, else profit@24h."
     ),
 ]
 Cap = Annotated[

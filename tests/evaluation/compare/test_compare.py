@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from evaluation.compare.compare_runs import gate_status
-from evaluation.compare.comparison import Comparison, compare
+from evaluation.compare.comparison import Comparison
+from evaluation.compare.comparison import compare as compare_runs
 from evaluation.compare.metrics import MetricResult, parse_primary
 from evaluation.compare.run_rows import ComparedCase, Returns, Unadjusted
 from evaluation.compare.terms import OWN_HORIZONS, Scoring
@@ -19,6 +21,8 @@ from schemas.errors import ConfigError
 from tests.evaluation.compare.compare_samples import DAY_MS, after, called, case, run
 
 EIGHT = "abcdefgh"
+compare = partial(compare_runs, how=Scoring(primary="profit"))
+"""Compares at each signal's own horizon: an hour here."""
 ROSE = dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)
 """Returns after an hour: six rose, two fell."""
 
@@ -206,16 +210,43 @@ def test_runs_that_differ_before_anything_was_looked_up_are_pointed_out() -> Non
     )
 
 
-def test_a_story_lies_in_the_block_of_its_first_case() -> None:
+def test_a_case_lies_in_the_block_of_its_own_day_whatever_its_story() -> None:
     def told(sure: float) -> list[ComparedCase]:
-        return [
-            case(f"{story}{n}", story=story, confidence=sure, knowable_ms=(10 * day + n) * DAY_MS)
-            for day, story in enumerate(EIGHT)
-            for n in range(6)
-        ]
+        return [case(f"{n}", story="one", confidence=sure, knowable_ms=n * DAY_MS) for n in range(8)]
 
     confidence = metric(compare(run("A", told(0.6)), run("B", told(0.7))), "confidence")
-    assert (confidence.cases, confidence.blocks) == (48, 8)
+    assert (confidence.cases, confidence.blocks, confidence.verdict) == (8, 8, "higher")
+
+
+def test_longer_horizons_are_secondary_with_blocks_of_their_own() -> None:
+    names = days(100, 2)
+    rng = np.random.default_rng(2)
+    came = {name: float(0.03 * rng.standard_normal()) for name, _ in names}
+    rows = [case(name, **at, horizon_s=DAY_MS // 1000 * (7 if n % 5 == 0 else 1)) for n, (name, at) in enumerate(names)]
+    held = [
+        msgspec.structs.replace(row, action="observe") if rng.random() < (0.8 if came[row.case_id] < 0 else 0.1) else row
+        for row in rows
+    ]
+    found = compare_runs(run("A", rows), run("B", held), after(dict.fromkeys(OWN_HORIZONS, came)))
+    roles = {m.label: (m.role, m.verdict) for m in found.metrics}
+    assert (found.primary.label, roles["profit@24h"]) == ("profit@24h", ("primary", "better"))
+    assert 50 <= found.primary.blocks <= 51
+    assert (roles["profit@7d"], metric(found, "profit@7d").blocks) == (("secondary", "better"), 8)
+    assert "untestable: 2 blocks of 60 days, and a test needs 6" in metric(found, "profit@30d").note
+    assert found.verdict.startswith("profit@24h (primary) is better in B")
+
+
+def test_days_that_depend_too_strongly_are_refused_in_the_words_of_the_verdict() -> None:
+    rng = np.random.default_rng(4)
+    mood = 0.0
+    a, b = [], []
+    for n, (name, at) in enumerate(days(40, 4)):
+        mood = 0.95 * mood + 0.3 * rng.standard_normal() if n % 4 == 0 else mood
+        a.append(case(name, **at))
+        b.append(case(name, **at, confidence=0.6 + 0.01 * mood))
+    found = metric(compare(run("A", a), run("B", b)), "confidence")
+    assert (found.p, found.verdict) == (None, "not distinguishable")
+    assert "neighbouring days depend on each other" in found.note and found.note.startswith("untestable: ")
 
 
 def test_cases_of_one_day_are_one_observation_however_many_stories_they_tell() -> None:
@@ -231,7 +262,7 @@ def test_too_few_days_are_said_and_nothing_is_tested() -> None:
     rows = [case(f"{n}", knowable_ms=(n % 5) * DAY_MS) for n in range(200)]
     surer = [case(f"{n}", knowable_ms=(n % 5) * DAY_MS, confidence=0.9) for n in range(200)]
     found = compare(run("A", rows), run("B", surer), after({3600: {f"{n}": 0.01 for n in range(200)}}))
-    assert metric(found, "confidence").note == "too few days: 5 days, and a test needs 6"
+    assert metric(found, "confidence").note == "untestable: 5 days, and a test needs 6"
     assert {m.p for m in found.metrics} == {None} and {m.low for m in found.metrics} == {None}
     assert found.verdict.startswith("profit (primary) is identical; no secondary metric is tested; 200 of 200")
 
@@ -380,10 +411,10 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
     priced = after({3600: {name: 0.02 for name, _ in names[1:]}})
     surer = [case(name, **at, confidence=0.9) for name, at in names]
     one = compare(run("A", rows), run("B", surer), priced).primary
-    assert (one.verdict, one.cases, one.note[:47]) == (
+    assert (one.verdict, one.cases, one.note) == (
         "identical",
-        7,
-        "1 cases with the same action in both have no pr",
+        8,
+        "1 cases with the same trade in both have no price: their difference is 0; few blocks: 8 days",
     )
     blind = compare(run("A", rows), run("B", sold)).primary
     assert (blind.verdict, blind.note) == (
