@@ -26,8 +26,10 @@ from evaluation.compare.terms import (
     Unit,
     hits_of,
     profit_of,
+    tail_of,
     terms_of_cases,
     terms_of_outcomes,
+    terms_of_truth,
 )
 from evaluation.statistics import (
     BINS,
@@ -46,7 +48,11 @@ from evaluation.statistics.blocks import DAY_S
 from schemas.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
-Verdict = Literal["better", "worse", "higher", "lower", "not distinguishable", "identical", "changed", "not measured"]
+Verdict = Literal[
+    "better", "worse", "higher", "lower", "not distinguishable", "identical", "equal", "changed", "not measured"
+]
+"""``identical``: the runs say the same in every case. ``equal``: they do not, and the figure is the same in every case."""
+EQUAL = ("identical", "equal")
 
 SIGNIFICANT = 0.05
 LONGER_S = (7 * DAY_S, 30 * DAY_S)
@@ -83,6 +89,8 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float | None
     verdict: Verdict
     note: str
+    reversible: bool = False
+    """Of a profit: whether one block would reverse the difference if each changed trade in it lost the sample's largest move."""
 
     @property
     def label(self) -> str:
@@ -140,7 +148,7 @@ def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tupl
     profit = profit_of(pairs, returns, how, _horizon_of(of_primary))
     others = [profit_of(pairs, returns, how, profit.horizon_s, of=of) for of in ("profit_uncapped", "profit_adjusted")]
     others += [profit_of(pairs, returns, how, at) for at in (DAY_S, *LONGER_S, None) if at != profit.horizon_s]
-    every = [profit, *others, *terms_of_cases(pairs)]
+    every = [profit, tail_of(profit), *others, *terms_of_truth(pairs, returns.truths), *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
     terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
     terms.sort(key=lambda one: one.role != "primary")
@@ -222,7 +230,8 @@ def _result(
     if ends and low is not None and high is not None:
         p = None if high.pvalue is None else p
         blocks = min(ends, key=lambda end: end[0].blocks)
-        note = "; ".join(filter(None, (terms.remark, _of_blocks(*blocks, terms.block_s), _of_unknown(unknown))))
+        said = (_of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), _of_sides(terms, ends[0][1]))
+        note = "; ".join(filter(None, said))
     return MetricResult(
         metric=terms.name,
         horizon=None if terms.horizon_s is None else PROFIT_HORIZONS[terms.horizon_s],
@@ -243,6 +252,32 @@ def _result(
         detectable=None if low is None or high is None or terms.role == "shown" or same else _shown(low, high),
         verdict="not measured" if low is None else "identical" if same else "changed",
         note=note,
+        reversible=low is not None and low.estimate < _one_block(terms, ends[0][1]),
+    )
+
+
+def _one_block(terms: Terms, grid: Grid) -> float:
+    """Return what one block can take from the mean: its changed trades, as many as in the fullest block, all lose the shock."""
+    if terms.exposed is None:
+        return -math.inf
+    used = (terms.counts > 0).any(axis=1)
+    changed = np.bincount(grid.labels, weights=terms.exposed[used])
+    return float(changed.max()) * terms.shock / int(used.sum())
+
+
+def _of_sides(terms: Terms, grid: Grid) -> str:
+    """Return in how many blocks B was above A, with a sign test, and the worst block: a mean hides a rare crash."""
+    if terms.exposed is None or terms.role == "shown":
+        return ""
+    used = (terms.counts > 0).any(axis=1)
+    sums = np.bincount(grid.labels, weights=(terms.low[used, 1] - terms.high[used, 0]))
+    above, apart = int((sums > 0).sum()), int((sums != 0).sum())
+    if apart < MIN_BLOCKS:
+        return ""
+    tail = sum(math.comb(apart, k) for k in range(min(above, apart - above) + 1)) / 2.0**apart
+    return (
+        f"B is above A in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
+        f"and in its worst block by {sums.min() / used.sum():+.5f} of the mean"
     )
 
 
@@ -292,4 +327,8 @@ def _with_verdict(result: MetricResult, p_holm: float | None) -> MetricResult:
         verdict = "higher" if result.delta_low > 0 else "lower"
         if result.better != "neither":
             verdict = "better" if verdict == result.better else "worse"
+        if verdict == "better" and result.reversible:
+            held = "held back: one block in which each changed trade lost the sample's largest move would reverse it"
+            note = "; ".join(filter(None, (held, result.note)))
+            return msgspec.structs.replace(result, p_holm=p_holm, verdict="not distinguishable", note=note)
     return msgspec.structs.replace(result, p_holm=p_holm, verdict=verdict)

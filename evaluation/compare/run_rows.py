@@ -122,6 +122,8 @@ class Returns(msgspec.Struct, frozen=True, kw_only=True):
     unadjusted: Mapping[tuple[str, str], Unadjusted] = {}
     invented: bool = False
     """Whether some of the prices are synthetic."""
+    truths: Mapping[str, float] = {}
+    """By case: 1.0 where its claim turned out true, 0.0 where it turned out false. Absent: not known."""
 
 
 class CaseText(msgspec.Struct, frozen=True, kw_only=True):

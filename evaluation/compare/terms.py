@@ -72,6 +72,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why nothing was measured, if so."""
     remark: str = ""
     """A remark on the metric."""
+    exposed: npt.NDArray[np.bool_] | None = None
+    """Of a profit: the cases in which the runs do not make the same trade."""
+    shock: float = 0.0
+    """Of a profit: the largest move of the sample, up to the cap. A trade may lose as much."""
 
     @property
     def label(self) -> str:
@@ -102,6 +106,7 @@ def profit_of(
     moves = returns.adjusted if of == "profit_adjusted" else returns.held
     longest, priced, unpriced, alike = horizon_s or 0, 0, 0, 0
     without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
+    exposed = np.zeros(len(pairs), bool)
     for n, pair in enumerate(pairs):
         if n in without:
             continue
@@ -114,6 +119,7 @@ def profit_of(
             alike += 1
             counts[n] = 1.0
             continue
+        exposed[n] = not runs[0].same_trades(runs[1])
         unpriced += any(ran.lacks_price for ran in runs)
         reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
         counts[n] = 1.0
@@ -137,7 +143,60 @@ def profit_of(
         if of == "profit_adjusted"
         else "no case that a run acted on has a price: newsproof outcomes import",
         remark=_of_prices(unpriced, alike, without),
+        exposed=exposed,
+        shock=_shock(pairs, moves, horizon_s, cap),
     )
+
+
+def _shock(pairs: Sequence[Pair], moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
+    of = {(pair.case_id, said.asset, horizon_s or said.horizon_s) for pair in pairs for said in _said(pair)}
+    return min(max((abs(moves[key]) for key in of if key in moves), default=0.0), cap)
+
+
+TAIL = 0.05
+"""The share of a run's cases that :func:`tail_of` takes: those with the lowest profit."""
+
+
+def tail_of(profit: Terms) -> Terms:
+    """Return the mean profit of each run's worst cases (expected shortfall, Rockafellar and Uryasev 2000, Journal of Risk 2, 21-41).
+
+    Each case counts with its part of it: the quantile, less what it lost beyond that in proportion to the tail.
+    """
+    low, high = profit.low.copy(), profit.high.copy()
+    for side in (0, 1):
+        used = profit.counts[:, side] > 0
+        if not used.any():
+            continue
+        edge = np.quantile((low[used, side] + high[used, side]) / 2.0, TAIL, method="lower")
+        for ends in (low, high):
+            ends[:, side] = np.where(used, edge + np.minimum(ends[:, side] - edge, 0.0) / TAIL, 0.0)
+    remark = f"mean of the {TAIL:.0%} of each run's cases with the lowest profit"
+    return msgspec.structs.replace(
+        profit, name="tail", role="secondary", low=low, high=high, remark=remark, exposed=None
+    )
+
+
+_NO_TRUTH = (
+    "no case's truth is known: newsproof labels import, or wait for official confirmations, denials and retractions"
+)
+
+
+def terms_of_truth(pairs: Sequence[Pair], truths: Mapping[str, float]) -> list[Terms]:
+    """Judgements against truth, over the cases whose truth is known: wrong verdicts, and squared errors of the confidence."""
+
+    def wrong(one: CaseInRun) -> float | None:
+        truth = truths.get(one.case_id)
+        return None if truth is None else float(one.verdict == ("refuted" if truth else "confirmed"))
+
+    def squared(one: CaseInRun) -> float | None:
+        truth, said = truths.get(one.case_id), [s.confidence for s in one.said if s.confidence is not None]
+        return None if truth is None or not said else sum((sure - truth) ** 2 for sure in said) / len(said)
+
+    share = (0.0, 1.0)
+    return [
+        _paired(pairs, "truth_errors", wrong, "share", "lower", bounds=share, note=_NO_TRUTH),
+        _paired(pairs, "truth_brier", squared, "score", "lower", bounds=share, note=_NO_TRUTH),
+    ]
 
 
 def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjusted]:
@@ -150,8 +209,12 @@ def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjust
     return found
 
 
+def _said(pair: Pair) -> list[RepeatSignal]:
+    return [said for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None]
+
+
 def _named(pair: Pair) -> set[str]:
-    return {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
+    return {said.asset for said in _said(pair)}
 
 
 def _of_prices(unpriced: int, alike: int, without: Mapping[int, Unadjusted]) -> str:

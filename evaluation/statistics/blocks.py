@@ -15,7 +15,7 @@ Also here: the t distribution without scipy, intervals of shares, and Holm's cor
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -75,6 +75,8 @@ FEW_BLOCKS = 20
 """Below this number a result is said to rest on few blocks."""
 DAY_S = 86_400
 POWER = 0.8
+LAGS = (1, 2, 3, 4, 6, 8)
+"""Days after which a correlation is looked for."""
 LONGER = 6
 """A block is this many times longer than the dependence of its days, so that it misses at most a sixth of the variance."""
 _AT_A_TIME = 512
@@ -129,20 +131,26 @@ def grid_of(at_s: Sequence[float], scores: Floats, shares: Floats, rule_s: int) 
     If the days' sums followed an AR(1) process, blocks of ``length`` days would miss the share ``dependence / length`` of the
     variance. Blocks are so long that this is at most 1 / :data:`LONGER`, and the rest is added. A correlation that could be
     chance costs no sample its test: only one beyond 1.6 standard errors makes blocks so long that fewer than
-    :data:`MIN_BLOCKS` remain, and half of a standard error is then added to it.
+    :data:`MIN_BLOCKS` remain. Half of a standard error is then added to it, or a whole one if it lasts for four days or longer.
     """
     days, day = np.unique(np.asarray(at_s) // DAY_S, return_inverse=True)
     sums = np.bincount(day, weights=scores - shares * scores.sum())
-    count, follows = len(days), np.diff(days) == 1
+    count = len(days)
     square = float(sums @ sums)
     if square <= NONE * float(scores @ scores):
         return Grid(length_s=rule_s, labels=blocks_of(at_s, rule_s), inflation=1.0, correlation=0.0)
-    found = float((sums[1:] * sums[:-1])[follows].sum()) / square
+    daily = np.zeros(int(days[-1] - days[0]) + 1)
+    daily[(days - days[0]).astype(int)] = sums
     # Around its own mean, a series of n days seems less correlated than it is (Kendall 1954, Biometrika 41, 403-404).
-    rho = found + float(follows.mean()) * (1.0 + 4.0 * max(found, 0.0)) / count
-    beyond_chance = found > 1.6 / math.sqrt(count)
+    bias, chance = float((np.diff(days) == 1).mean()) / count, 1.6 / math.sqrt(count)
+    raw = {lag: float(daily[lag:] @ daily[:-lag]) / square if lag < daily.size else 0.0 for lag in LAGS}
+    of = {lag: found + bias * (1.0 + 4.0 * max(found, 0.0)) for lag, found in raw.items()}
+    rho, beyond_chance = of[1], raw[1] > chance
     if beyond_chance:
-        rho += 0.5 * math.sqrt(max(1.0 - rho * rho, 0.02) / count)
+        # Where each day has noise of its own, what lasts shows in later days: there a correlation falls more slowly.
+        lasting = {lag: found for lag, found in of.items() if lag == 1 or found > chance}
+        rho = max(found ** (1.0 / lag) for lag, found in lasting.items())
+        rho += (1.0 if max(lasting) > 3 else 0.5) * math.sqrt(max(1.0 - rho * rho, 0.02) / count)
     rho = min(max(rho, 0.0), 0.99)
     dependence = 2.0 * rho / (1.0 - rho * rho)
     length = math.ceil(LONGER * dependence)

@@ -13,6 +13,7 @@ from evaluation.compare.documents import as_json, as_markdown
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import MAX_LINE, MAX_LINES, CaseText, changes_summary, difference, visible
 from evaluation.compare.terminal import show_table
+from evaluation.compare.terms import Scoring
 from tests.evaluation.compare.compare_samples import CHANGES, after, called, case, example, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
@@ -34,6 +35,7 @@ def compared(*, hostile: str = "", missed: bool = False) -> Comparison:
         run("live", a, status="", name="offline judgements (run id live)"),
         run("b1", b, changes=CHANGES),
         after(ROSE),
+        how=Scoring(primary="profit"),
         differences=2,
     )
     texts = {
