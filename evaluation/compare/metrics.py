@@ -53,6 +53,7 @@ Verdict = Literal[
 ]
 """``identical``: the runs say the same in every case. ``equal``: they do not, and the figure is the same in every case."""
 EQUAL = ("identical", "equal")
+DEPENDENT = "neighbouring days depend on each other"
 
 SIGNIFICANT = 0.05
 LONGER_S = (7 * DAY_S, 30 * DAY_S)
@@ -298,7 +299,7 @@ def _of_blocks(found: Estimate, grid: Grid, rule_s: int) -> str:
     days = math.ceil(grid.length_s / DAY_S)
     of = "days" if days == 1 else f"blocks of {days} days"
     if grid.length_s > rule_s:
-        of += f" (neighbouring days depend on each other: correlation {grid.correlation:.2f})"
+        of += f" ({DEPENDENT}: correlation {grid.correlation:.2f})"
     if found.blocks < MIN_BLOCKS:
         return f"untestable: {found.blocks} {of}, and a test needs {MIN_BLOCKS}"
     return f"few blocks: {found.blocks} {of}" if found.blocks < FEW_BLOCKS else ""
@@ -310,12 +311,15 @@ def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
-    # When all pairs are equal no test can reject, so the metric does not count in the correction (Tarone 1990,
-    # Biometrics 46, 515-522).
+    # When all pairs are equal no test can reject, so the metric does not count in the correction (Tarone 1990, Biometrics 46,
+    # 515-522). One that its own data made untestable does: where most are, chance is in the few that are not.
     corrected: dict[int, float] = {}
     for role in ("primary", "secondary"):
-        family = [n for n, r in enumerate(results) if r.role == role and r.p is not None and r.verdict != "identical"]
-        corrected |= zip(family, holm([results[n].p or 0.0 for n in family]), strict=True)
+        of_role = [(n, r) for n, r in enumerate(results) if r.role == role and r.verdict not in EQUAL]
+        family = [n for n, r in of_role if r.p is not None]
+        refused = sum(r.p is None and DEPENDENT in r.note for _, r in of_role)
+        adjusted = holm([*(results[n].p or 0.0 for n in family), *[1.0] * refused])
+        corrected |= zip(family, adjusted[: len(family)], strict=True)
     return tuple(_with_verdict(result, corrected.get(n)) for n, result in enumerate(results))
 
 

@@ -36,6 +36,7 @@ _NO_BETA = (
     "no case that a run acted on has a beta: a beta needs bars of its market (other than BTC) and of BTC from 30 days before, "
     "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
 )
+_NO_PRICE = "no case that a run acted on has a price: newsproof outcomes import"
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
@@ -106,7 +107,6 @@ def profit_of(
     moves = returns.adjusted if of == "profit_adjusted" else returns.held
     longest, priced, unpriced, alike = horizon_s or 0, 0, 0, 0
     without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
-    exposed = np.zeros(len(pairs), bool)
     for n, pair in enumerate(pairs):
         if n in without:
             continue
@@ -119,7 +119,6 @@ def profit_of(
             alike += 1
             counts[n] = 1.0
             continue
-        exposed[n] = not runs[0].same_trades(runs[1])
         unpriced += any(ran.lacks_price for ran in runs)
         reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
         counts[n] = 1.0
@@ -130,22 +129,14 @@ def profit_of(
     if not priced and (unpriced or alike or without):
         counts[:] = 0.0
     return Terms(
-        name=of,
-        unit="return",
-        better="higher",
-        low=low,
-        high=high,
-        counts=counts,
-        horizon_s=horizon_s,
+        name=of, unit="return", better="higher", low=low, high=high, counts=counts, horizon_s=horizon_s,
         block_s=block_length_s(longest),
         role="shown" if of == "profit_uncapped" else "secondary",
-        note=_NO_BETA
-        if of == "profit_adjusted"
-        else "no case that a run acted on has a price: newsproof outcomes import",
+        note=_NO_BETA if of == "profit_adjusted" else _NO_PRICE,
         remark=_of_prices(unpriced, alike, without),
-        exposed=exposed,
+        exposed=np.array([_trades_of(pair.a) != _trades_of(pair.b) for pair in pairs], dtype=bool),
         shock=_shock(pairs, moves, horizon_s, cap),
-    )
+    )  # fmt: skip
 
 
 def _shock(pairs: Sequence[Pair], moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
@@ -251,6 +242,10 @@ class _RunTrades:
             _mixed(sum(least) / len(least), -reach - cost, self.gone),
             _mixed(sum(most) / len(most), max(reach - cost, 0.0), self.gone),
         )
+
+
+def _trades_of(one: CaseInRun | None) -> tuple[float, list[tuple[int, str, int]]]:
+    return _missing(one), [said.trade for said in _trades(one)]
 
 
 def _trades(one: CaseInRun | None) -> tuple[RepeatSignal, ...]:

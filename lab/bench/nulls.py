@@ -306,7 +306,7 @@ def improved(rng: np.random.Generator, world: World) -> Made:
     """B corrects six in ten of A's wrong verdicts, and buys what it confirms."""
     made = judged(rng, world)
     words, sure = made.judged[0]
-    right = np.where(made.true, "confirmed", "refuted")
+    right = np.where(np.asarray(made.true), "confirmed", "refuted")
     wrong = (words != right) & (words != "unconfirmed") & (rng.random(words.size) < 0.6)
     better = np.where(wrong, right, words)
     surer = np.where(wrong, 1.0 - sure, sure)
@@ -415,56 +415,71 @@ async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:
     A false alarm is a difference in the primary metric, or in any secondary one after Holm; the larger share is
     reported. Segments, corrected as a separate family, are reported separately.
     """
-    figures = []
     with ProcessPoolExecutor() as pool:
-        for number, name in enumerate(NULLS):
-            seeds = range(1_000_000 * (number + 1), 1_000_000 * (number + 1) + repetitions)
-            found = list(pool.map(partial(one_null, name), seeds, chunksize=8))
-            shares = {
-                kind: sum(getattr(one, kind) for one in found) / repetitions
-                for kind in ("primary", "secondary", "segments")
-            }
-            untested = sum(one.untested for one in found) / repetitions
-            if NULLS[name] == (MIXED, null):
-                figures.append(
-                    Figure(name=f"power: the primary metric can be tested, {name}, three in ten beyond 24 h",
-                           value=1.0 - untested, unit="share", target=">= 0.95", baseline=f"{repetitions} repetitions")
-                )  # fmt: skip
-            told = f"primary {shares['primary']:.1%}, any secondary {shares['secondary']:.1%}"
+        return [*_false_alarms(pool, repetitions), *_power(pool, repetitions), *_gates(pool, repetitions)]
+
+
+def _false_alarms(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
+    figures = []
+    for number, name in enumerate(NULLS):
+        seeds = range(1_000_000 * (number + 1), 1_000_000 * (number + 1) + repetitions)
+        found = list(pool.map(partial(one_null, name), seeds, chunksize=8))
+        shares = {
+            kind: sum(getattr(one, kind) for one in found) / repetitions
+            for kind in ("primary", "secondary", "segments")
+        }
+        untested = sum(one.untested for one in found) / repetitions
+        if NULLS[name] == (MIXED, null):
             figures.append(
-                Figure(name=f"false alarms: {name}", value=max(shares["primary"], shares["secondary"]), unit="share", target="<= 0.06",
-                       baseline=f"{told}; {repetitions} repetitions" + (f", {untested:.0%} untested" if untested else ""))
+                Figure(name=f"power: the primary metric can be tested, {name}, three in ten beyond 24 h",
+                       value=1.0 - untested, unit="share", target=">= 0.95", baseline=f"{repetitions} repetitions")
             )  # fmt: skip
-            figures.append(
-                Figure(name=f"segments said to differ: {name}", value=shares["segments"], unit="share", target="<= 0.075",
-                       baseline=f"{repetitions} repetitions")
-            )  # fmt: skip
-        seeds = range(1_000_000 * 40, 1_000_000 * 40 + repetitions)
-        watched = sum(pool.map(one_watched, seeds, chunksize=64)) / repetitions
+        told = f"primary {shares['primary']:.1%}, any secondary {shares['secondary']:.1%}"
         figures.append(
-            Figure(name="false alarms: shadow looked at every 10 cases up to 400", value=watched, unit="share",
-                   target="<= 0.06", baseline=f"{repetitions} repetitions")
+            Figure(name=f"false alarms: {name}", value=max(shares["primary"], shares["secondary"]), unit="share", target="<= 0.06",
+                   baseline=f"{told}; {repetitions} repetitions" + (f", {untested:.0%} untested" if untested else ""))
         )  # fmt: skip
-        many = max(int(repetitions * POWER_OF), 100)
-        for number, name in enumerate(POWER):
-            seeds = range(50_000_000 + 1_000_000 * number, 50_000_000 + 1_000_000 * number + many)
-            seen = sum(pool.map(partial(one_power, name), seeds, chunksize=8)) / many
-            figures.append(
-                Figure(name=f"power: {name}", value=seen, unit="share", target=">= 0.90", baseline=f"{many} repetitions")
-            )  # fmt: skip
-        for number, (name, make) in enumerate((*CHEATS.items(), ("a true improvement", improved))):
-            seeds = range(60_000_000 + 1_000_000 * number, 60_000_000 + 1_000_000 * number + many)
-            status = list(pool.map(partial(one_gate, make), seeds, chunksize=8))
-            opens = status.count(exits.OK) / many
-            how = f"{status.count(exits.GATE_CLOSED) / many:.1%} closed, {status.count(exits.GATE_UNDECIDED) / many:.1%} not enough evidence; {many} repetitions"
-            is_cheat = name in CHEATS
-            figures.append(
-                Figure(name=f"cheats passed: {name}" if is_cheat else f"power: the gate opens for {name}", value=opens,
-                       unit="share", target="<= 0.05" if is_cheat else ">= 0.80", baseline=how)
-            )  # fmt: skip
-        called = sum(pool.map(one_crash, range(70_000_000, 70_000_000 + repetitions), chunksize=8)) / repetitions
         figures.append(
-            Figure(name="cheats passed: a rare crash is called better", value=called, unit="share", target="<= 0.08",
+            Figure(name=f"segments said to differ: {name}", value=shares["segments"], unit="share", target="<= 0.075",
                    baseline=f"{repetitions} repetitions")
         )  # fmt: skip
+    seeds = range(1_000_000 * 40, 1_000_000 * 40 + repetitions)
+    watched = sum(pool.map(one_watched, seeds, chunksize=64)) / repetitions
+    figures.append(
+        Figure(name="false alarms: shadow looked at every 10 cases up to 400", value=watched, unit="share",
+               target="<= 0.06", baseline=f"{repetitions} repetitions")
+    )  # fmt: skip
+    return figures
+
+
+def _power(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
+    figures = []
+    many = max(int(repetitions * POWER_OF), 100)
+    for number, name in enumerate(POWER):
+        seeds = range(50_000_000 + 1_000_000 * number, 50_000_000 + 1_000_000 * number + many)
+        seen = sum(pool.map(partial(one_power, name), seeds, chunksize=8)) / many
+        figures.append(
+            Figure(name=f"power: {name}", value=seen, unit="share", target=">= 0.90", baseline=f"{many} repetitions")
+        )  # fmt: skip
+    return figures
+
+
+def _gates(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
+    figures = []
+    many = max(int(repetitions * POWER_OF), 100)
+    for number, (name, make) in enumerate((*CHEATS.items(), ("a true improvement", improved))):
+        seeds = range(60_000_000 + 1_000_000 * number, 60_000_000 + 1_000_000 * number + many)
+        status = list(pool.map(partial(one_gate, make), seeds, chunksize=8))
+        opens = status.count(exits.OK) / many
+        how = f"{status.count(exits.GATE_CLOSED) / many:.1%} closed, {status.count(exits.GATE_UNDECIDED) / many:.1%} not enough evidence; {many} repetitions"
+        is_cheat = name in CHEATS
+        figures.append(
+            Figure(name=f"cheats passed: {name}" if is_cheat else f"power: the gate opens for {name}", value=opens,
+                   unit="share", target="<= 0.05" if is_cheat else ">= 0.80", baseline=how)
+        )  # fmt: skip
+    called = sum(pool.map(one_crash, range(70_000_000, 70_000_000 + repetitions), chunksize=8)) / repetitions
+    figures.append(
+        Figure(name="cheats passed: a rare crash is called better", value=called, unit="share", target="<= 0.08",
+               baseline=f"{repetitions} repetitions")
+    )  # fmt: skip
     return figures
