@@ -192,16 +192,13 @@ def _losses(m: MetricResult, found: Comparison) -> tuple[float | None, float | N
         # Of cases that are not measured, as many may differ as would leave none among those measured once in twenty.
         rest = found.changed_texts and m.cases < found.comparability.aligned
         return 0.0, 3.0 / m.cases if rest else 0.0
-    if m.verdict == "not measured" and m.metric in ("truth_errors", "truth_brier") and _judged_alike(found):
-        return 0.0, 0.0
+    alike = {"truth_errors": "verdict_flips", "truth_brier": "confidence"}.get(m.metric, "")
+    if m.verdict == "not measured" and alike and not found.comparability.only_a + found.comparability.only_b:
+        of = next(one for one in found.metrics if one.metric == alike)
+        return (0.0, 0.0) if of.verdict in EQUAL else (None, None)
     if m.low is None or m.high is None:
         return None, None
     return (m.low, m.high) if m.better == "lower" else (-m.high, -m.low)
-
-
-def _judged_alike(found: Comparison) -> bool:
-    alike = {m.metric for m in found.metrics if m.verdict in EQUAL}
-    return {"confidence", "verdict_flips"} <= alike and not found.comparability.only_a + found.comparability.only_b
 
 
 class Power(msgspec.Struct, frozen=True, kw_only=True):
