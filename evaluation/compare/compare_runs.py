@@ -15,12 +15,20 @@ import msgspec
 from evaluation.compare.code_identity import CodeChange
 from evaluation.compare.comparison import Comparison, apply_claims, compare, with_texts
 from evaluation.compare.documents import as_html, as_json, as_markdown
-from evaluation.compare.inputs import LATENCY_S, other_models, read_returns, read_run_rows, read_texts, read_titles
-from evaluation.compare.metrics import MetricResult
+from evaluation.compare.inputs import (
+    LATENCY_S,
+    other_models,
+    read_returns,
+    read_run_rows,
+    read_texts,
+    read_titles,
+    read_truths,
+)
+from evaluation.compare.metrics import EQUAL, MetricResult
 from evaluation.compare.run_records import claim_of, read_code_change, read_trials
 from evaluation.compare.run_rows import RunRows, declared_primary, visible
 from evaluation.compare.terminal import figure, show_table
-from evaluation.compare.terms import PRIMARY, Scoring
+from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
@@ -55,15 +63,12 @@ async def compare_for_gate(
     differences: int = 10,
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
-) -> tuple[MetricResult, Comparison]:
-    """Compare two runs of the tables (``live``: the live judgements); return the primary metric as it is, and the comparison.
+) -> tuple[Comparison, Comparison]:
+    """Compare two runs of the tables (``live``: the live judgements); return the comparison as it is, and as it may be claimed.
 
     Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from the time news was knowable to the entry, for news
-    that was not judged live. The comparison claims only what the ledger of trials allows. Without a primary metric in ``how``, it
-    is the one that run B declared, else profit.
-
-    A gate looks for a loss. Tuning on a period can hide a loss there but not cause one, so the gate uses the metric before the
-    ledger of trials removes its p value.
+    that was not judged live. The second comparison claims only what the ledger of trials allows. Without a primary metric in
+    ``how``, it is the one that run B declared, else profit after a day.
 
     Raises:
         ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
@@ -75,13 +80,14 @@ async def compare_for_gate(
     # Another recording was decided by another code, too: of that nothing is to be said.
     change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
+    returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
     how, said = _with_primary(how or Scoring(primary=""), second)
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
     said += await other_models(tables, a, b)
     found = compare(first, second, returns, how=how, differences=differences, warnings=said)
     shown = apply_claims(found, [claim_of(trials, run) for run in (a, b)])
     texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
-    return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
+    return found, with_texts(_with_code_change(shown, change), texts, titles)
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
@@ -111,7 +117,7 @@ def _with_code_change(found: Comparison, change: CodeChange | None) -> Compariso
     )
 
 
-async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> tuple[MetricResult, Comparison]:
+async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> tuple[Comparison, Comparison]:
     """Compare two runs on the configured servers, as :func:`compare_for_gate` does."""
     async with database(invocation, admin=True) as tables:
         return await compare_for_gate(tables, a, b, **keywords)
@@ -125,27 +131,74 @@ def print_comparison(result: Comparison, format: str) -> None:
         say_result(_DOCUMENTS[format](result).rstrip("\n"))
 
 
-def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
-    """Return the exit status of a gate, and why: 100 when the primary metric lost, 1 when that cannot be seen, else 0.
+MARGINS = {"profit": 0.005, "tail": 0.03, "truth_errors": 0.05, "truth_brier": 0.02, "action_rate": 0.1}
+"""Losses that a gate accepts if no ``--margin`` says otherwise: of the primary metric (a profit, or another one that is declared),
+of the mean of the worst cases, in truth, and of coverage."""
 
-    ``margin``: the loss that is acceptable; then a candidate passes only if the whole 95 % interval lies above that loss.
-    Without, it passes unless it is worse beyond chance.
+
+def parse_margins(given: Sequence[str]) -> dict[str, float]:
+    """Return the margins of a gate. A number alone is the primary metric's, under the name "".
+
+    Raises:
+        ConfigError: one is neither a number nor ``METRIC=NUMBER`` of a metric that a gate looks at.
     """
-    if primary.verdict == "worse":
-        return exits.GATE_CLOSED, f"closed: {primary.label} is worse in B"
-    if primary.verdict == "identical":
-        return exits.OK, f"open: {primary.label} is identical"
-    if primary.p is None:
-        return exits.FINDING, f"closed: a loss of {primary.label} cannot be measured ({primary.note})"
-    if primary.delta is None and primary.verdict == "not distinguishable" and margin is None:
-        return exits.FINDING, f"closed: a loss of {primary.label} cannot be measured ({primary.note})"
-    if margin is None:
-        return exits.OK, f"open: no loss of {primary.label} beyond chance"
-    edge = primary.low if primary.better == "higher" else primary.high
-    loss = None if edge is None else -edge if primary.better == "higher" else edge
-    if loss is None or loss > margin:
-        return exits.GATE_CLOSED, f"closed: a loss of {primary.label} of more than {margin:g} is not excluded"
-    return exits.OK, f"open: a loss of {primary.label} of more than {margin:g} is excluded (95 %)"
+    found = {}
+    for text in given:
+        label, _, number = text.rpartition("=")
+        try:
+            found[label.strip()] = abs(float(number))
+        except ValueError:
+            found[text] = 0.0
+    if unknown := sorted(found.keys() - MARGINS.keys() - {""}):
+        raise ConfigError(
+            f"--margin {unknown[0]!r:.60}: write a number for the primary metric, or one of {', '.join(MARGINS)} with =NUMBER"
+        )
+    return found
+
+
+def gate_status(found: Comparison, claimed: Comparison, margins: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
+    """Return the exit status of a gate, and why, a line a metric.
+
+    It is open (0) only if the 95 % intervals of the primary metric, of the tail, of both metrics of truth and of coverage
+    exclude a loss above their margin. It is closed (100) if the primary metric is worse beyond chance, or if one of them
+    lost more than its margin for certain. Else there is not enough evidence (101).
+
+    ``claimed``: the comparison within what the ledger of trials allows. That there is a loss needs no claim; that there is
+    none does.
+    """
+    if not found.changed_texts and found.verdict.startswith("identical"):
+        return exits.OK, ("open: B says the same as A in every case",)
+    lost, unknown, excluded = [], [], []
+    both = list(zip(found.metrics, claimed.metrics, strict=True))
+    for name in ("", *(name for name in MARGINS if name != found.primary.metric)):
+        seen, claim = next(pair for pair in both if name in ("", pair[0].metric))
+        margin = margins.get(name, margins.get(seen.metric, MARGINS.get(seen.metric, 0.02)))
+        least, most = _losses(seen, found)
+        what = f"a loss of {seen.label} of more than {margin:g}"
+        if (not name and seen.verdict == "worse") or (least is not None and least > margin):
+            lost.append(f"closed: {seen.label} is worse in B" if not name else f"closed: {what} is certain")
+        elif most is None or most > margin or (claim.p is None and seen.p is not None):
+            unknown.append(f"not enough evidence: {what} is not excluded{f' ({claim.note})' if claim.note else ''}")
+        else:
+            excluded.append(f"open: {what} is excluded (95 %)")
+    if lost:
+        return exits.GATE_CLOSED, tuple(lost)
+    return (exits.GATE_UNDECIDED, tuple(unknown)) if unknown else (exits.OK, tuple(excluded))
+
+
+def _losses(m: MetricResult, found: Comparison) -> tuple[float | None, float | None]:
+    """Return the least and the largest loss that the interval of a metric holds; None: not known. Acting less is a loss."""
+    if m.verdict in EQUAL:
+        # Of cases that are not measured, as many may differ as would leave none among those measured once in twenty.
+        rest = found.changed_texts and m.cases < found.comparability.aligned
+        return 0.0, 3.0 / m.cases if rest else 0.0
+    alike = {"truth_errors": "verdict_flips", "truth_brier": "confidence"}.get(m.metric, "")
+    if m.verdict == "not measured" and alike and not found.comparability.only_a + found.comparability.only_b:
+        of = next(one for one in found.metrics if one.metric == alike)
+        return (0.0, 0.0) if of.verdict in EQUAL else (None, None)
+    if m.low is None or m.high is None:
+        return None, None
+    return (m.low, m.high) if m.better == "lower" else (-m.high, -m.low)
 
 
 class Power(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +265,7 @@ def _power(m: MetricResult, wanted: float | None) -> Power:
         wanted=wanted,
         needed_blocks=blocks,
         needed_cases=cases,
-        note="both runs are identical: nothing varies" if m.verdict == "identical" else m.note,
+        note="both runs have the same in every case: nothing varies" if m.verdict in EQUAL else m.note,
     )
 
 
@@ -235,7 +288,7 @@ async def describe_sample_power(
     observing = msgspec.structs.replace(
         acting, run_id="nothing", rows=[msgspec.structs.replace(row, action="observe") for row in rows]
     )
-    of_profit = primary if primary.startswith(PRIMARY) else PRIMARY
+    of_profit = primary if primary.startswith(PROFIT) else PRIMARY
     returns = await read_returns(tables, [acting])
     m = compare(acting, observing, returns, how=Scoring(primary=of_profit, cap=cap), differences=0).primary
     if m.detectable is None:

@@ -8,7 +8,15 @@ from decimal import Decimal
 import msgspec
 from msgspec.structs import replace
 
-from evaluation.compare.metrics import SIGNIFICANT, Calibration, MetricResult, calibration, measure, of_calibration
+from evaluation.compare.metrics import (
+    EQUAL,
+    SIGNIFICANT,
+    Calibration,
+    MetricResult,
+    calibration,
+    measure,
+    of_calibration,
+)
 from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_cases, same_text
 from evaluation.compare.run_records import Claim
 from evaluation.compare.run_rows import Returns, RunRows, Texts, changes_summary, difference, visible, watch_in
@@ -124,6 +132,8 @@ def compare(
     segments = split_by_segment(pairs, profit, how)
     aligned = [(pair, pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
     changed = [_change(*one) for one in aligned if not same_text(one[1], one[2])]
+    if changed or comparability.only_a or comparability.only_b:
+        metrics = tuple(replace(m, verdict="equal") if m.verdict == "identical" else m for m in metrics)
     every = sorted(changed, key=_largest_first)
     return Comparison(
         format_version=FORMAT_VERSION,
@@ -222,9 +232,8 @@ def verdict_of(
     metrics: Sequence[MetricResult], segments: Sequence[Dimension], counts: Comparability, changed: int
 ) -> str:
     """Return the verdict in one sentence: the primary metric, then segments that differ, then secondary metrics."""
-    measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
-    if not changed and not alone and all(m.verdict == "identical" for m in measured):
+    if not changed and not alone and all(m.verdict in ("identical", "not measured") for m in metrics):
         return f"identical: B equals A in all {counted(counts.aligned, 'case')}"
     said = f"{changed:,} of {counted(counts.aligned, 'case')} differ"
     if alone:
@@ -236,14 +245,15 @@ def _of_primary(m: MetricResult) -> str:
     name = f"{m.label} (primary)"
     if m.verdict == "not measured":
         return f"{name} is not measured: {m.note}"
-    if m.verdict == "identical":
-        return f"{name} is identical"
+    if m.verdict in EQUAL:
+        return f"{name} is the same in every case"
     if m.p is None:
         return f"{name} is not tested: {m.note}"
     interval = f"{_span(m)}, 95 % interval {m.low:+.4g} to {m.high:+.4g}, p {m.p:.3f}"
     if m.verdict == "not distinguishable":
         shows = "" if m.detectable is None else f"; a true difference of {m.detectable:.4g} would show 4 times in 5"
-        return f"{name} is not distinguishable ({interval}{shows})"
+        held = "one bad block would reverse it: " if m.reversible and (m.p_holm or m.p) < SIGNIFICANT else ""
+        return f"{name} is not distinguishable ({held}{interval}{shows})"
     return f"{name} is {m.verdict} in B ({interval})"
 
 
@@ -356,7 +366,7 @@ def _untested(found: Dimension, note: str) -> Dimension:
 
 
 def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:
-    if m.role == "shown" or m.p is None or m.verdict in ("identical", "not measured"):
+    if m.role == "shown" or m.p is None or m.verdict in (*EQUAL, "not measured"):
         return m
     refused = [claim for claim in claims if not claim.allowed]
     if refused:

@@ -209,6 +209,29 @@ FROM v_judgements WHERE run_id = 'live'
 _BEFORE_MS = (BETA_DAYS + 1) * 86_400_000
 """Time before the first entry whose bars are read, for betas and for the usual distance between bars."""
 _AFTER_MS = 7 * 86_400_000
+# What came to be known of a case's claim: labels, else its retraction, else what official pages say that were published after
+# the case and that the live judgement of another case of its story quotes. What is told both ways settles nothing.
+_TRUTHS = """
+SELECT case_id, argMin(told, place) FROM
+(
+    SELECT case_id, toUInt8(truth = 'true') AS told, 1 AS place FROM v_labelled_cases WHERE truth IN ('true', 'false')
+    UNION ALL
+    SELECT case_id, toUInt8(0), 2 FROM v_withdrawals WHERE run_id = 'live' AND withdrawn_as = 'retracted'
+    UNION ALL
+    SELECT k.case_id AS case_id, toUInt8(any(o.stance) = 'supports'), 3
+    FROM (SELECT case_id, argMax(story_id, version) AS story, min(knowable_at) AS at FROM run_cases GROUP BY case_id) AS k
+    INNER JOIN (SELECT case_id, argMax(story_id, version) AS story FROM run_cases GROUP BY case_id) AS l ON l.story = k.story
+    INNER JOIN
+    (
+        SELECT case_id, e.stance AS stance, e.published_at AS at
+        FROM (SELECT case_id, evidence FROM v_judgements WHERE run_id = 'live') ARRAY JOIN evidence AS e
+        WHERE e.official AND e.stance IN ('supports', 'denies')
+    ) AS o ON o.case_id = l.case_id
+    WHERE k.story != '' AND o.at > k.at AND o.case_id != k.case_id
+    GROUP BY k.case_id HAVING uniqExact(o.stance) = 1
+)
+GROUP BY case_id
+"""
 TITLE_LENGTH = 80
 """Maximum length of a case's title, in characters of its news."""
 _TITLES = """
@@ -237,6 +260,11 @@ async def read_run_rows(tables: ClickHouse, a: str, b: str) -> tuple[RunRows, Ru
         if not run.cases:
             raise ConfigError(await _unknown(tables, run))
     return first, second
+
+
+async def read_truths(tables: ClickHouse) -> dict[str, float]:
+    """Return the cases whose claims turned out true (1.0) or false (0.0): by labels, else by a retraction, else officially."""
+    return {case_id: float(truth) for case_id, truth in (await tables.query(_TRUTHS)).rows}
 
 
 async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison) -> Texts:

@@ -6,6 +6,7 @@ of its possible range. Only a difference that holds at both ends counts as one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.compare.pairing import CaseInRun, Pair
-from evaluation.compare.run_rows import HORIZONS, Returns
+from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, Returns
 from evaluation.compare.terms import (
     PRIMARY,
+    PROFIT,
     Better,
     Role,
     Scoring,
@@ -24,8 +26,10 @@ from evaluation.compare.terms import (
     Unit,
     hits_of,
     profit_of,
+    tail_of,
     terms_of_cases,
     terms_of_outcomes,
+    terms_of_truth,
 )
 from evaluation.statistics import (
     BINS,
@@ -33,21 +37,29 @@ from evaluation.statistics import (
     MIN_BLOCKS,
     BrierParts,
     Estimate,
-    blocks_of,
+    Grid,
     brier_parts,
+    grid_of,
     holm,
     scores_of,
     wild_bootstrap,
 )
-from evaluation.statistics.blocks import Labels
+from evaluation.statistics.blocks import DAY_S
 from schemas.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
-Verdict = Literal["better", "worse", "higher", "lower", "not distinguishable", "identical", "changed", "not measured"]
+Verdict = Literal[
+    "better", "worse", "higher", "lower", "not distinguishable", "identical", "equal", "changed", "not measured"
+]
+"""``identical``: the runs say the same in every case. ``equal``: they do not, and the figure is the same in every case."""
+EQUAL = ("identical", "equal")
+DEPENDENT = "neighbouring days depend on each other"
 
 SIGNIFICANT = 0.05
-WITH_HORIZON = ("profit", "hit_rate", "brier")
-"""Metrics that may be declared primary: ``profit`` at each signal's own horizon, or one of these at a fixed one."""
+LONGER_S = (7 * DAY_S, 30 * DAY_S)
+"""Horizons of signals beyond a day. Their profits are secondary metrics, each with blocks of its own."""
+WITH_HORIZON = {"profit": PROFIT_HORIZONS, "hit_rate": HORIZONS, "brier": HORIZONS}
+"""Metrics that may be declared primary, each at one of these horizons; or ``profit`` at each signal's own."""
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +90,8 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float | None
     verdict: Verdict
     note: str
+    reversible: bool = False
+    """Of a profit: whether one block would reverse the difference if each changed trade in it lost the sample's largest move."""
 
     @property
     def label(self) -> str:
@@ -123,17 +137,19 @@ def parse_primary(text: str) -> str:
         ConfigError: it may not.
     """
     name, _, horizon = text.strip().partition("@")
-    if text == PRIMARY or (name in WITH_HORIZON and horizon in HORIZONS.values()):
+    if text == PROFIT or horizon in WITH_HORIZON.get(name, {}).values():
         return text
-    every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in list(HORIZONS.values())[1:3])
-    raise ConfigError(f"--primary {text!r:.40}: write {PRIMARY} (at each signal's own horizon), or such as {every}")
+    every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in ("4h", "24h"))
+    raise ConfigError(f"--primary {text!r:.40}: write {PROFIT} (at each signal's own horizon), or such as {every}")
 
 
 def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
     """Measure all metrics, the primary first; and return the terms of the profit that segments are made of."""
-    profit = profit_of(pairs, returns, how, _horizon_of(how.primary) if how.primary.startswith(PRIMARY) else None)
+    of_primary = how.primary if how.primary.startswith(PROFIT) else PRIMARY
+    profit = profit_of(pairs, returns, how, _horizon_of(of_primary))
     others = [profit_of(pairs, returns, how, profit.horizon_s, of=of) for of in ("profit_uncapped", "profit_adjusted")]
-    every = [profit, *others, *terms_of_cases(pairs)]
+    others += [profit_of(pairs, returns, how, at) for at in (DAY_S, *LONGER_S, None) if at != profit.horizon_s]
+    every = [profit, tail_of(profit), *others, *terms_of_truth(pairs, returns.truths), *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
     terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
     terms.sort(key=lambda one: one.role != "primary")
@@ -162,7 +178,7 @@ def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], ret
 
 def _horizon_of(label: str) -> int | None:
     _, _, name = label.partition("@")
-    return next((seconds for seconds, short in HORIZONS.items() if short == name), None)
+    return next((seconds for seconds, short in PROFIT_HORIZONS.items() if short == name), None)
 
 
 # How it is tested
@@ -177,38 +193,49 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
         return _result(
             terms, note=f"{many:,} of its cases did not complete in both runs, and their result has no bounds"
         )
-    labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
-    ends = [_end(terms, labels, how, b_at_most=False)]
-    ends.append(_end(terms, labels, how, b_at_most=True) if unknown.any() else ends[0])
+    ends = [_end(terms, pairs, how, b_at_most=side) for side in ((False, True) if unknown.any() else (False,))]
     known = [
         None if unknown[:, side].any() else float(terms.low[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
     ]
-    return _result(terms, known, ends)
+    return _result(terms, known, (ends[0], ends[-1]))
 
 
-def _end(terms: Terms, labels: Labels, how: Scoring, *, b_at_most: bool) -> Estimate:
+def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) -> tuple[Estimate, Grid]:
     """Test the difference with B's unknown values at their largest and A's at their smallest, or the other way round."""
     a, b = (terms.low, terms.high) if b_at_most else (terms.high, terms.low)
     estimate, scores, shares = scores_of(a[:, 0], terms.counts[:, 0], b[:, 1], terms.counts[:, 1])
-    return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+    used = shares != 0.0
+    scores, shares = scores[used], shares[used]
+    grid = grid_of(np.array([pair.at_s for pair in pairs])[used], scores, shares, terms.block_s)
+    found = wild_bootstrap(
+        estimate, scores, shares, grid.labels, seed=how.seed, draws=how.draws, inflation=grid.inflation
+    )
+    return found, grid
 
 
 def _result(
-    terms: Terms, known: Sequence[float | None] = (None, None), ends: Sequence[Estimate] = (), *, note: str = ""
+    terms: Terms,
+    known: Sequence[float | None] = (None, None),
+    ends: Sequence[tuple[Estimate, Grid]] = (),
+    *,
+    note: str = "",
 ) -> MetricResult:
     a, b = known
-    low, high = (ends[0], ends[1]) if ends else (None, None)
+    low, high = (ends[0][0], ends[1][0]) if ends else (None, None)
     counts, unknown = terms.counts, terms.unknown
     bounded = bool(unknown.any())
     same = low is not None and not bounded and _same(terms)
     p = low.pvalue if low is not None else None
     if bounded and low is not None and high is not None and p is not None:
         p = max(p, high.pvalue or 0.0) if (low.estimate > 0) == (high.estimate > 0) else 1.0
-    if low is not None:
-        note = "; ".join(filter(None, (terms.remark, _of_blocks(low.blocks, terms.block_s), _of_unknown(unknown))))
+    if ends and low is not None and high is not None:
+        p = None if high.pvalue is None else p
+        blocks = min(ends, key=lambda end: end[0].blocks)
+        said = (_of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), _of_sides(terms, ends[0][1]))
+        note = "; ".join(filter(None, said))
     return MetricResult(
         metric=terms.name,
-        horizon=None if terms.horizon_s is None else HORIZONS[terms.horizon_s],
+        horizon=None if terms.horizon_s is None else PROFIT_HORIZONS[terms.horizon_s],
         role=terms.role,
         unit=terms.unit,
         better=terms.better,
@@ -226,6 +253,32 @@ def _result(
         detectable=None if low is None or high is None or terms.role == "shown" or same else _shown(low, high),
         verdict="not measured" if low is None else "identical" if same else "changed",
         note=note,
+        reversible=low is not None and low.estimate < _one_block(terms, ends[0][1]),
+    )
+
+
+def _one_block(terms: Terms, grid: Grid) -> float:
+    """Return what one block can take from the mean: its changed trades, as many as in the fullest block, all lose the shock."""
+    if terms.exposed is None:
+        return -math.inf
+    used = (terms.counts > 0).any(axis=1)
+    changed = np.bincount(grid.labels, weights=terms.exposed[used])
+    return float(changed.max()) * terms.shock / int(used.sum())
+
+
+def _of_sides(terms: Terms, grid: Grid) -> str:
+    """Return in how many blocks B was above A, with a sign test, and the worst block: a mean hides a rare crash."""
+    if terms.exposed is None or terms.role == "shown":
+        return ""
+    used = (terms.counts > 0).any(axis=1)
+    sums = np.bincount(grid.labels, weights=(terms.low[used, 1] - terms.high[used, 0]))
+    above, apart = int((sums > 0).sum()), int((sums != 0).sum())
+    if apart < MIN_BLOCKS:
+        return ""
+    tail = sum(math.comb(apart, k) for k in range(min(above, apart - above) + 1)) / 2.0**apart
+    return (
+        f"B is above A in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
+        f"and in its worst block by {sums.min() / used.sum():+.5f} of the mean"
     )
 
 
@@ -242,12 +295,14 @@ def _shown(low: Estimate, high: Estimate) -> float | None:
     return max(low.detectable, high.detectable) + high.estimate - low.estimate
 
 
-def _of_blocks(blocks: int, block_s: int) -> str:
-    length = block_s // 86_400
-    of = "days" if length == 1 else f"blocks of {length} days"
-    if blocks < MIN_BLOCKS:
-        return f"too few days: {blocks} {of}, and a test needs {MIN_BLOCKS}"
-    return f"few blocks: {blocks} {of}" if blocks < FEW_BLOCKS else ""
+def _of_blocks(found: Estimate, grid: Grid, rule_s: int) -> str:
+    days = math.ceil(grid.length_s / DAY_S)
+    of = "days" if days == 1 else f"blocks of {days} days"
+    if grid.length_s > rule_s:
+        of += f" ({DEPENDENT}: correlation {grid.correlation:.2f})"
+    if found.blocks < MIN_BLOCKS:
+        return f"untestable: {found.blocks} {of}, and a test needs {MIN_BLOCKS}"
+    return f"few blocks: {found.blocks} {of}" if found.blocks < FEW_BLOCKS else ""
 
 
 def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
@@ -256,12 +311,15 @@ def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
-    # When all pairs are equal no test can reject, so the metric does not count in the correction (Tarone 1990,
-    # Biometrics 46, 515-522).
+    # When all pairs are equal no test can reject, so the metric does not count in the correction (Tarone 1990, Biometrics 46,
+    # 515-522). One that its own data made untestable does: where most are, chance is in the few that are not.
     corrected: dict[int, float] = {}
     for role in ("primary", "secondary"):
-        family = [n for n, r in enumerate(results) if r.role == role and r.p is not None and r.verdict != "identical"]
-        corrected |= zip(family, holm([results[n].p or 0.0 for n in family]), strict=True)
+        of_role = [(n, r) for n, r in enumerate(results) if r.role == role and r.verdict not in EQUAL]
+        family = [n for n, r in of_role if r.p is not None]
+        refused = sum(r.p is None and DEPENDENT in r.note for _, r in of_role)
+        adjusted = holm([*(results[n].p or 0.0 for n in family), *[1.0] * refused])
+        corrected |= zip(family, adjusted[: len(family)], strict=True)
     return tuple(_with_verdict(result, corrected.get(n)) for n, result in enumerate(results))
 
 
@@ -273,4 +331,8 @@ def _with_verdict(result: MetricResult, p_holm: float | None) -> MetricResult:
         verdict = "higher" if result.delta_low > 0 else "lower"
         if result.better != "neither":
             verdict = "better" if verdict == result.better else "worse"
+        if verdict == "better" and result.reversible:
+            held = "held back: one block in which each changed trade lost the sample's largest move would reverse it"
+            note = "; ".join(filter(None, (held, result.note)))
+            return msgspec.structs.replace(result, p_holm=p_holm, verdict="not distinguishable", note=note)
     return msgspec.structs.replace(result, p_holm=p_holm, verdict=verdict)

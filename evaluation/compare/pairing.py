@@ -23,7 +23,7 @@ SIDES = {"buy": 1, "sell": -1}
 
 
 class RepeatSignal(msgspec.Struct, frozen=True, kw_only=True):
-    """The signal of one repeat. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
+    """The signal of one repeat. ``side``: 1 buys, -1 sells, 0 does not act or names no asset. ``confidence`` is None without a signal."""
 
     side: int
     asset: str
@@ -241,7 +241,7 @@ def same_text(one: CaseInRun, other: CaseInRun) -> bool:
 
 def _said(row: ComparedCase) -> RepeatSignal:
     return RepeatSignal(
-        side=SIDES.get(row.action, 0) if row.has_signal else 0,
+        side=SIDES.get(row.action, 0) if row.has_signal and row.asset else 0,
         asset=row.asset,
         horizon_s=row.horizon_s,
         confidence=row.confidence if row.has_signal else None,

@@ -46,6 +46,8 @@ NO_SIGNAL = "none"
 """The action of a case that ended without a signal."""
 HORIZONS = {300: "5m", 3600: "1h", 14400: "4h", 86400: "24h"}
 """Horizons in seconds at which hits are measured, and their short names."""
+PROFIT_HORIZONS = HORIZONS | {604_800: "7d", 2_592_000: "30d"}
+"""Horizons at which profits are measured, up to the longest that a signal may have."""
 
 HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
 """Signal fields about how and when it was made. Two signals that differ only in these fields count as equal."""
@@ -120,6 +122,8 @@ class Returns(msgspec.Struct, frozen=True, kw_only=True):
     unadjusted: Mapping[tuple[str, str], Unadjusted] = {}
     invented: bool = False
     """Whether some of the prices are synthetic."""
+    truths: Mapping[str, float] = {}
+    """By case: 1.0 where its claim turned out true, 0.0 where it turned out false. Absent: not known."""
 
 
 class CaseText(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,15 +1,16 @@
 """Segments: the profit of the cases in A and in B by event type, source and so on, with a test of whether segments differ.
 
-A mean over all cases hides a change that helps one half and harms the other. So each comparison is split by event type,
-source, language, asset, path, confidence and verdict. Only cases that worked in both runs.
+A mean over all cases hides a change that helps one half and harms the other. So each comparison is split by the news (source,
+language, month) and by what A read in it (event type, asset, path, confidence, verdict). Only cases that worked in both runs.
 
-The last three are what A said. They are shown and not tested: two readings of one prompt differ there too, for where A acted B
-can only act less (regression to the mean; a test called that a difference in 13 % of 2,000 nulls).
+What A read is shown and not tested: two readings of one prompt differ there too, for where A acted B can only act less
+(regression to the mean; a test called that a difference in 13 % of 2,000 nulls).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from evaluation.compare.metrics import SIGNIFICANT, Floats, Verdict
 from evaluation.compare.pairing import Pair
 from evaluation.compare.terms import Scoring, Terms
-from evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, mean_of
+from evaluation.statistics import MIN_BLOCKS, grid_of, heterogeneity, holm, mean_of
 from evaluation.statistics.blocks import Labels
 
 MOST = 12
@@ -73,11 +74,12 @@ def _band(pair: Pair) -> str:
     return f"{low / 5:.1f} to {(low + 1) / 5:.1f}"
 
 
-SAID_BY_A = frozenset({"path", "confidence", "verdict"})
+OF_THE_NEWS = frozenset({"source", "language", "month"})
 DIMENSIONS: dict[str, Callable[[Pair], str]] = {
-    "event_type": _of_a("event_type"),
     "source": lambda pair: pair.source or "(none)",
     "language": lambda pair: pair.language or "(none)",
+    "month": lambda pair: f"{datetime.fromtimestamp(pair.at_s, UTC):%Y-%m}",
+    "event_type": _of_a("event_type"),
     "asset": _of_a("asset"),
     "path": lambda pair: pair.path_a,
     "confidence": _band,
@@ -92,7 +94,8 @@ def split_by_segment(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tupl
     if not chosen:
         return ()
     x = profit.low[use]
-    labels = blocks_of([p.at_s for p in chosen], [p.story_id for p in chosen], profit.block_s)
+    more = x[:, 1] - x[:, 0]
+    labels = grid_of([pair.at_s for pair in chosen], more, np.full(len(more), 1 / len(more)), profit.block_s).labels
     found = [
         _dimension(name, [of(pair) for pair in chosen], x, labels, how)
         for name, of in DIMENSIONS.items()
@@ -112,12 +115,12 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
     inside = np.isin(number, testable)
     left_out = len(names) - len(testable)
     p = None
-    if len(testable) > 1 and name not in SAID_BY_A:
+    if len(testable) > 1 and name in OF_THE_NEWS:
         renumbered = np.searchsorted(np.array(testable), number[inside]) if testable else number[inside]
         within = np.unique(labels[inside], return_inverse=True)[1].astype(np.intp)
         p = heterogeneity(x[inside, 1] - x[inside, 0], within, renumbered, seed=how.seed, draws=how.draws)
-    if name in SAID_BY_A:
-        note = "split by A's judgement: not tested, because a repeat of A differs here, too"
+    if name not in OF_THE_NEWS:
+        note = "split by A's reading: not tested, because a repeat of A differs here, too"
     else:
         note = f"{left_out} of {len(names)} in fewer than {MIN_BLOCKS} blocks of days: not tested" if left_out else ""
     tests = [segments[n].p_holm for n in testable]

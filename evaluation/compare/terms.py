@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from agents.signal import HORIZON_S
 from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
-from evaluation.compare.run_rows import HORIZONS, ReturnKey, Returns, Unadjusted
+from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, ReturnKey, Returns, Unadjusted
 from evaluation.statistics import block_length_s
 from evaluation.statistics.blocks import DRAWS
 from schemas.prices import PROFIT_CAP
@@ -29,11 +29,14 @@ Role = Literal["primary", "secondary", "shown"]
 ``shown``: not tested."""
 
 Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
-PRIMARY: Profit = "profit"
+PROFIT: Profit = "profit"
+PRIMARY = "profit@24h"
+"""The default. At each signal's own horizon, up to 30 days, blocks would be so long that a few weeks could not be tested."""
 _NO_BETA = (
     "no case that a run acted on has a beta: a beta needs bars of its market (other than BTC) and of BTC from 30 days before, "
     "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
 )
+_NO_PRICE = "no case that a run acted on has a price: newsproof outcomes import"
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
@@ -70,11 +73,15 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why nothing was measured, if so."""
     remark: str = ""
     """A remark on the metric."""
+    exposed: npt.NDArray[np.bool_] | None = None
+    """Of a profit: the cases in which the runs do not make the same trade."""
+    shock: float = 0.0
+    """Of a profit: the largest move of the sample, up to the cap. A trade may lose as much."""
 
     @property
     def label(self) -> str:
         """As :attr:`MetricResult.label`."""
-        return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
+        return self.name if self.horizon_s is None else f"{self.name}@{PROFIT_HORIZONS[self.horizon_s]}"
 
     @property
     def unknown(self) -> npt.NDArray[np.bool_]:
@@ -89,8 +96,8 @@ def profit_of(
 
     ``horizon_s`` None: each signal's own. What a run would have earned in a case that it missed lies between losing and
     winning as far as the asset moved that the other run named, whichever horizon it would have had. What it acted on without a
-    price may be anything up to the cap; a case in which both runs made the same trade without a price is left out, for their
-    difference is nothing.
+    price may be anything up to the cap; where both runs made the same trade without a price, their difference is 0, and so is
+    what each is said to have earned.
 
     ``of``: profit_uncapped has no cap; profit_adjusted takes returns less what the market did, over the cases of which each
     asset that a run names has a beta, whether it acts on it or not.
@@ -98,7 +105,7 @@ def profit_of(
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     cap = np.inf if of == "profit_uncapped" else how.cap
     moves = returns.adjusted if of == "profit_adjusted" else returns.held
-    longest, priced, unpriced, left_out = horizon_s or 0, 0, 0, 0
+    longest, priced, unpriced, alike = horizon_s or 0, 0, 0, 0
     without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
     for n, pair in enumerate(pairs):
         if n in without:
@@ -109,7 +116,8 @@ def profit_of(
         ]
         priced += any(ran.has_price for ran in runs)
         if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
-            left_out += 1
+            alike += 1
+            counts[n] = 1.0
             continue
         unpriced += any(ran.lacks_price for ran in runs)
         reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
@@ -118,23 +126,68 @@ def profit_of(
             low[n, column], high[n, column] = ran.between(cap, reach, how.trade_cost)
         if horizon_s is None and (low[n, 0] != low[n, 1] or high[n, 0] != high[n, 1]):
             longest = max([longest, *(one.horizon_s for ran in runs for one in ran.trades if one.side)])
-    if not priced and (unpriced or left_out or without):
+    if not priced and (unpriced or alike or without):
         counts[:] = 0.0
     return Terms(
-        name=of,
-        unit="return",
-        better="higher",
-        low=low,
-        high=high,
-        counts=counts,
-        horizon_s=horizon_s,
+        name=of, unit="return", better="higher", low=low, high=high, counts=counts, horizon_s=horizon_s,
         block_s=block_length_s(longest),
         role="shown" if of == "profit_uncapped" else "secondary",
-        note=_NO_BETA
-        if of == "profit_adjusted"
-        else "no case that a run acted on has a price: newsproof outcomes import",
-        remark=_of_prices(unpriced, left_out, without),
+        note=_NO_BETA if of == "profit_adjusted" else _NO_PRICE,
+        remark=_of_prices(unpriced, alike, without),
+        exposed=np.array([_trades_of(pair.a) != _trades_of(pair.b) for pair in pairs], dtype=bool),
+        shock=_shock(pairs, moves, horizon_s, cap),
+    )  # fmt: skip
+
+
+def _shock(pairs: Sequence[Pair], moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
+    of = {(pair.case_id, said.asset, horizon_s or said.horizon_s) for pair in pairs for said in _said(pair)}
+    return min(max((abs(moves[key]) for key in of if key in moves), default=0.0), cap)
+
+
+TAIL = 0.05
+"""The share of a run's cases that :func:`tail_of` takes: those with the lowest profit."""
+
+
+def tail_of(profit: Terms) -> Terms:
+    """Return the mean profit of each run's worst cases (expected shortfall, Rockafellar and Uryasev 2000, Journal of Risk 2, 21-41).
+
+    Each case counts with its part of it: the quantile, less what it lost beyond that in proportion to the tail.
+    """
+    low, high = profit.low.copy(), profit.high.copy()
+    for side in (0, 1):
+        used = profit.counts[:, side] > 0
+        if not used.any():
+            continue
+        edge = np.quantile((low[used, side] + high[used, side]) / 2.0, TAIL, method="lower")
+        for ends in (low, high):
+            ends[:, side] = np.where(used, edge + np.minimum(ends[:, side] - edge, 0.0) / TAIL, 0.0)
+    remark = f"mean of the {TAIL:.0%} of each run's cases with the lowest profit"
+    return msgspec.structs.replace(
+        profit, name="tail", role="secondary", low=low, high=high, remark=remark, exposed=None
     )
+
+
+_NO_TRUTH = (
+    "no case's truth is known: newsproof labels import, or wait for official confirmations, denials and retractions"
+)
+
+
+def terms_of_truth(pairs: Sequence[Pair], truths: Mapping[str, float]) -> list[Terms]:
+    """Judgements against truth, over the cases whose truth is known: wrong verdicts, and squared errors of the confidence."""
+
+    def wrong(one: CaseInRun) -> float | None:
+        truth = truths.get(one.case_id)
+        return None if truth is None else float(one.verdict == ("refuted" if truth else "confirmed"))
+
+    def squared(one: CaseInRun) -> float | None:
+        truth, said = truths.get(one.case_id), [s.confidence for s in one.said if s.confidence is not None]
+        return None if truth is None or not said else sum((sure - truth) ** 2 for sure in said) / len(said)
+
+    share = (0.0, 1.0)
+    return [
+        _paired(pairs, "truth_errors", wrong, "share", "lower", bounds=share, note=_NO_TRUTH),
+        _paired(pairs, "truth_brier", squared, "score", "lower", bounds=share, note=_NO_TRUTH),
+    ]
 
 
 def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjusted]:
@@ -147,19 +200,23 @@ def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjust
     return found
 
 
+def _said(pair: Pair) -> list[RepeatSignal]:
+    return [said for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None]
+
+
 def _named(pair: Pair) -> set[str]:
-    return {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
+    return {said.asset for said in _said(pair)}
 
 
-def _of_prices(unpriced: int, left_out: int, without: Mapping[int, Unadjusted]) -> str:
+def _of_prices(unpriced: int, alike: int, without: Mapping[int, Unadjusted]) -> str:
     said = []
     if without:
         reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
         said.append(f"{len(without):,} cases without a beta are left out: {reasons}")
     if unpriced:
         said.append(f"{unpriced:,} cases that one run acts on have no price and are counted both ways")
-    if left_out:
-        said.append(f"{left_out:,} cases with the same action in both have no price")
+    if alike:
+        said.append(f"{alike:,} cases with the same trade in both have no price: their difference is 0")
     return "; ".join(said)
 
 
@@ -185,6 +242,10 @@ class _RunTrades:
             _mixed(sum(least) / len(least), -reach - cost, self.gone),
             _mixed(sum(most) / len(most), max(reach - cost, 0.0), self.gone),
         )
+
+
+def _trades_of(one: CaseInRun | None) -> tuple[float, list[tuple[int, str, int]]]:
+    return _missing(one), [said.trade for said in _trades(one)]
 
 
 def _trades(one: CaseInRun | None) -> tuple[RepeatSignal, ...]:

@@ -35,7 +35,7 @@ class LabelledJudgement(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """``count`` of ``of`` judgements, of ``stories`` distinct stories on ``days`` UTC days; a story counts on its first day.
+    """``count`` of ``of`` judgements, of ``stories`` distinct stories on ``days`` UTC days.
 
     ``share`` is null where there is none. ``low`` and ``high`` are its 95 % interval, with whole days as what is drawn, for
     reports of one story, and of one day's matter, are right or wrong together; null below six days.
@@ -140,7 +140,7 @@ def _score(rows: Sequence[LabelledJudgement]) -> Score:
 
 
 def _days(rows: Sequence[LabelledJudgement]) -> Labels:
-    return blocks_of([row.at_s for row in rows], [row.story_id for row in rows], block_length_s())
+    return blocks_of([row.at_s for row in rows], block_length_s())
 
 
 def _stories(rows: Sequence[LabelledJudgement]) -> int:

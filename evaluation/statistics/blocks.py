@@ -2,7 +2,7 @@
 
 Cases of one day share the market of that day, and cases of one story its luck, so neither is an independent observation:
 with a common market factor, clusters by story called a true null different in 15 to 57 % of runs. So the clusters are blocks
-of time, and a story lies in the block of its first case.
+of time. A block is as long as the horizon demands, and longer where the data's own days depend on each other.
 
 The p-value is that of the *restricted wild cluster bootstrap-t* (Cameron, Gelbach, Miller 2008, Review of Economics and
 Statistics 90, 414-427): the sum of each block, under the null hypothesis, gets a random sign (Rademacher), and the
@@ -15,7 +15,7 @@ Also here: the t distribution without scipy, intervals of shares, and Holm's cor
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -75,6 +75,10 @@ FEW_BLOCKS = 20
 """Below this number a result is said to rest on few blocks."""
 DAY_S = 86_400
 POWER = 0.8
+LAGS = (1, 2, 3, 4, 6, 8)
+"""Days after which a correlation is looked for."""
+LONGER = 6
+"""A block is this many times longer than the dependence of its days, so that it misses at most a sixth of the variance."""
 _AT_A_TIME = 512
 _KEPT = 8_000_000
 """Signs of so many draws and blocks (64 MB) are kept for the next metric; more are drawn anew."""
@@ -102,13 +106,59 @@ def block_length_s(horizon_s: int = 0) -> int:
     return max(DAY_S, 2 * horizon_s)
 
 
-def blocks_of(at_s: Sequence[float], stories: Sequence[Hashable], length_s: int) -> Labels:
-    """Return the number of each case's block, from 0. ``at_s``: Unix seconds of each case; a story lies in its first's block."""
-    first: dict[Hashable, float] = {}
-    for at, story in zip(at_s, stories, strict=True):
-        first[story] = min(at, first.get(story, at))
-    days = np.array([first[story] // length_s for story in stories])
-    return np.unique(days, return_inverse=True)[1].astype(np.intp)
+def blocks_of(at_s: Sequence[float], length_s: int) -> Labels:
+    """Return the number of each case's block, from 0. ``at_s``: Unix seconds of each case."""
+    return np.unique(np.asarray(at_s) // length_s, return_inverse=True)[1].astype(np.intp)
+
+
+class Grid(msgspec.Struct, frozen=True, kw_only=True):
+    """The blocks of one test. ``labels`` number each case's block, ``correlation`` is that of neighbouring days' sums.
+
+    ``inflation``: what is still missing in the variance of such blocks, as a factor from 1 on.
+    """
+
+    length_s: int
+    labels: Labels
+    inflation: float
+    correlation: float
+
+
+def grid_of(at_s: Sequence[float], scores: Floats, shares: Floats, rule_s: int) -> Grid:
+    """Return blocks of at least ``rule_s``, and longer where neighbouring days depend on each other.
+
+    ``scores`` and ``shares`` are those of the cases (:func:`scores_of`).
+
+    If the days' sums followed an AR(1) process, blocks of ``length`` days would miss the share ``dependence / length`` of the
+    variance. Blocks are so long that this is at most 1 / :data:`LONGER`, and the rest is added. A correlation that could be
+    chance costs no sample its test: only one beyond 1.6 standard errors makes blocks so long that fewer than
+    :data:`MIN_BLOCKS` remain. Half of a standard error is then added to it, or a whole one if it lasts for four days or longer.
+    """
+    days, day = np.unique(np.asarray(at_s) // DAY_S, return_inverse=True)
+    sums = np.bincount(day, weights=scores - shares * scores.sum())
+    count = len(days)
+    square = float(sums @ sums)
+    if square <= NONE * float(scores @ scores):
+        return Grid(length_s=rule_s, labels=blocks_of(at_s, rule_s), inflation=1.0, correlation=0.0)
+    daily = np.zeros(int(days[-1] - days[0]) + 1)
+    daily[(days - days[0]).astype(int)] = sums
+    # Around its own mean, a series of n days seems less correlated than it is (Kendall 1954, Biometrika 41, 403-404).
+    bias, chance = float((np.diff(days) == 1).mean()) / count, 1.6 / math.sqrt(count)
+    raw = {lag: float(daily[lag:] @ daily[:-lag]) / square if lag < daily.size else 0.0 for lag in LAGS}
+    of = {lag: found + bias * (1.0 + 4.0 * max(found, 0.0)) for lag, found in raw.items()}
+    rho, beyond_chance = of[1], raw[1] > chance
+    if beyond_chance:
+        # Where each day has noise of its own, what lasts shows in later days: there a correlation falls more slowly.
+        lasting = {lag: found for lag, found in of.items() if lag == 1 or found > chance}
+        rho = max(found ** (1.0 / lag) for lag, found in lasting.items())
+        rho += (1.0 if max(lasting) > 3 else 0.5) * math.sqrt(max(1.0 - rho * rho, 0.02) / count)
+    rho = min(max(rho, 0.0), 0.99)
+    dependence = 2.0 * rho / (1.0 - rho * rho)
+    length = math.ceil(LONGER * dependence)
+    if not beyond_chance:
+        length = min(length, count // MIN_BLOCKS)
+    length_s = max(rule_s, length * DAY_S)
+    inflation = 1.0 / (1.0 - min(dependence * DAY_S / length_s, 0.8))
+    return Grid(length_s=length_s, labels=blocks_of(at_s, length_s), inflation=inflation, correlation=rho)
 
 
 def sums_of(columns: Floats, labels: Labels) -> Floats:
@@ -135,15 +185,25 @@ def scores_of(a: Floats, in_a: Floats, b: Floats, in_b: Floats) -> tuple[float, 
 
 
 def wild_bootstrap(
-    estimate: float, scores: Floats, shares: Floats, labels: Labels, *, seed: int, draws: int = DRAWS
+    estimate: float,
+    scores: Floats,
+    shares: Floats,
+    labels: Labels,
+    *,
+    seed: int,
+    draws: int = DRAWS,
+    inflation: float = 1.0,
 ) -> Estimate:
-    """Test a difference. ``scores`` and ``shares`` are those of the cases (:func:`scores_of`). Same seed, same result."""
+    """Test a difference. ``scores`` and ``shares`` are those of the cases (:func:`scores_of`). Same seed, same result.
+
+    ``inflation`` multiplies the variance of the blocks' sums (:class:`Grid`).
+    """
     used = shares != 0.0
     s, h = sums_of(np.column_stack([scores, shares])[used], np.unique(labels[used], return_inverse=True)[1]).T
     count = len(s)
     if count < MIN_BLOCKS:
         return Estimate(estimate=estimate, low=None, high=None, pvalue=None, detectable=None, blocks=count)
-    signed = _Signed(s, h, seed, draws)
+    signed = _Signed(s, h, seed, draws, inflation)
     error = math.sqrt(count / (count - 1) * signed.variance)
     low, high = (estimate, estimate) if not error else (_edge(signed, estimate, side * error) for side in (-1.0, 1.0))
     both = t_quantile(1.0 - LEVEL, count - 1) + t_quantile(2.0 * (1.0 - POWER), count - 1)
@@ -163,14 +223,14 @@ def mean_of(values: Floats, labels: Labels, *, seed: int, draws: int = DRAWS) ->
 class _Signed:
     """The blocks' sums under all drawn signs. A hypothesis ``null`` is about the true difference."""
 
-    def __init__(self, s: Floats, h: Floats, seed: int, draws: int) -> None:
+    def __init__(self, s: Floats, h: Floats, seed: int, draws: int, inflation: float) -> None:
         self._s, self._h = s, h
         self._estimate = float(s.sum())
         self._ws, self._wh, self._wsh, self._whh = project(np.column_stack([s, h, s * h, h * h]), seed, draws).T
         self._hh = float((h * h).sum())
         residuals = s - h * self._estimate
         variance = float((residuals * residuals).sum())
-        self.variance = variance if variance > NONE * float((s * s).sum()) else 0.0
+        self.variance = inflation * variance if variance > NONE * float((s * s).sum()) else 0.0
         self._exact = len(s) <= ENUMERATED
 
     def pvalue(self, null: float) -> float:

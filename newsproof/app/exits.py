@@ -18,6 +18,8 @@ INTERNAL = 70
 """A bug in Newsproof (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
 GATE_CLOSED = 100
 """The gate of ``backtest gate`` is closed. Not 1, so that a build can tell a worse prompt from an error."""
+GATE_UNDECIDED = 101
+"""The gate of ``backtest gate`` stays closed for want of evidence: nothing shows a loss, and nothing excludes one."""
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -27,6 +29,7 @@ MEANINGS = {
     UNREACHABLE: "a server is unreachable",
     INTERNAL: "a bug in Newsproof: run the command again with --debug and report it",
     GATE_CLOSED: "`backtest gate`: run B loses",
+    GATE_UNDECIDED: "`backtest gate`: not enough evidence that run B does not lose",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

@@ -17,6 +17,7 @@ from evaluation.statistics import (
     block_length_s,
     blocks_of,
     brier_parts,
+    grid_of,
     heterogeneity,
     holm,
     scores_of,
@@ -101,12 +102,49 @@ def test_a_day_told_ten_times_is_as_sure_as_told_once() -> None:
     assert single.low == pytest.approx(tenfold.low)
 
 
-def test_blocks_are_utc_days_or_twice_the_horizon_and_a_story_lies_where_it_begins() -> None:
+def test_blocks_are_utc_days_or_twice_the_horizon() -> None:
     assert [block_length_s(horizon) for horizon in (0, 14_400, 43_200, 43_201, 604_800)] == [
         *(DAY_S, DAY_S, DAY_S, 86_402, 14 * DAY_S)
     ]
-    at = [0.0, DAY_S - 1.0, DAY_S, 3.5 * DAY_S, 9.0 * DAY_S]
-    assert blocks_of(at, ["a", "b", "c", "b", "d"], DAY_S).tolist() == [0, 0, 1, 0, 2]
+    assert blocks_of([0.0, DAY_S - 1.0, DAY_S, 3.5 * DAY_S, 9.0 * DAY_S], DAY_S).tolist() == [0, 0, 1, 2, 3]
+
+
+def moods(seed: int, days: int, rho: float) -> Floats:
+    """Return one number a day, each correlated with that of the day before by ``rho``."""
+    drawn = np.random.default_rng(seed).standard_normal(days)
+    for day in range(1, days):
+        drawn[day] = rho * drawn[day - 1] + math.sqrt(1 - rho * rho) * drawn[day]
+    return drawn
+
+
+def by_grid(values: Floats, at_day: Floats | None = None) -> Found:
+    """Test the mean of one value a day, in the blocks that its own correlation asks for."""
+    at_s = (np.arange(len(values)) if at_day is None else at_day) * float(DAY_S)
+    ones = np.ones(len(values))
+    estimate, scores, shares = scores_of(np.zeros(len(values)), ones, values, ones)
+    grid = grid_of(at_s, scores, shares, DAY_S)
+    return wild_bootstrap(estimate, scores, shares, grid.labels, seed=0, draws=499, inflation=grid.inflation)
+
+
+@pytest.mark.parametrize(("rho", "days"), [(0.5, 120), (0.7, 240)])
+def test_days_that_depend_on_each_other_lie_in_longer_blocks_and_a_null_keeps_its_level(rho: float, days: int) -> None:
+    found = [by_grid(moods(seed, days, rho)) for seed in range(300)]
+    assert np.mean([one.pvalue is None for one in found]) < 0.25
+    assert np.mean([one.blocks for one in found]) < days / 6
+    assert sum((one.pvalue or 1.0) < 0.05 for one in found if one.pvalue) <= stats.binom.ppf(0.999, 300, 0.055)
+    # In blocks of a day they cry wolf.
+    daily = [of(moods(seed, days, rho), draws=499).pvalue for seed in range(100)]
+    assert np.mean([(p or 1.0) < 0.05 for p in daily]) > 0.15
+
+
+def test_days_that_depend_too_strongly_are_not_tested_and_independent_ones_are() -> None:
+    assert np.mean([by_grid(moods(seed, 40, 0.9)).pvalue is None for seed in range(100)]) > 0.95
+    assert np.mean([by_grid(moods(seed, 40, 0.0)).pvalue is None for seed in range(200)]) < 0.05
+    assert by_grid(moods(1, 6, 0.0)).pvalue is not None, "what can be chance costs a small sample nothing"
+    apart = np.arange(40) * 30.0
+    assert by_grid(moods(1, 40, 0.9), apart).blocks == 40, "days that are a month apart are no neighbours"
+    constant = grid_of(np.arange(40) * float(DAY_S), np.full(40, 0.2 / 40), np.full(40, 1 / 40), DAY_S)
+    assert (constant.length_s, constant.inflation) == (DAY_S, 1.0)
 
 
 def test_scores_sum_to_the_difference_of_two_shares_over_other_cases() -> None:

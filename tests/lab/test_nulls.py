@@ -6,22 +6,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lab.bench.nulls import NULLS, POWER, SHARED, World, common, moves, one_null, one_power, one_watched
+from lab.bench.nulls import NULLS, POWER, SHARED, World, cases_of, common, one_null, one_power, one_watched
 
 
 def test_cases_of_a_day_share_what_is_said() -> None:
     world = World(days=2_000, per_day=2)
-    drawn = common(np.random.default_rng(1), world).reshape(-1, 2)
+    rng = np.random.default_rng(1)
+    drawn = common(rng, world, cases_of(rng, world)).reshape(-1, 2)
     assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(SHARED, abs=0.05)
     assert drawn.std() == pytest.approx(1.0, abs=0.05)
 
 
-def test_returns_that_overlap_are_alike_on_neighbouring_days() -> None:
-    world = World(days=4_000, per_day=1, overlapping=True)
-    _, returns = moves(np.random.default_rng(2), world)
-    _, apart = moves(np.random.default_rng(2), World(days=4_000, per_day=1))
-    alike, unlike = (float(np.corrcoef(one[:-1], one[1:])[0, 1]) for one in (returns, apart))
-    assert alike > 0.05 > abs(unlike) + 0.01
+def test_days_follow_each_other_and_tails_are_heavy_as_a_world_says() -> None:
+    rng = np.random.default_rng(2)
+    world = World(days=4_000, per_day=1, shared=1.0, mood=0.7, tails=3)
+    cases = cases_of(rng, world)
+    drawn = common(rng, world, cases)
+    assert np.corrcoef(drawn[:-1], drawn[1:])[0, 1] == pytest.approx(0.7, abs=0.05)
+    assert np.corrcoef(cases.returned[:-1], cases.returned[1:])[0, 1] > 0.05, "returns over a day share hours"
+    assert stats.kurtosis(cases.returns[300]) > 1.0
+    assert cases_of(rng, World(days=99, per_day=10, unbalanced=True)).at.size != 990
 
 
 @pytest.mark.parametrize("name", NULLS)
@@ -31,7 +35,7 @@ def test_a_null_is_called_different_in_about_one_of_twenty(name: str) -> None:
     most = stats.binom.ppf(0.9999, 24, 0.06)
     assert sum(one.primary for one in found) <= most
     assert sum(one.secondary for one in found) <= most
-    assert all(one.untested for one in found) == name.startswith("5 days")
+    assert all(one.silent for one in found) == name.startswith("5 days")
 
 
 @pytest.mark.parametrize("name", POWER)

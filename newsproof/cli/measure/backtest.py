@@ -83,7 +83,7 @@ def run_cases(
     primary: Annotated[
         str | None,
         typer.Option(
-            help="Primary metric, which `backtest compare` tests on its own, such as profit@4h. Default: profit."
+            help="Primary metric, which `backtest compare` tests on its own, such as profit@4h. Default: profit@24h."
         ),
     ] = None,
     ask_every_step: Annotated[bool, typer.Option("--ask-every-step", help="Re-run unaffected steps, too.")] = False,

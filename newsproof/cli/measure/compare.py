@@ -27,8 +27,8 @@ B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_de
 Primary = Annotated[
     str | None,
     typer.Option(
-        help="Primary metric, tested on its own: profit (each signal's own horizon), profit@4h, hit_rate@1h, "
-        "brier@24h … Default: the one that run B declared, else profit."
+        help="Primary metric, tested on its own: profit@24h, profit@7d, hit_rate@1h, brier@4h …, or profit (each "
+        "signal's own horizon). Default: the one that run B declared, else profit@24h."
     ),
 ]
 Cap = Annotated[
@@ -86,9 +86,11 @@ def gate(
     a: A,
     b: B,
     margin: Annotated[
-        float | None,
+        list[str] | None,
         typer.Option(
-            min=0, help="Pass only if the data rules out a loss larger than this. Default: pass unless B is worse."
+            metavar="[METRIC=]NUMBER",
+            help="Largest acceptable loss: a number for the primary metric, or tail=0.03, truth_errors=0.05, "
+            "truth_brier=0.02 or action_rate=0.1. Repeatable. Default: these, and profit=0.005.",
         ),
     ] = None,
     format: Format = ReportFormat.table,
@@ -100,19 +102,20 @@ def gate(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Compare run B with run A on the primary metric, and set the exit status for a CI job.
+    """Compare run B with run A on profit, tail, truth and coverage, and set the exit status for a CI job.
 
-    Exit status 100 if B loses, 1 if the data cannot tell, else 0.
+    Exit status 0 only if the data rules out a loss above each margin, 100 if B loses, 101 without enough evidence.
     """
-    from evaluation.compare.compare_runs import gate_status, print_comparison, read_comparison
+    from evaluation.compare.compare_runs import gate_status, parse_margins, print_comparison, read_comparison
 
+    margins = parse_margins(margin or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
     seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
-    # To exclude a loss is a claim, which data that was tuned on cannot support. To find a loss is not.
-    status, why = gate_status(seen if margin is None else found.primary, margin)
+    status, why = gate_status(seen, found, margins)
     if format == ReportFormat.table:
-        for line in (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.", f"Gate {why}."):
+        lines = (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.")
+        for line in (*lines, *(f"Gate {one}." for one in why)):
             say_result(line)
     else:
         print_comparison(found, format)

@@ -80,16 +80,17 @@ def example() -> tuple[RunRows, RunRows, Returns, dict[tuple[str, str, int], Cas
     """Return the two runs of docs/verdict.md, what came of their cases, and their texts: 120 made-up stories in 240 cases on
     60 days, synthesize changed.
 
-    The candidate is less sure of rumours (every fifth story), which rise in four of ten cases; others rise in seven.
+    The candidate is less sure of rumours (every fifth story), which rise in four of ten cases; others rise in seven. Half of the
+    cases have a truth: rumours are false, other news is true.
     """
     rng = np.random.default_rng(42)
-    came: dict[int, dict[str, float]] = {3600: {}, 14400: {}}
+    came: dict[int, dict[str, float]] = {3600: {}, 14400: {}, 86_400: {}}
     rows: dict[str, list[ComparedCase]] = {"synth-v3": [], "synth-v4": []}
     texts: dict[tuple[str, str, int], CaseText] = {}
     for n in range(240):
         story, name = n // 2, f"case-{n:03}"
         rumour = story % 5 == 0
-        luck = np.random.default_rng(story).random(2)
+        luck = np.random.default_rng(story).random(3)
         for horizon, drawn in zip(came, luck, strict=True):
             came[horizon][name] = 0.01 if drawn < (0.4 if rumour else 0.7) else -0.01
         before = round(float(np.clip(rng.normal(0.72, 0.06), 0.3, 0.95)), 3)
@@ -108,4 +109,6 @@ def example() -> tuple[RunRows, RunRows, Returns, dict[tuple[str, str, int], Cas
             fields = {name: str(value) for name, value in said.items()}
             texts[run_id, name, 0] = CaseText(signal="", notes=notes, fields=fields)
     a, b = (run(name, found) for name, found in rows.items())
-    return a, msgspec.structs.replace(b, changes=CHANGES), after(came), texts
+    truths = {f"case-{n:03}": float(n // 2 % 5 != 0) for n in range(0, 240, 2)}
+    returns = msgspec.structs.replace(after(came), truths=truths)
+    return a, msgspec.structs.replace(b, changes=CHANGES), returns, texts

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from evaluation.compare.compare_runs import gate_status
-from evaluation.compare.comparison import Comparison, compare
+from evaluation.compare.compare_runs import gate_status, parse_margins
+from evaluation.compare.comparison import Comparison
+from evaluation.compare.comparison import compare as compare_runs
 from evaluation.compare.metrics import MetricResult, parse_primary
 from evaluation.compare.run_rows import ComparedCase, Returns, Unadjusted
 from evaluation.compare.terms import OWN_HORIZONS, Scoring
@@ -19,6 +21,8 @@ from schemas.errors import ConfigError
 from tests.evaluation.compare.compare_samples import DAY_MS, after, called, case, run
 
 EIGHT = "abcdefgh"
+compare = partial(compare_runs, how=Scoring(primary="profit"))
+"""Compares at each signal's own horizon: an hour here."""
 ROSE = dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)
 """Returns after an hour: six rose, two fell."""
 
@@ -206,16 +210,45 @@ def test_runs_that_differ_before_anything_was_looked_up_are_pointed_out() -> Non
     )
 
 
-def test_a_story_lies_in_the_block_of_its_first_case() -> None:
+def test_a_case_lies_in_the_block_of_its_own_day_whatever_its_story() -> None:
     def told(sure: float) -> list[ComparedCase]:
-        return [
-            case(f"{story}{n}", story=story, confidence=sure, knowable_ms=(10 * day + n) * DAY_MS)
-            for day, story in enumerate(EIGHT)
-            for n in range(6)
-        ]
+        return [case(f"{n}", story="one", confidence=sure, knowable_ms=n * DAY_MS) for n in range(8)]
 
     confidence = metric(compare(run("A", told(0.6)), run("B", told(0.7))), "confidence")
-    assert (confidence.cases, confidence.blocks) == (48, 8)
+    assert (confidence.cases, confidence.blocks, confidence.verdict) == (8, 8, "higher")
+
+
+def test_longer_horizons_are_secondary_with_blocks_of_their_own() -> None:
+    names = days(100, 2)
+    rng = np.random.default_rng(2)
+    came = {name: float(0.03 * rng.standard_normal()) for name, _ in names}
+    rows = [case(name, **at, horizon_s=DAY_MS // 1000 * (7 if n % 5 == 0 else 1)) for n, (name, at) in enumerate(names)]
+    held = [
+        msgspec.structs.replace(row, action="observe")
+        if rng.random() < (0.8 if came[row.case_id] < 0 else 0.1)
+        else row
+        for row in rows
+    ]
+    found = compare_runs(run("A", rows), run("B", held), after(dict.fromkeys(OWN_HORIZONS, came)))
+    roles = {m.label: (m.role, m.verdict) for m in found.metrics}
+    assert (found.primary.label, roles["profit@24h"]) == ("profit@24h", ("primary", "better"))
+    assert 50 <= found.primary.blocks <= 51
+    assert (roles["profit@7d"], metric(found, "profit@7d").blocks) == (("secondary", "better"), 8)
+    assert "untestable: 2 blocks of 60 days, and a test needs 6" in metric(found, "profit@30d").note
+    assert found.verdict.startswith("profit@24h (primary) is better in B")
+
+
+def test_days_that_depend_too_strongly_are_refused_in_the_words_of_the_verdict() -> None:
+    rng = np.random.default_rng(4)
+    mood = 0.0
+    a, b = [], []
+    for n, (name, at) in enumerate(days(40, 4)):
+        mood = 0.95 * mood + 0.3 * rng.standard_normal() if n % 4 == 0 else mood
+        a.append(case(name, **at))
+        b.append(case(name, **at, confidence=0.6 + 0.01 * mood))
+    found = metric(compare(run("A", a), run("B", b)), "confidence")
+    assert (found.p, found.verdict) == (None, "not distinguishable")
+    assert "neighbouring days depend on each other" in found.note and found.note.startswith("untestable: ")
 
 
 def test_cases_of_one_day_are_one_observation_however_many_stories_they_tell() -> None:
@@ -231,9 +264,11 @@ def test_too_few_days_are_said_and_nothing_is_tested() -> None:
     rows = [case(f"{n}", knowable_ms=(n % 5) * DAY_MS) for n in range(200)]
     surer = [case(f"{n}", knowable_ms=(n % 5) * DAY_MS, confidence=0.9) for n in range(200)]
     found = compare(run("A", rows), run("B", surer), after({3600: {f"{n}": 0.01 for n in range(200)}}))
-    assert metric(found, "confidence").note == "too few days: 5 days, and a test needs 6"
+    assert metric(found, "confidence").note == "untestable: 5 days, and a test needs 6"
     assert {m.p for m in found.metrics} == {None} and {m.low for m in found.metrics} == {None}
-    assert found.verdict.startswith("profit (primary) is identical; no secondary metric is tested; 200 of 200")
+    assert found.verdict.startswith(
+        "profit (primary) is the same in every case; no secondary metric is tested; 200 of 200"
+    )
 
 
 def test_nothing_in_common_and_nothing_that_worked_are_refused_with_what_to_do() -> None:
@@ -292,7 +327,7 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     assert found.primary.delta_high == pytest.approx((0.028 + 0.032) / 4)
     # A difference has to pass the gap between the ends before it shows.
     assert found.primary.detectable is not None and found.primary.detectable > (0.028 + 0.032) / 4
-    assert gate_status(found.primary, None)[0] == exits.FINDING, "a gate that cannot see does not open"
+    assert gate_status(found, found, {})[0] == exits.GATE_UNDECIDED, "a gate that cannot see does not open"
     assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
     assert "and 30 completed in one run only" in found.verdict
@@ -307,7 +342,7 @@ def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> N
     found = compare(run("A", a), run("B", b), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert (found.primary.verdict, found.primary.delta) == ("worse", None)
     assert found.primary.delta_high is not None and found.primary.delta_high < 0
-    assert found.primary.note.endswith("1 cases are not known in both runs; their result is counted both ways")
+    assert "1 cases are not known in both runs; their result is counted both ways" in found.primary.note
 
 
 def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_beside() -> None:
@@ -370,7 +405,7 @@ def test_what_one_run_acts_on_without_a_price_may_be_anything_up_to_the_cap() ->
     assert (found.cases, found.a, found.b) == (8, 0.0, None)
     assert found.delta_low == pytest.approx((6 * 0.018 - 0.25 - 0.002) / 8), "a withdrawn trade earns nothing"
     assert found.delta_high == pytest.approx((6 * 0.018 + 0.25 - 0.002) / 8)
-    assert found.note.startswith("1 cases that one run acts on have no price and are counted both ways")
+    assert "1 cases that one run acts on have no price and are counted both ways" in found.note
 
 
 def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_nothing_is_identical() -> None:
@@ -380,17 +415,17 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
     priced = after({3600: {name: 0.02 for name, _ in names[1:]}})
     surer = [case(name, **at, confidence=0.9) for name, at in names]
     one = compare(run("A", rows), run("B", surer), priced).primary
-    assert (one.verdict, one.cases, one.note[:47]) == (
-        "identical",
-        7,
-        "1 cases with the same action in both have no pr",
+    assert (one.verdict, one.cases, one.note) == (
+        "equal",
+        8,
+        "few blocks: 8 days; 1 cases with the same trade in both have no price: their difference is 0",
     )
-    blind = compare(run("A", rows), run("B", sold)).primary
-    assert (blind.verdict, blind.note) == (
+    blind = compare(run("A", rows), run("B", sold))
+    assert (blind.primary.verdict, blind.primary.note) == (
         "not measured",
         "no case that a run acted on has a price: newsproof outcomes import",
     )
-    assert gate_status(blind, None)[0] == exits.FINDING
+    assert gate_status(blind, blind, {})[0] == exits.GATE_UNDECIDED
 
 
 def test_an_asset_without_a_price_that_one_run_names_hides_no_loser() -> None:
@@ -444,22 +479,22 @@ def test_harm_in_one_half_and_help_in_the_other_is_shown_by_segment() -> None:
     rng = np.random.default_rng(9)
     names = days(40, 4)
     came = {name: float(0.02 * rng.standard_normal()) for name, _ in names}
-    kinds = ("listing", "hack")
+    kinds = ("wire", "blog")
 
     def judged(right: dict[str, float]) -> list[ComparedCase]:
         rows = []
         for n, (name, at) in enumerate(names):
             rise = came[name] > 0
             buys = rise if rng.random() < right[kinds[n % 2]] else not rise
-            rows.append(case(name, **at, event_type=kinds[n % 2], action="buy" if buys else "sell"))
+            rows.append(case(name, **at, source=kinds[n % 2], action="buy" if buys else "sell"))
         return rows
 
-    a, b = judged({"listing": 0.5, "hack": 0.5}), judged({"listing": 0.8, "hack": 0.2})
+    a, b = judged({"wire": 0.5, "blog": 0.5}), judged({"wire": 0.8, "blog": 0.2})
     found = compare(run("A", a), run("B", b), after({3600: came}))
     assert found.primary.verdict == "not distinguishable"
-    (kind,) = (one for one in found.segments if one.name == "event_type")
-    assert kind.differs and {s.value: s.verdict for s in kind.segments} == {"listing": "better", "hack": "worse"}
-    assert "; it differs by event_type (better for listing; worse for hack); " in found.verdict
+    (kind,) = (one for one in found.segments if one.name == "source")
+    assert kind.differs and {s.value: s.verdict for s in kind.segments} == {"wire": "better", "blog": "worse"}
+    assert "; it differs by source (better for wire; worse for blog); " in found.verdict
 
 
 def test_the_brier_score_falls_into_its_parts() -> None:
@@ -485,3 +520,83 @@ def test_another_primary_metric_is_tested_alone_and_profit_joins_the_others() ->
     assert metric(found, "profit").role == "secondary"
     with pytest.raises(ConfigError, match="--primary 'luck': write profit"):
         parse_primary("luck")
+
+
+def judged(words: str, confidence: float | None = None, **changes: Any) -> list[ComparedCase]:
+    """Return one case a day: c confirmed (and bought), r refuted, by the letters of ``words``, over and over for 40 days."""
+    verdicts = {"c": ("confirmed", "buy", 0.8), "r": ("refuted", "observe", 0.2)}
+    rows = []
+    for n, (name, at) in enumerate(days(40, 2)):
+        verdict, action, sure = verdicts[words[n % len(words)]]
+        said = {"verdict": verdict, "action": action, "confidence": sure if confidence is None else confidence}
+        rows.append(case(name, **at, **(said | changes)))
+    return rows
+
+
+def gated(a: list[ComparedCase], b: list[ComparedCase], truths: dict[str, float]) -> tuple[int, str]:
+    rng = np.random.default_rng(3)
+    came = {row.case_id: float(0.01 * rng.standard_normal()) for row in a}
+    returns = msgspec.structs.replace(after({86_400: came}), truths=truths)
+    found = compare_runs(run("A", a), run("B", b), returns)
+    status, why = gate_status(found, found, {})
+    return status, "; ".join(why)
+
+
+TRUE = {name: float(n % 2 == 0) for n, (name, _) in enumerate(days(40, 2))}
+"""Every second claim was true."""
+
+
+def test_a_gate_sees_truth_where_profit_is_equal() -> None:
+    right = judged("cr")
+    for cheat, said in (
+        ([msgspec.structs.replace(row, verdict="confirmed") for row in right], "a loss of truth_errors"),
+        ([msgspec.structs.replace(row, confidence=0.97) for row in right], "a loss of truth_brier"),
+    ):
+        found = compare_runs(run("A", right), run("B", cheat))
+        assert "identical" not in {m.verdict for m in found.metrics} and "identical" not in found.verdict
+        status, why = gated(right, cheat, TRUE)
+        assert (status, said in why) == (exits.GATE_CLOSED, True), why
+        # Without a truth nothing shows the loss, and nothing excludes it.
+        status, why = gated(right, cheat, {})
+        assert (status, "no case's truth is known" in why) == (exits.GATE_UNDECIDED, True), why
+        # Nor do a few truths of cases that are judged alike.
+        few = {row.case_id: 1.0 for row, other in zip(right, cheat, strict=True) if row.verdict == other.verdict}
+        assert gated(right, cheat, dict(list(few.items())[:20]))[0] != exits.OK
+
+
+def test_a_gate_sees_what_a_run_leaves_out_and_opens_for_what_is_better_or_says_the_same() -> None:
+    right, mixed = judged("cr"), judged("crcrcrcrrc")
+    status, why = gated(right, [msgspec.structs.replace(row, action="observe") for row in right], TRUE)
+    assert (status, "a loss of action_rate" in why) == (exits.GATE_CLOSED, True), why
+    assert gated(right, right, {}) == (exits.OK, "open: B says the same as A in every case")
+    status, why = gated(mixed, right, TRUE)
+    assert (status, why.count("is excluded")) == (exits.OK, 5), why
+    with pytest.raises(ConfigError, match="--margin 'luck': write a number"):
+        parse_margins(["luck=1"])
+    assert parse_margins(["0.01", "tail=0.2"]) == {"": 0.01, "tail": 0.2}
+
+
+def test_the_tail_is_the_mean_of_the_worst_cases() -> None:
+    rows = judged("c")
+    came = {row.case_id: -0.1 if n % 40 == 0 else 0.01 for n, row in enumerate(rows)}
+    never = [msgspec.structs.replace(row, action="observe") for row in rows]
+    tail = metric(compare_runs(run("A", rows), run("B", never), after({86_400: came})), "tail@24h")
+    # Of 80 cases the worst four: two lost a tenth, two others gained 0.01; each less 0.002.
+    assert (tail.a, tail.b) == (pytest.approx((2 * -0.102 + 2 * 0.008) / 4), 0.0)
+
+
+def test_better_is_held_back_while_one_block_could_reverse_it() -> None:
+    names = days(40, 5)
+    rng = np.random.default_rng(8)
+    wild = {name: float(0.04 * rng.standard_normal()) for name, _ in names}
+    pennies = {name: float(0.005 + 0.002 * rng.standard_normal()) for name, _ in names}
+    returns = Returns(
+        held={(n, "BTC", 86_400): m for n, m in wild.items()} | {(n, "P", 86_400): m for n, m in pennies.items()}
+    )
+    a = [case(name, **at, action="buy" if n % 5 == 0 else "observe") for n, (name, at) in enumerate(names)]
+    b = [row if row.action == "buy" else msgspec.structs.replace(row, action="buy", asset="P") for row in a]
+    found = compare_runs(run("A", a), run("B", b), returns)
+    assert (found.primary.verdict, found.primary.reversible) == ("not distinguishable", True)
+    assert found.primary.note.startswith("held back: one block")
+    assert "B is above A in 14 of 14 blocks that differ (sign test p 0.000)" in found.primary.note
+    assert "one bad block would reverse it" in found.verdict

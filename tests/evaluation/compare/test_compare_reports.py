@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from evaluation.compare.compare_runs import gate_status
 from evaluation.compare.comparison import Comparison, compare, with_texts
 from evaluation.compare.documents import as_json, as_markdown
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import MAX_LINE, MAX_LINES, CaseText, changes_summary, difference, visible
 from evaluation.compare.terminal import show_table
+from evaluation.compare.terms import Scoring
 from tests.evaluation.compare.compare_samples import CHANGES, after, called, case, example, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
@@ -34,6 +36,7 @@ def compared(*, hostile: str = "", missed: bool = False) -> Comparison:
         run("live", a, status="", name="offline judgements (run id live)"),
         run("b1", b, changes=CHANGES),
         after(ROSE),
+        how=Scoring(primary="profit"),
         differences=2,
     )
     texts = {
@@ -73,7 +76,13 @@ def test_the_report_in_the_docs_is_what_the_command_prints(capsys: pytest.Captur
     a, b, returns, texts = example()
     show_table(with_texts(compare(a, b, returns, differences=1), texts))
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
-    assert printed in PAGE.read_text("utf-8")
+    page = PAGE.read_text("utf-8")
+    assert printed in page
+    there, back = compare(a, b, returns), compare(b, a, returns)
+    for found, margins, status in ((there, {}, 101), (there, {"action_rate": 0.2}, 0), (back, {}, 100)):
+        gate = gate_status(found, found, margins)
+        assert gate[0] == status
+        assert "\n".join(f"Gate {line}." for line in gate[1]) in page
 
 
 def test_differences_that_are_not_asked_for_are_not_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
