@@ -906,6 +906,7 @@ export default {
   "term.lower": "更低",
   "term.changed": "有变化",
   "term.identical": "相同",
+  "term.equal": "相等",
   "term.not distinguishable": "无法区分",
   "term.profit": "收益",
   "term.profit_uncapped": "收益（不设上限）",
