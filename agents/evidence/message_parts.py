@@ -38,12 +38,12 @@ _MORE = re.compile(rf"(?:{_BETWEEN.pattern})(?:\$[A-Za-z]|[A-Z][A-Z0-9]{{1,9}}\b
 """A further item that nobody knows: perhaps this is no list of assets."""
 _NO_VERB = re.compile(
     r"\s?(?:$|[^\w\s]|(?:on|in|with|for|at|to|from|as|next|today|tomorrow|this|spot|perpetuals?|futures|tokens?|coins?|assets?|pairs?"
-    r"|trading|etfs?|etps?|funds?|starting|after|effective|via|\d)\b|现货|永续|合约|代币|币种|资产|交易|等|的|并|于|在|韩元|ETF|基金)",
+    r"|trading|etfs?|etps?|funds?|starting|after|effective|via|\d)\b|现货|永续|合约|代币|币种|资产|交易|等|的|并|于|在|韩元|ETF|基金|[一二两三四五六七八九十]+\s?[个种款只])",
     re.IGNORECASE,
 )
 """What may follow the list as an object: “lists ZK, BTC and ETH fall” lists one coin."""
 _SORT = r"(?:spot|new|tokens?|coins?|assets?|cryptocurrenc(?:y|ies)|perpetuals?|futures|pairs?|contracts?|trading|the|of|for|on|with)"
-_SORT_ZH = r"(?:对|了|新|币种|代币|新币|资产|加密货币|现货|永续合约|合约|交易对|交易|的|[:：\s「【“])"
+_SORT_ZH = r"(?:对|了|新|币种|代币|新币|资产|加密货币|现货|永续合约|合约|交易对|交易|的|以下|下列|如下|[\d一二两三四五六七八九十]+\s?[个种款只]|[:：\s「【“])"
 _DECISION = r"(?:applications?|listing|listings|decisions?|proposals?|products?|exchange-traded|etfs?|etps?|funds?|first|us|u\.s\.)"
 
 

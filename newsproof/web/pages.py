@@ -97,9 +97,9 @@ _LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Newsproof: log in</title>
 <link rel="stylesheet" href="/static/css/tokens.css"><link rel="stylesheet" href="/static/docs/docs.css"></head><body><main><h1>Newsproof</h1>{said}
-<form method="post"><p><label for="token">Token (WEB_TOKEN, or the content of web-token in the data directory)</label></p>
+<form method="post"><p><label for="token">Token (WEB_TOKEN, or the content of web-token in the data directory)<br><span lang="zh">令牌（WEB_TOKEN，或数据目录中 web-token 文件的内容）</span></label></p>
 <p><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
-<p><button>Log in</button></p></form></main></body></html>
+<p><button>Log in · <span lang="zh">登录</span></button></p></form></main></body></html>
 """
 
 
@@ -114,7 +114,7 @@ async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_00
     tokens: Tokens = request.app.state.tokens
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
     if not tokens.fits(given):
-        said = '<p class="alert" role="alert">This is not the token of this server. Check it and try again.</p>'
+        said = '<p class="alert" role="alert">This is not the token of this server. Check it and try again. <span lang="zh">令牌不对，请核对后重试。</span></p>'
         return too_often(tokens, request.scope) or _login_page(403, said)
     onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
     cookie = tokens.cookie(port_of(request.scope), secure=request.scope.get("scheme") == "https")

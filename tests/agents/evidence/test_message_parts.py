@@ -25,6 +25,8 @@ SEVERAL = [
     ("公告：欧易将上架 Sui（SUI）、Sei（SEI）以及 Celestia（TIA）", "lists", "SUI", ("SUI", "SEI", "TIA")),
     ("ZK、PEPE 和 ARB 将于今日 18:00 在 Bybit 上线", "lists", "ARB", ("ARB", "ZK", "PEPE")),
     ("Binance will delist WAVES, NEO and FLOW on December 4", "delists", "NEO", ("NEO", "WAVES", "FLOW")),
+    ("币安将于今日 18:00 上线 WIF、BONK、FLOKI、SHIB、PEPE 五个代币", "lists", "WIF", ("WIF", "BONK", "FLOKI", "SHIB", "PEPE")),
+    ("Bybit 将上线以下五个代币：WIF、BONK、FLOKI、SHIB、PEPE", "lists", "SHIB", ("SHIB", "WIF", "BONK", "FLOKI", "PEPE")),
     ("火币下架 WAVES、NEO、FLOW 等 3 个币种", "delists", "WAVES", ("WAVES", "NEO", "FLOW")),
     ("SEC approves spot ETFs for SOL, XRP and ADA", "approves", "SOL", ("SOL", "XRP", "ADA")),
     ("Solana, XRP and Litecoin ETFs are approved, the SEC says", "approves", "XRP", ("XRP", "SOL", "LTC")),
