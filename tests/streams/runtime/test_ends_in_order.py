@@ -38,7 +38,7 @@ from infra.settings import load_settings
 from tests.plain_graph import plain_registry
 from newsproof.app.logging_setup import configure_logs
 
-composition.ports_of = lambda *_: simulated_ports(latency_s=60.0)
+composition.ports_of = lambda *_, **__: simulated_ports(latency_s=60.0)
 services.verification = lambda: plain_registry(asks=True)
 configure_logs()
 asyncio.run(services.run_worker(load_settings()))
