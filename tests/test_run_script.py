@@ -137,15 +137,15 @@ def test_signals_arrive_at_the_program_itself(checkout: Path) -> None:
     assert process.returncode == -signal.SIGTERM
 
 
-THREE_PROCESSES = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
+FOUR_PROCESSES = ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 @pytest.mark.parametrize(
     ("given", "pytest_gets"),
     [
-        ((), [*THREE_PROCESSES, "-m", "not slow"]),
-        (("--all",), THREE_PROCESSES),
-        (("--all", "-k", "a b"), [*THREE_PROCESSES, "-k", "a b"]),
+        ((), [*FOUR_PROCESSES, "-m", "not slow"]),
+        (("--all",), FOUR_PROCESSES),
+        (("--all", "-k", "a b"), [*FOUR_PROCESSES, "-k", "a b"]),
         (("--foreign", "-x"), ["-m", "foreign", "-rs", "-x"]),
         (("tests/agents", "-k", "a b"), ["tests/agents", "-k", "a b"]),
         (("",), [""]),
