@@ -10,8 +10,6 @@ LONGEST_S = 0.01
 """After a longer turn of the loop, the next turn gets half as many computations."""
 MOST = 256
 """Maximum number of computations in a turn."""
-LEAST_FRESH = 16
-"""Number of computations for fresh news in each turn, however long turns are: other work may make them long."""
 
 
 class Turns:
@@ -49,7 +47,7 @@ class Turns:
         assert self._began is not None
         took = asyncio.get_running_loop().time() - self._began
         self._admitted = max(1, self._admitted // 2) if took > LONGEST_S else min(MOST, self._admitted + 1)
-        turn = [self._fresh.popleft() for _ in range(min(max(LEAST_FRESH, self._admitted), len(self._fresh)))]
+        turn = [self._fresh.popleft() for _ in range(min(self._admitted, len(self._fresh)))]
         turn += [self._backlog.popleft() for _ in range(min(self._admitted - len(turn), len(self._backlog)))]
         if turn:
             self._schedule()  # even if none waits now, to measure the length of this turn

@@ -18,7 +18,7 @@ from streams.effects.bulkhead import KEPT_FOR_FRESH, EffectSlots
 from streams.intake.admission import KEPT_FOR_FRESH as KEPT_OPEN
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
-from streams.runtime.turns import LEAST_FRESH, LONGEST_S, Turns
+from streams.runtime.turns import LONGEST_S, Turns
 from tests.plain_graph import plain_registry
 from tests.streams.intake.test_admission import Gate, admission, cases_of, news_partition
 from tests.streams.world import World, leave_at_once, news
@@ -213,13 +213,6 @@ async def test_a_turn_of_the_loop_computes_as_much_as_fits_into_it_and_fresh_new
         await asyncio.sleep(0)
     assert turn_of.pop(0) == 0, "fresh news waits for nothing of the backlog"
     assert max(Counter(turn_of).values()) <= 2, "a reply for fresh news would wait for all of them"
-    for _ in range(3 * LEAST_FRESH):
-        turns.add(slow, is_backlog=False)
-    turn_of.clear()
-    while len(turn_of) < 3 * LEAST_FRESH:
-        turn += 1
-        await asyncio.sleep(0)
-    assert max(Counter(turn_of).values()) == LEAST_FRESH, "what makes turns long may be other work"
     order: list[int] = []
     waits = [asyncio.create_task(turns.wait(is_backlog=False)) for _ in range(500)]
     for number in range(500):
