@@ -153,7 +153,10 @@ class Dispatcher:
 
     def start(self, step: Step, case: CaseCore) -> None:
         """Run the step and start the effects that it requests. Called by the step's agent."""
-        self._turns.add(partial(self._start, step, case), is_backlog=case.is_backlog)
+        if case.is_backlog:
+            self._turns.add(partial(self._start, step, case))
+        else:
+            self._start(step, case)
 
     def _start(self, step: Step, case: CaseCore) -> None:
         self._queued.discard((case.case_id, case.head_id, len(case.replies.calls)))
@@ -253,7 +256,8 @@ class Dispatcher:
             case=case.case_id
         )  # logs of adapters and libraries then name the case; a task has its own context
         calls = await self._running.asking(self._perform(step, case, effect))
-        await self._turns.wait(is_backlog=case.is_backlog)
+        if case.is_backlog:
+            await self._turns.wait()
         event = self._guarded(step, case, partial(tell, step, case, asked, wanted, calls), calls)
         await self._results.append(case, event)
 
@@ -262,7 +266,7 @@ class Dispatcher:
         suspect = isinstance(case.head, ev.StepStarted)
         depth = self._registry.depth[step.name]
         if case.is_backlog:
-            await self._turns.wait(is_backlog=True)  # an offline adapter computes its reply in this turn
+            await self._turns.wait()  # an offline adapter computes its reply in this turn
         place = self._places.alone() if suspect else self._places.one(step.name, depth, is_backlog=case.is_backlog)
         async with place:
             hit(EFFECT_BEFORE)

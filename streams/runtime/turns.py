@@ -1,4 +1,4 @@
-"""Turns: limits how much one turn of the event loop computes, so that turns stay short and fresh news comes first."""
+"""Turns: limits how much a turn of the event loop computes for the backlog, so that fresh news does not wait for all of it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ MOST = 256
 
 
 class Turns:
-    """A queue of computations. Each turn of the event loop runs a few of them, fresh news before the backlog.
+    """A queue of computations for the backlog. Each turn of the event loop runs a few of them.
 
-    Without it, one turn runs every computation that is ready: hundreds, of some milliseconds each, before a reply for fresh
-    news. Acknowledgements also wait for that turn, so all open cases move on at the same moment and then wait together.
-    The number in a turn adapts: one more after a short turn, half as many after a long one.
+    Without it, one turn runs every computation that is ready: hundreds, of some milliseconds each, before one for fresh
+    news. The number in a turn adapts: one more after a short turn, half as many after a long one.
     """
 
     def __init__(self) -> None:
-        self._fresh: deque[Callable[[], None]] = deque()
-        self._backlog: deque[Callable[[], None]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._admitted = 1
         self._began: float | None = None
 
-    def add(self, compute: Callable[[], None], *, is_backlog: bool) -> None:
-        """Add a computation, which runs in one of the next turns. Fresh ones run before those of the backlog."""
-        (self._backlog if is_backlog else self._fresh).append(compute)
+    def add(self, compute: Callable[[], None]) -> None:
+        """Add a computation, which runs in one of the next turns."""
+        self._waiting.append(compute)
         if self._began is None:
             self._schedule()
 
-    async def wait(self, *, is_backlog: bool) -> None:
-        """Wait for one of the next turns, with those added before."""
+    async def wait(self) -> None:
+        """Wait for one of the next turns."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.add(lambda: None if turn.done() else turn.set_result(None), is_backlog=is_backlog)
+        self.add(lambda: None if turn.done() else turn.set_result(None))
         await turn
 
     def _schedule(self) -> None:
@@ -47,8 +45,7 @@ class Turns:
         assert self._began is not None
         took = asyncio.get_running_loop().time() - self._began
         self._admitted = max(1, self._admitted // 2) if took > LONGEST_S else min(MOST, self._admitted + 1)
-        turn = [self._fresh.popleft() for _ in range(min(self._admitted, len(self._fresh)))]
-        turn += [self._backlog.popleft() for _ in range(min(self._admitted - len(turn), len(self._backlog)))]
+        turn = [self._waiting.popleft() for _ in range(min(self._admitted, len(self._waiting)))]
         if turn:
             self._schedule()  # even if none waits now, to measure the length of this turn
         else:

@@ -196,7 +196,7 @@ async def test_the_backlog_leaves_a_place_among_the_open_cases_to_fresh_news() -
     await asyncio.wait_for(waiting, 5)
 
 
-async def test_a_turn_of_the_loop_computes_as_much_as_fits_into_it_and_fresh_news_first() -> None:
+async def test_a_turn_of_the_loop_computes_as_much_of_the_backlog_as_fits_into_it() -> None:
     turns, turn_of, turn = Turns(), [], 0
 
     def slow() -> None:
@@ -206,17 +206,15 @@ async def test_a_turn_of_the_loop_computes_as_much_as_fits_into_it_and_fresh_new
             pass
 
     for _ in range(8):
-        turns.add(slow, is_backlog=True)
-    turns.add(lambda: turn_of.insert(0, -len(turn_of)), is_backlog=False)
-    while len(turn_of) < 9:
+        turns.add(slow)
+    while len(turn_of) < 8:
         turn += 1
         await asyncio.sleep(0)
-    assert turn_of.pop(0) == 0, "fresh news waits for nothing of the backlog"
     assert max(Counter(turn_of).values()) <= 2, "a reply for fresh news would wait for all of them"
     order: list[int] = []
-    waits = [asyncio.create_task(turns.wait(is_backlog=False)) for _ in range(500)]
+    waits = [asyncio.create_task(turns.wait()) for _ in range(500)]
     for number in range(500):
-        turns.add(partial(order.append, number), is_backlog=True)
+        turns.add(partial(order.append, number))
     await asyncio.gather(*waits)
     while len(order) < 500:
         await asyncio.sleep(0)
