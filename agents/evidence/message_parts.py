@@ -56,7 +56,7 @@ def _family(
     passive = (
         rf"\s(?:{sort}\s)*+(?:(?:will|to|are|were|get|gets|have|has|been|be|now|go|goes|officially)\s)++(?:{after})\b"
     )
-    passive_zh = rf"\s*等?(?:\s?\d+\s?[个种款])?{_SORT_ZH}*+(?:ETF\s?)?(?:将|已|拟|正式|即将|今日)*+(?:[于在].{{1,24}}?)?(?:{after_zh})"
+    passive_zh = rf"\s*等?{_SORT_ZH}*+(?:ETF\s?)?(?:将|已|拟|正式|即将|今日)*+(?:[于在].{{1,24}}?)?(?:{after_zh})"
     return re.compile(words, re.IGNORECASE), re.compile(f"{passive}|{passive_zh}", re.IGNORECASE)
 
 
@@ -119,7 +119,7 @@ def parts_of(
 
     def part(asset: str) -> MessagePart:
         def about(words: str) -> str:
-            return narrowed(words, asset, assets, known)
+            return narrow_to(words, asset, assets, known)
 
         def said(words: str | None) -> str | None:
             # Where a summary names another asset outside of a list, the claim is told by its parts.
@@ -151,7 +151,7 @@ def parts_of(
     return tuple(part(asset) for asset in kept)
 
 
-def narrowed(text: str, asset: str, assets: Collection[str], known: Compiled) -> str:
+def narrow_to(text: str, asset: str, assets: Collection[str], known: Compiled) -> str:
     """Return a text in whose head every list that names this asset beside others of ``assets`` names it alone."""
     made, done = list[str](), 0
     for found in _lists_in(text[:HEAD], known):
@@ -162,7 +162,7 @@ def narrowed(text: str, asset: str, assets: Collection[str], known: Compiled) ->
     return "".join([*made, text[done:]])
 
 
-def listed_with(asset: str, text: str, known: Compiled) -> tuple[str, ...]:
+def assets_listed_with(asset: str, text: str, known: Compiled) -> tuple[str, ...]:
     """Return the assets of the first list in the head of a text that names this asset; empty without one."""
     return next((found.assets for found in _lists_in(text[:HEAD], known) if asset in found.assets), ())
 

@@ -18,7 +18,7 @@ from agents.core.case import Case
 from agents.evidence.claim import STORY_TIME
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import tickers_in
-from agents.evidence.message_parts import listed_with
+from agents.evidence.message_parts import assets_listed_with
 from agents.evidence.news_claim import ParsedText, parsed_text_of
 from agents.retraction.statement import DeniedPart, Statement, clauses_of, is_beside, speaks_of
 from agents.text.amounts import Amounts, share
@@ -134,7 +134,8 @@ def _assets(case: Case, news: Statement) -> tuple[str, ...]:
 def _listed(case: Case) -> tuple[str, ...]:
     """Return the assets that the news denies something of in one list: a message that claims it of them has a case for each."""
     several = case.config.claims_per_message > 1
-    return listed_with(case.draft.asset, case.news.text, compiled(case.config.tables)) if several else ()
+    known = compiled(case.config.tables)
+    return case.memo.once(assets_listed_with, case.draft.asset, case.news.text, known) if several else ()
 
 
 def _names(case: Case, news: Statement) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from schemas.effects import ModelReply, OpenPart, Reply
 from schemas.signals import Draft, MessagePart, StatedClaim
 
 
-def claimed(judged: DraftAnswer, case: Case) -> tuple[Draft, StatedClaim | None]:
+def read_claim(judged: DraftAnswer, case: Case) -> tuple[Draft, StatedClaim | None]:
     """Return the draft and the claim of triage's judgement, by the tables; no claim under a prompt that requests none."""
     draft = judged.draft()
     if judged.claim is None:  # a prompt before version 3 asks for none
@@ -27,7 +27,7 @@ def is_injected(case: Case) -> bool:
     return case.memo.once(steers_model, case.received.news.text)
 
 
-def parts_in(case: Case, reply: Reply | None) -> tuple[MessagePart, ...]:
+def find_parts(case: Case, reply: Reply | None) -> tuple[MessagePart, ...]:
     """Return the claims of the message, this case's first; empty if it makes one, or if ``reply`` is no judgement of it.
 
     Raises:
@@ -37,7 +37,7 @@ def parts_in(case: Case, reply: Reply | None) -> tuple[MessagePart, ...]:
     if at_most < 2 or not isinstance(reply, ModelReply):
         return ()
     judged = answer(reply, DraftAnswer)
-    draft, stated = claimed(judged, case)
+    draft, stated = read_claim(judged, case)
     if judged.spam or stated is None or parsed_text_of(case).modality != "asserted":
         return ()
     return parts_of(case.received.news.case_id, draft, stated, case.news.text, case.config.tables, at_most=at_most)

@@ -13,7 +13,7 @@ from agents.evidence.news_claim import parsed_text_of
 from agents.evidence.story import story_of
 from agents.signal import first_signal
 from agents.verification.gate import gate, rollout_bucket
-from agents.verification.openings import claimed, is_injected, opening_of, parts_in
+from agents.verification.openings import find_parts, is_injected, opening_of, read_claim
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, PublishedReply
 from schemas.events import CaseDropped, CaseTriaged, Event, EventReceived
 from schemas.ids import normalise_text
@@ -41,7 +41,7 @@ class Triage:
         earlier = case.replies.of(_check(case))
         if earlier is None or _first_case(earlier) is not None:
             return (_check(case),)
-        parts = parts_in(case, case.replies.of(_judgement(case)))
+        parts = find_parts(case, case.replies.of(_judgement(case)))
         return (_check(case), _judgement(case), *(opening_of(case, part) for part in parts[1:]))
 
     def tell(self, case: Case, replies: Replies) -> Event:
@@ -55,10 +55,10 @@ class Triage:
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
         unchecked = f"; duplicates were not checked ({earlier.kind})" if isinstance(earlier, Failure) else ""
-        parts = parts_in(case, replies.of(_judgement(case)))
+        parts = find_parts(case, replies.of(_judgement(case)))
         for other in parts[1:]:
             needed(replies.of(opening_of(case, other)), PublishedReply)
-        draft, stated = claimed(judged, case)
+        draft, stated = read_claim(judged, case)
         own = None
         if parts:
             draft, stated = parts[0].draft or draft, parts[0].claim
@@ -71,7 +71,7 @@ def _triaged(
     part: MessagePart | None = None, reason_too: str = "",
 ) -> CaseTriaged:  # fmt: skip
     claim_read = stated or StatedClaim(modality=parsed_text_of(case).modality)
-    # The claims of one message have the same luck.
+    # All claims of a message are in the rollout, or none is.
     bucket = rollout_bucket(case.case_id if case.received.part is None else case.received.part.first_case)
     route, reason = gate(draft, claim_read, bucket, case.config, listed=case.has_listed_source)
     looked_for = bool(case.config.story_window_hours)
