@@ -59,12 +59,15 @@ class OfflineSearch(Free):
         search: Search = effect
         if self._latency_s > 0:
             await asyncio.sleep(self._latency_s)
-        hits = [(d, s) for d, s in self.rank(search.query) if is_within(d.url, search.include_domains)]
-        results = tuple(_result(d, s, self.provider) for d, s in hits[: search.max_results])
+        results = tuple(_result(d, s, self.provider) for d, s in self.matches(search)[: search.max_results])
         reply = SearchReply(provider=search.provider, query=search.query, results=results)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="offline")
 
     async def close(self) -> None: ...
+
+    def matches(self, search: Search) -> list[tuple[Document, float]]:
+        """Return the documents that a search finds, as :meth:`rank` orders them."""
+        return [(d, s) for d, s in self.rank(search.query) if is_within(d.url, search.include_domains)]
 
     def rank(self, query: str) -> list[tuple[Document, float]]:
         """Return matching documents with scores in (0, 1], best first; 0.6 and more is a clear match."""

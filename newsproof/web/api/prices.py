@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from infra.clickhouse.client import ClickHouse
+from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
 from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets, wanted_symbols
 from newsproof.web.api.live import CASE_ID, TABLES_WITHIN_S, backend_of
@@ -131,7 +132,7 @@ async def _priced(
         if fitting:
             # The best market first, then the earliest bar; if several imports have it, the latest.
             best = min(fitting, key=lambda bar: (symbols.index(bar[0]), bar[2], -bar[4]))
-            made[case_id] = _since(best, *last[best[:2]], synthetic=sources[best[4]].startswith("synthetic"))
+            made[case_id] = _since(best, *last[best[:2]], synthetic=sources[best[4]].startswith(SYNTHETIC))
     return made
 
 
@@ -206,7 +207,7 @@ async def _market_of(tables: ClickHouse, case_id: str, around_ms: int) -> tuple[
         return None, "no_bars"
     step_ms = _step_of(bars, 2 * around_ms)
     asked = {"run": LIVE_RUN, "asset": case.asset, "since": since, "until": until}
-    synthetic = {one.version for one in imports if one.source.startswith("synthetic")}
+    synthetic = {one.version for one in imports if one.source.startswith(SYNTHETIC)}
     return MarketCandles(
         symbol=bars.symbol,
         venue=bars.venue,
