@@ -140,19 +140,21 @@ def parse_margins(given: Sequence[str]) -> dict[str, float]:
     """Return the margins of a gate. A number alone is the primary metric's, under the name "".
 
     Raises:
-        ConfigError: one is neither a number nor ``METRIC=NUMBER`` of a metric that a gate looks at.
+        ConfigError: one is neither a number from 0 on nor ``METRIC=NUMBER`` of a metric that a gate looks at.
     """
     found = {}
     for text in given:
-        label, _, number = text.rpartition("=")
+        label, _, written = text.rpartition("=")
         try:
-            found[label.strip()] = abs(float(number))
+            number = float(written)
         except ValueError:
-            found[text] = 0.0
-    if unknown := sorted(found.keys() - MARGINS.keys() - {""}):
-        raise ConfigError(
-            f"--margin {unknown[0]!r:.60}: write a number for the primary metric, or one of {', '.join(MARGINS)} with =NUMBER"
-        )
+            number = math.nan
+        if label.strip() not in {"", *MARGINS} or not 0 <= number < math.inf:
+            raise ConfigError(
+                f"--margin {(label.strip() or text)!r:.60}: write a number from 0 on for the primary metric, or one of {', '.join(MARGINS)} "
+                "with =NUMBER"
+            )
+        found[label.strip()] = number
     return found
 
 

@@ -231,7 +231,8 @@ def _result(
     if ends and low is not None and high is not None:
         p = None if high.pvalue is None else p
         blocks = min(ends, key=lambda end: end[0].blocks)
-        said = (_of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), _of_sides(terms, ends[0][1]))
+        sides = "" if bounded else _of_sides(terms, ends[0][1])  # at one extreme they are no finding
+        said = (_of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
         note = "; ".join(filter(None, said))
     return MetricResult(
         metric=terms.name,

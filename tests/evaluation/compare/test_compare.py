@@ -343,6 +343,7 @@ def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> N
     assert (found.primary.verdict, found.primary.delta) == ("worse", None)
     assert found.primary.delta_high is not None and found.primary.delta_high < 0
     assert "1 cases are not known in both runs; their result is counted both ways" in found.primary.note
+    assert "sign test" not in found.primary.note, "at one extreme of what is not known it would be no finding"
 
 
 def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_beside() -> None:
@@ -574,6 +575,9 @@ def test_a_gate_sees_what_a_run_leaves_out_and_opens_for_what_is_better_or_says_
     with pytest.raises(ConfigError, match="--margin 'luck': write a number"):
         parse_margins(["luck=1"])
     assert parse_margins(["0.01", "tail=0.2"]) == {"": 0.01, "tail": 0.2}
+    for wrong in ("nan", "inf", "-0.01", "tail=nan", "tail=-1", "much"):  # each would open or close every gate
+        with pytest.raises(ConfigError, match="write a number from 0 on"):
+            parse_margins([wrong])
 
 
 def test_the_tail_is_the_mean_of_the_worst_cases() -> None:
