@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from agents.evidence.compiled import compiled
-from agents.evidence.message_parts import narrowed, parts_of
+from agents.evidence.message_parts import narrow_to, parts_of
 from agents.tables import load_tables
 from schemas.config import Tables
 from schemas.signals import StatedClaim
@@ -115,7 +115,7 @@ def test_a_denial_and_a_correction_are_one_claim(modality, tables):
 
 def test_each_text_is_the_message_with_its_own_asset_alone(tables):
     text = "Binance Will List ZKsync (ZK), Pepe (PEPE) and Arbitrum (ARB)\nTrading of ZK, PEPE and ARB opens at 10:00. BTC is calm."
-    own = narrowed(text, "PEPE", ("ZK", "PEPE", "ARB"), compiled(tables))
+    own = narrow_to(text, "PEPE", ("ZK", "PEPE", "ARB"), compiled(tables))
     assert own == "Binance Will List Pepe (PEPE)\nTrading of PEPE opens at 10:00. BTC is calm."
 
 

@@ -15,12 +15,11 @@ from agents.retraction.earlier_claims import choose_concerned, earlier_claims_qu
 from agents.specification import case_after, opened
 from evaluation.replay.journal import LogSource
 from evaluation.replay.verify import verify
-from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import PlayedSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from schemas import events as ev
-from schemas.effects import CallModel, OpenPart
+from schemas.effects import OpenPart
 from schemas.ids import LIVE_RUN, part_id, signal_id
 from schemas.news import News
 from streams.audit.audit import audit
@@ -30,7 +29,7 @@ from streams.intake.story_index import StoryIndex
 from streams.intake.text_index import TextIndex
 from streams.journal.log import KafkaLog
 from tests.plain_graph import DRAFT
-from tests.streams.runtime.test_looks_again import LOOKING
+from tests.streams.runtime.test_looks_again import LOOKING, Counted
 from tests.streams.world import World, leave_at_once, news
 
 FIVE = ("ZK", "PEPE", "ARB", "OP", "STRK")
@@ -48,18 +47,6 @@ class Dying(PartOpener):
         if effect.part.asset == "PEPE":
             await asyncio.Event().wait()
         return answer
-
-
-class Counted(OfflineModel):
-    """Counts its calls by task."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tasks: list[str] = []
-
-    async def perform(self, effect: CallModel) -> Answer:
-        self.tasks.append(effect.task)
-        return await super().perform(effect)
 
 
 @asynccontextmanager
