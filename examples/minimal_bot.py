@@ -1,4 +1,4 @@
-"""Print every signal to act on, and every retraction. Needs a running `./run up`."""
+"""Print live signals to act on, and retractions (offline: nothing). Needs `./run up`; run it with PYTHONPATH=. .venv/bin/python."""
 
 import asyncio
 
