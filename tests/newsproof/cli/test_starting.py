@@ -19,7 +19,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from infra.embedded.child import FULL_BYTES, ChildProcess, DirectoryLock, port_owner
+from infra.embedded.child import FULL_BYTES, ChildProcess, DirectoryLock, port_owner, why_not_bound
 from infra.embedded.clickhouse.wire import loopback_socket
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.origin import NOT_OURS
@@ -175,8 +175,17 @@ def test_a_refused_up_leaves_no_directory_behind_that_it_made() -> None:
 # Ports
 
 
+def behind_a_free_port() -> socket.socket:
+    """Return a listening socket. The port before its own is free: other tests hold ports, too."""
+    taken = socket.create_server(("127.0.0.1", 0))
+    if why_not_bound(taken.getsockname()[1] - 1, "127.0.0.1") is None:
+        return taken
+    with taken:
+        return behind_a_free_port()
+
+
 async def test_a_taken_port_is_named_with_who_has_it() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with behind_a_free_port() as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError) as of_page:
             opened(at(web_port=port))
