@@ -49,6 +49,7 @@ class _Template(NamedTuple):
     signal: bytes
 
 
+_WRITER = "newsproof-bench-fill"
 _NUMBER, _STORY = "70000007", "s8000008"
 _CASE, _HASH, _SIGNAL, _CALL = "c" * 36, "f" * 32, "e" * 36, "d" * 26
 _OWN = frozenset({"ce_id", "ce_causationid", "ce_subject", TEXT_HASH_HEADER})
@@ -57,9 +58,7 @@ _OWN = frozenset({"ce_id", "ce_causationid", "ce_subject", TEXT_HASH_HEADER})
 async def fill(address: KafkaAddress, topics: Topics, cases: int, *, partitions: int) -> int:
     """Append this many ended cases to empty topics, and commit both groups' positions; return the number of records."""
     templates = list(_templates())
-    producer = address.producer(
-        transactional_id="newsproof-bench-fill", max_batch_size=_BATCH_BYTES, transaction_timeout_ms=600_000
-    )
+    producer = address.producer(transactional_id=_WRITER, max_batch_size=_BATCH_BYTES, transaction_timeout_ms=600_000)
     await producer.start()
     try:
         writer, ends = _Writer(producer), [0] * partitions
@@ -76,6 +75,10 @@ async def fill(address: KafkaAddress, topics: Topics, cases: int, *, partitions:
             ends = [end + 1 for end in ends]  # the marker
             if first % (10 * _AT_ONCE) == 0:
                 print(f"  {min(cases, first + _AT_ONCE):,} of {cases:,} cases written", file=sys.stderr, flush=True)
+        # A commit is answered before its markers are written. The coordinator refuses the id's next epoch until they are.
+        await producer.stop()
+        producer = address.producer(transactional_id=_WRITER)
+        await producer.start()
         bounds = await offsets_of(address, topics.cases)
         news = await offsets_of(address, topics.news)
         for group, of in ((topics.group("worker"), {**bounds, **news}), (topics.group("publisher"), bounds)):
