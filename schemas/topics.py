@@ -55,6 +55,11 @@ class Topics(msgspec.Struct, frozen=True):
     def watches(self) -> str:
         return self.prefix + "watches"
 
+    @property
+    def deliveries(self) -> str:
+        """What bots were about to do, tried, and achieved."""
+        return self.prefix + "deliveries"
+
     def journal(self, name: str) -> str:
         """The journal of a flow, such as cases or research."""
         return self.prefix + name

@@ -1,0 +1,1 @@
+"""Bots: the positions that live signals ask for, compared with those that exist, and the deliveries between them."""
