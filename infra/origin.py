@@ -68,7 +68,7 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
             "it there; commands find the embedded Kafka by the data directory"
         )
     addresses = sorted({address for group in SENT_TO.values() for address in group} & set(in_file))
-    if addresses and (danger := _danger(file)):
+    if addresses and (danger := danger_of(file)):
         raise ConfigError(
             f"{file.absolute()} {danger}, so {_names(addresses)} is not read from it: make yourself its only writer (chown, "
             f"chmod o-w), or set {_names(addresses)} in the environment"
@@ -154,7 +154,12 @@ def given_by_environment() -> frozenset[str]:
     return frozenset(name.lower() for name, value in os.environ.items() if value) - {"openai_key"}
 
 
-def _danger(file: Path) -> str:
+def danger_of(file: Path) -> str:
+    """Return in words why the content of a file may be a stranger's; empty if it is not.
+
+    Raises:
+        OSError: the file cannot be examined.
+    """
     found = file.stat()
     if found.st_uid not in (os.getuid(), 0):
         return "belongs to another user"

@@ -1,0 +1,48 @@
+"""The kinds of far sides. A new kind has one row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from infra.bots.adapter import MessageAdapter, OrderAdapter
+from infra.bots.definition import BotDefinition
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+
+class Kind(NamedTuple):
+    """How a far side is made. ``paper_here``: in paper mode, the book on paper takes its place.
+
+    Each maker imports its adapter when it is called, and raises ConfigError, with the field's name, for a wrong
+    definition or a missing secret.
+    """
+
+    orders: Callable[[BotDefinition, Settings], OrderAdapter] | None = None
+    messages: Callable[[BotDefinition, Settings], MessageAdapter] | None = None
+    paper_here: bool = False
+
+
+def _webhook(bot: BotDefinition, settings: Settings) -> OrderAdapter:
+    from infra.bots.webhook import WebhookAdapter
+
+    return WebhookAdapter(bot, settings.secrets_of_bot(bot.secret_setting), private=settings.bots_private_addresses)
+
+
+KINDS: dict[str, Kind] = {
+    "webhook": Kind(orders=_webhook, paper_here=True),
+}
+
+
+def order_adapter(bot: BotDefinition, settings: Settings) -> OrderAdapter:
+    """Return the far side of a bot that trades.
+
+    Raises:
+        ConfigError: the definition is wrong, its secret is missing, or it only sends messages.
+    """
+    kind = KINDS["paper" if bot.mode == "paper" and KINDS[bot.kind].paper_here else bot.kind]
+    if kind.orders is None:
+        raise ConfigError(f"{bot.name} is of kind {bot.kind}, which sends messages and has no positions")
+    return kind.orders(bot, settings)
