@@ -39,7 +39,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """One bot. ``map``: asset → the far side's name of the instrument. ``sides``: the positions that it may open.
 
     ``mode``: in ``paper`` nothing reaches a market. ``allow``: what it accepts although bots refuse it by default.
-    ``template`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`).
+    ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`).
     """
 
     name: str
@@ -51,6 +51,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     allow: tuple[Allowed, ...] = ()
     limits: Limits = Limits()
     template: dict[str, Any] | None = None
+    words: dict[str, str] = {}
     refused_if: dict[str, str | int | float | bool] = {}
 
     @property
@@ -111,7 +112,11 @@ def _bot(file: Path, name: str, table: Any, kinds: tuple[str, ...]) -> BotDefini
     if bot.kind not in kinds:
         raise ConfigError(f"{where}: kind is {bot.kind!r}; write one of {', '.join(kinds)}")
     if len({asset.upper() for asset in bot.map}) < len(bot.map) or len(set(bot.map.values())) < len(bot.map):
-        raise ConfigError(f"{where}: map names an asset twice, or gives two assets the same instrument; give each asset its own")
+        raise ConfigError(
+            f"{where}: map names an asset twice, or gives two assets the same instrument; give each asset its own"
+        )
     if not all(bot.map.values()):
-        raise ConfigError(f"{where}: map has an asset without an instrument; write its name at the far side, or remove it")
+        raise ConfigError(
+            f"{where}: map has an asset without an instrument; write its name at the far side, or remove it"
+        )
     return msgspec.structs.replace(bot, map={asset.upper(): instrument for asset, instrument in bot.map.items()})

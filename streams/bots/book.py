@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from schemas.deliveries import Attempted, DeliveryRecord, HaltLifted, HaltRequested, Outcome, Planned, Settled
+from schemas.deliveries import DeliveryRecord, HaltLifted, HaltRequested, Outcome, Planned, Settled
 
-DAY_MS = 24 * 3600 * 1000
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
 State = Literal["planned", "attempted", "delivered", "refused", "unknown", "expired", "skipped"]
 
 
@@ -37,14 +37,20 @@ class Delivery(msgspec.Struct, kw_only=True):
 
 
 class Book:
-    """The fold of one bot's deliveries, or of all bots' (``bot`` None). Equal logs give equal books."""
+    """The fold of one bot's deliveries, or of all bots' (``bot`` None). Equal logs give equal books.
 
-    def __init__(self, bot: str | None = None) -> None:
+    ``adapter`` and ``mode``: of these deliveries alone.
+    """
+
+    def __init__(self, bot: str | None = None, *, adapter: str | None = None, mode: str | None = None) -> None:
         self.deliveries: dict[str, Delivery] = {}
         self.halts: dict[str | None, HaltRequested] = {}
         """Bot → its halt; None: the halt of all bots."""
-        self._bot = bot
+        self._only = bot, adapter, mode
+        self._entered: list[Delivery] = []
         self._exits: dict[str, Delivery] = {}
+        self._open: dict[str, Delivery] = {}
+        self._pending: dict[str, Delivery] = {}
 
     def fold(self, at_ms: int, record: DeliveryRecord) -> bool:
         """Apply the next record, appended at ``at_ms``; return whether it changes anything."""
@@ -57,31 +63,57 @@ class Book:
                 return True
             case HaltLifted():
                 return self.halts.pop(record.bot, None) is not None
-        if self._bot is not None and record.bot != self._bot:
+            case Planned():
+                return self._plan(at_ms, record)
+        found = self.deliveries.get(record.delivery)
+        if found is None or found.planned.bot != record.bot:
             return False
-        if isinstance(record, Planned):
-            if record.id in self.deliveries:
-                return False
-            made = self.deliveries[record.id] = Delivery(planned=record, planned_ms=at_ms)
-            if record.entry is not None:
-                self._exits[record.entry] = made
-            return True
-        if (found := self.deliveries.get(record.delivery)) is None or found.planned.bot != record.bot:
-            return False
-        if isinstance(record, Attempted):
-            found.n, found.attempted_ms = max(found.n, record.n), at_ms
-        else:
+        if isinstance(record, Settled):
             found.settled, found.settled_ms = record, at_ms
+        elif record.n > found.n:
+            if found.n == 0 and found.planned.intent == "enter":
+                self._entered.append(found)
+            found.n, found.attempted_ms = record.n, at_ms
+        self._index(found)
         return True
 
+    def _plan(self, at_ms: int, record: Planned) -> bool:
+        of = record.bot, record.adapter, record.mode
+        if record.id in self.deliveries or any(
+            only not in (None, one) for only, one in zip(self._only, of, strict=True)
+        ):
+            return False
+        made = self.deliveries[record.id] = Delivery(planned=record, planned_ms=at_ms)
+        if record.entry is not None:
+            self._exits[record.entry] = made
+            self._index(made)
+        return True
+
+    def _index(self, changed: Delivery) -> None:
+        """Keep what is open and what is pending, since a bot asks at every record."""
+        entry = self.deliveries.get(changed.planned.entry or changed.planned.id)
+        if entry is None or entry.planned.intent != "enter":
+            return
+        id = entry.planned.id
+        exit = self._exits.get(id)
+        closed = exit is not None and exit.outcome == "delivered"
+        if _may_be_open(entry) and not closed:
+            self._open[id] = entry
+        else:
+            self._open.pop(id, None)
+        if exit is not None and not closed:
+            self._pending[id] = exit
+        else:
+            self._pending.pop(id, None)
+
     def halt_of(self, bot: str) -> HaltRequested | None:
-        """Return the halt that holds this bot, its own before that of all; one that closes positions before both."""
+        """Return the halt that holds this bot; of two, one that closes positions."""
         found = [halt for key in (bot, None) if (halt := self.halts.get(key)) is not None]
         return next((halt for halt in found if halt.exit), found[0] if found else None)
 
     def positions(self) -> list[Delivery]:
         """Return the entries that are open as far as is known: delivered or perhaps, without a delivered exit."""
-        return [entry for entry in self._entries() if _may_be_open(entry) and not self._closed(entry.planned.id)]
+        return list(self._open.values())
 
     def exit_of(self, entry: str) -> Delivery | None:
         """Return the exit of an entry, if one was planned."""
@@ -89,21 +121,16 @@ class Book:
 
     def pending_exits(self) -> list[Delivery]:
         """Return the exits that the far side has not confirmed."""
-        return [one for one in self._exits.values() if one.outcome != "delivered"]
+        return list(self._pending.values())
 
     def entered(self, since_ms: int, asset: str | None = None) -> int:
         """Return the number of entries attempted since then, of this asset or of all, that the far side did not refuse."""
-        return sum(
-            entry.attempted_ms >= since_ms and asset in (None, entry.planned.asset) and _may_be_open(entry)
-            for entry in self._entries()
-        )
-
-    def _entries(self) -> Iterable[Delivery]:
-        return (one for one in self.deliveries.values() if one.planned.intent == "enter" and one.n)
-
-    def _closed(self, entry: str) -> bool:
-        found = self._exits.get(entry)
-        return found is not None and found.outcome == "delivered"
+        count = 0
+        for entry in reversed(self._entered):
+            if entry.attempted_ms < since_ms:
+                break
+            count += asset in (None, entry.planned.asset) and _may_be_open(entry)
+        return count
 
 
 def _may_be_open(entry: Delivery) -> bool:

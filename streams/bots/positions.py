@@ -30,16 +30,18 @@ class Signals:
 
     def __init__(self, bot: BotDefinition) -> None:
         self.latest: dict[str, Signal] = {}
+        self.arrived_ms: dict[str, int] = {}
+        """Signal → arrival of its latest revision, in milliseconds since 1970."""
         self._bot = bot
         self._live: dict[str, dict[str, Signal]] = {}
         """Asset → signals that ask for a position."""
 
-    def take(self, signal: Signal) -> bool:
-        """Apply a revision; return whether it is the latest of its signal."""
+    def take(self, signal: Signal, at_ms: int) -> bool:
+        """Apply a revision that arrived at ``at_ms``; return whether it is the latest of its signal."""
         known = self.latest.get(signal.signal_id)
         if known is not None and signal.revision <= known.revision:
             return False
-        self.latest[signal.signal_id] = signal
+        self.latest[signal.signal_id], self.arrived_ms[signal.signal_id] = signal, at_ms
         if known is not None:
             self._live.get(known.asset.upper(), {}).pop(signal.signal_id, None)
         if self._bot.refusal_of(signal) is None:
