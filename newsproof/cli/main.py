@@ -27,6 +27,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "watch": ("run.investigate", "Research a subject repeatedly."),
         "watches": ("run.investigate", "List, pause, resume and end watches."),
         "listen": ("run.listen", "Poll news sources: feeds, exchanges, channels, sockets."),
+        "bots": ("run.bots", "Run bots that act on signals, and halt them."),
         "web": ("run.services", "Serve the page and the HTTP API."),
         "worker": ("run.services", "Run one worker on configured servers."),
         "research-worker": ("run.services", "Run one worker for the research chat and investigations."),
