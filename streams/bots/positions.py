@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -57,10 +58,9 @@ class Signals:
         for asset, signals in self._live.items():
             for gone in [id for id, one in signals.items() if one.valid_until <= now]:
                 del signals[gone]
-            if not signals:
+            if (last := _latest(signals.values())) is None:
                 continue
-            last = max(signals.values(), key=lambda one: (one.decided_at, one.signal_id))
-            against = next((one for one in signals.values() if one.action != last.action), None)
+            against = _latest(one for one in signals.values() if one.action != last.action)
             wanted[self._bot.map[asset]] = (
                 Desired(side="long" if last.action == "buy" else "short", reason=last.action, signal=last)
                 if against is None
@@ -81,3 +81,7 @@ class Signals:
         if signal.valid_until <= now:
             return f"expired at {signal.valid_until:%Y-%m-%d %H:%M:%S} UTC"
         return self._bot.refusal_of(signal) or NOBODY_ASKS.reason
+
+
+def _latest(signals: Iterable[Signal]) -> Signal | None:
+    return max(signals, key=lambda one: (one.decided_at, one.signal_id), default=None)
