@@ -65,10 +65,10 @@ class Processes:
 def story(n: int, rng: random.Random) -> list[Signal]:
     """The revisions of one signal: an order, which is retracted, weakened, left to expire within seconds, or stays."""
     now = datetime.now(UTC)
-    ends = rng.choice(["retracted", "retracted", "weak", "expires", "stays"])
-    valid = timedelta(seconds=rng.uniform(1, 6)) if ends == "expires" else timedelta(days=1)
+    ends = "stays" if n % 40 == 0 else rng.choice(["retracted", "retracted", "weak", "expires"])
+    valid = timedelta(seconds=rng.uniform(1, 4)) if ends == "expires" else timedelta(days=1)
     first = signal(
-        f"story {n}", provider_mode="live", risk_flags=(), asset=rng.choice(ASSETS), action=rng.choice(["buy", "sell"]),
+        f"story {n}", provider_mode="live", risk_flags=(), asset=ASSETS[n % len(ASSETS)], action=rng.choice(["buy", "sell"]),
         published_at=now, decided_at=now, valid_until=now + valid,
     )  # fmt: skip
     changes = {
@@ -131,7 +131,7 @@ async def broker(own: bool, shared: EmbeddedKafka, directory: Path) -> AsyncIter
 @pytest.mark.parametrize(
     ("count", "kills", "own_broker", "readable"),
     [
-        pytest.param(120, ["bot"], False, False),
+        pytest.param(60, ["bot"], False, False),
         pytest.param(300, ["bot", "receiver"] * 2, False, True, marks=pytest.mark.slow),
         pytest.param(
             10_000,
@@ -185,10 +185,10 @@ async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
     entries = Counter(one["reference"] for one in deeds(processes.file) if one["intent"] == "enter")
     assert max(entries.values()) == 1
     intents = Counter(one["intent"] for one in deeds(processes.file))
-    assert intents["enter"] > len(kills)
-    assert intents["exit"] > len(kills)
+    print(dict(intents), Counter((one.planned.intent, one.state) for one in book.deliveries.values()), processes.kills)
+    assert min(intents["enter"], intents["exit"]) > count // 8
+    assert count > len(ASSETS) or not closed_too_soon(processes.file, written)
     assert {one.outcome for one in book.deliveries.values() if one.planned.intent == "exit"} == {"delivered"}
-    assert (book.deliveries[next(iter(entries))].outcome) is not None
 
 
 async def moved(has: Callable[[], bool]) -> None:
@@ -196,3 +196,9 @@ async def moved(has: Callable[[], bool]) -> None:
     while not has():
         assert time.monotonic() < give_up, "the bot does nothing"
         await asyncio.sleep(0.02)
+
+
+def closed_too_soon(file: Path, written: list[Signal]) -> list[str]:
+    """Positions that were closed although the only signal about their asset still asks for them."""
+    wanted = should_be(written)
+    return [one["instrument"] for one in positions(file).values() if not one["open"] and one["instrument"] in wanted]
