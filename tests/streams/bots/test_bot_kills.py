@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,6 +56,10 @@ class Processes:
         self.kills[name] += 1
         self.start(name)
 
+    def check(self) -> None:
+        """Both run: nothing but a kill may end them."""
+        assert [name for name, one in self._running.items() if one.poll() is not None] == []
+
     def end(self) -> None:
         for one in self._running.values():
             one.kill()
@@ -97,17 +101,20 @@ async def write(kafka: EmbeddedKafka, topics: Topics, signals: list[Signal]) -> 
     )
 
 
-async def settled(kafka: EmbeddedKafka, topics: Topics, file: Path, written: list[Signal]) -> Book:
+async def settled(kafka: EmbeddedKafka, topics: Topics, processes: Processes, written: list[Signal]) -> Book:
     """Return the book once every delivery is settled, and nothing is open that should not be."""
     give_up = time.monotonic() + SETTLED_WITHIN_S
     while True:
+        processes.check()
         book = await retry_while_unavailable(
             lambda: read_book(kafka.address, topics, "tried"), "the test's log", unavailable=is_away
         )
         wanted = should_be(written)
         unsettled = [one for one in book.deliveries.values() if one.outcome is None]
         wrong = [
-            one for one in positions(file).values() if one["open"] and wanted.get(one["instrument"]) != one["side"]
+            one
+            for one in positions(processes.file).values()
+            if one["open"] and wanted.get(one["instrument"]) != one["side"]
         ]
         if not (unsettled or wrong or book.pending_exits()):
             return book
@@ -150,6 +157,7 @@ async def broker(own: bool, shared: EmbeddedKafka, directory: Path) -> AsyncIter
     ],
     ids=["quick", "readable", "long-readable", "long"],
 )
+@pytest.mark.timeout(3600)
 async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
     kafka: EmbeddedKafka, topics: Topics, tmp_path: Path, count: int, kills: list[str], own_broker: bool, readable: bool
 ) -> None:
@@ -171,7 +179,7 @@ async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
                 await write(log, topics, half)
                 written += half
                 done = len(deeds(processes.file))
-                await moved(lambda before=done: len(deeds(processes.file)) > before)  # type: ignore[misc]
+                await moved(processes, done)
                 if n < len(kills) and kills[n] == "broker":
                     log.kill()
                     await log.start()
@@ -179,7 +187,7 @@ async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
                     processes.kill(kills[n])
             await write(log, topics, pending)
             written += pending
-            book = await settled(log, topics, processes.file, written)
+            book = await settled(log, topics, processes, written)
         finally:
             processes.end()
     entries = Counter(one["reference"] for one in deeds(processes.file) if one["intent"] == "enter")
@@ -191,9 +199,11 @@ async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
     assert {one.outcome for one in book.deliveries.values() if one.planned.intent == "exit"} == {"delivered"}
 
 
-async def moved(has: Callable[[], bool]) -> None:
+async def moved(processes: Processes, before: int) -> None:
+    """Return once the receiver has done more than before."""
     give_up = time.monotonic() + SETTLED_WITHIN_S
-    while not has():
+    while len(deeds(processes.file)) <= before:
+        processes.check()
         assert time.monotonic() < give_up, "the bot does nothing"
         await asyncio.sleep(0.02)
 
