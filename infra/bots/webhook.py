@@ -11,6 +11,7 @@ know a sender by the address.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -204,10 +205,13 @@ def _keys_of(bot: BotDefinition, secrets: tuple[str, ...]) -> tuple[Webhook, ...
     )
     if len(secrets) > 2 or not all(one.startswith("whsec_") for one in secrets):
         raise wrong
-    try:
-        return tuple(Webhook(one) for one in secrets)
+    try:  # the library takes anything for base64
+        keys = [base64.b64decode(one.removeprefix("whsec_"), validate=True) for one in secrets]
     except ValueError:
         raise wrong from None
+    if not all(24 <= len(key) <= 64 for key in keys):
+        raise wrong
+    return tuple(Webhook(key) for key in keys)
 
 
 def _check_template(bot: BotDefinition) -> bool:
