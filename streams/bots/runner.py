@@ -32,7 +32,6 @@ from streams.bots.book import Book
 from streams.bots.positions import Signals
 from streams.bots.reconcile import Reconciler, Request, Situation
 from streams.bots.writer import DeliveryWriter
-from streams.effects.meter import Latencies
 from streams.journal.clock import append_ms, utc_now
 from streams.journal.log import Cursor, Isolation, KafkaLog, starts_since
 from streams.journal.retry import is_away, retry_while_unavailable
@@ -57,7 +56,8 @@ OnSettled = Callable[[Planned, Settled], None]
 class BotRunner:
     """One bot. ``book`` is the fold so far. ``settled``: (intent, outcome) → count since the start.
 
-    ``on_settled`` is called after each result is durable. ``delays``: from a signal's arrival to its request.
+    ``on_settled`` is called after each result is durable, ``on_request`` with the seconds from a signal's arrival to its
+    request.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class BotRunner:
         *,
         clock: Callable[[], datetime] = utc_now,
         on_settled: OnSettled = lambda _planned, _settled: None,
+        on_request: Callable[[float], None] = lambda _delay_s: None,
         reconcile_s: float = RECONCILE_S,
     ) -> None:
         self.bot = bot
         self.book = Book(bot.name)
         self.settled: Counter[tuple[str, str]] = Counter()
-        self.delays = Latencies()
         self.ignored = 0
         self.state: Literal["starting", "running"] = "starting"
         self.far_side_away = ""
         """Why the far side's positions could not be read last; empty if they were."""
         self._adapter, self._address, self._topics, self._clock = adapter, address, topics, clock
         self._log = KafkaLog(address)
-        self._on_settled, self._reconcile_s = on_settled, reconcile_s
+        self._on_settled, self._on_request, self._reconcile_s = on_settled, on_request, reconcile_s
         self._wake = asyncio.Event()
         self._signals: list[tuple[float, Any]] = []
         self._deliveries: list[tuple[float, Any]] = []
@@ -337,7 +337,7 @@ class BotRunner:
     async def _perform(self, request: Request, order: Order, arrived_s: float | None) -> None:
         delay_s = None if arrived_s is None else asyncio.get_running_loop().time() - arrived_s
         if delay_s is not None:
-            self.delays.add(delay_s)
+            self._on_request(delay_s)
         try:
             async with asyncio.timeout(REQUEST_WITHIN_S):
                 result = await self._adapter.perform(order)

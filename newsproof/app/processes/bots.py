@@ -26,6 +26,7 @@ from schemas.topics import NewerRecordError, Topics
 from streams.bots.book import Book
 from streams.bots.runner import DELIVERY_DAYS, BotRunner, OnSettled
 from streams.bots.writer import append_halt
+from streams.effects.meter import Latencies
 from streams.journal.appender import Appender
 from streams.journal.clock import append_ms, utc_now
 from streams.journal.log import KafkaLog, starts_since
@@ -65,9 +66,11 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     signalled = shutdown_on_signal()
     bot = bot_of(settings, name)
     address, topics = address_of(settings), topics_of(settings)
-    runner = BotRunner(bot, order_adapter(bot, settings), address, topics, on_settled=on_settled)
+    delays = Latencies()
+    adapter = order_adapter(bot, settings)
+    runner = BotRunner(bot, adapter, address, topics, on_settled=on_settled, on_request=delays.add)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
-    serve_health(settings, BotMetrics(runner), lambda: bot_unready(runner), kind="bot", name=f"bot-{name}")
+    serve_health(settings, BotMetrics(runner, delays), lambda: bot_unready(runner), kind="bot", name=f"bot-{name}")
     log.info("bot starts", bot=name, kind=bot.kind, mode=bot.mode)
     await run_until(signalled, (runner.run, runner.stop))
     log.info("bot ended in order", bot=name)
@@ -81,10 +84,10 @@ def bot_unready(runner: BotRunner) -> dict[str, str]:
 
 
 class BotMetrics:
-    """The collector of a bot."""
+    """The collector of a bot. ``delays``: from signals' arrival to their requests."""
 
-    def __init__(self, runner: BotRunner) -> None:
-        self._runner = runner
+    def __init__(self, runner: BotRunner, delays: Latencies) -> None:
+        self._runner, self._delays = runner, delays
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present metrics."""
@@ -113,7 +116,7 @@ class BotMetrics:
         delays = HistogramMetricFamily(
             "newsproof_bot_request_delay_seconds", "From a signal's arrival to its request", labels=("bot",)
         )
-        delays.add_metric(bot, *histogram_of(runner.delays))
+        delays.add_metric(bot, *histogram_of(self._delays))
         yield delays
 
 

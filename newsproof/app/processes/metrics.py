@@ -296,7 +296,7 @@ def _dead_letters(letters: Mapping[str, int]) -> Metric:
 
 
 def build_info() -> Metric:
-    return _gauge("newsproofbuild_info", "1", ("version", "code"), [((VERSION, code_version()), 1.0)])
+    return _gauge("newsproof_build_info", "1", ("version", "code"), [((VERSION, code_version()), 1.0)])
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:

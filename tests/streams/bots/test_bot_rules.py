@@ -87,6 +87,10 @@ class Desk:
                 self.book.fold(self._ms(), settled)
         return self.turn()
 
+    def answers_again(self) -> Desk:
+        self.answered_ms = self._ms()
+        return self.turn()
+
     def has(self, **states: bool) -> Desk:
         """The far side is read: name of a signal → whether its position is open; others are not there."""
         ids = {
@@ -118,6 +122,15 @@ class Desk:
 
     def _ms(self) -> int:
         return epoch_ms(self.now)
+
+
+def away_for_an_hour() -> Desk:
+    desk = bought().reads(retracted()).answers("unknown").after(5).answers("unknown").after(300).answers("unknown")
+    desk.after(1).reads(order("e", asset="ETH", published_at=desk.now))
+    assert desk.under_way == [("exit", "long", 4)]  # before the entry
+    desk.answers("unknown")
+    assert desk.under_way == ENTER
+    return desk.answers("waits").after(301).after(3000)
 
 
 def bought() -> Desk:
@@ -193,6 +206,12 @@ SITUATIONS: dict[str, tuple[Callable[[], Desk], list[Any], list[Any] | None]] = 
     "which follows": (
         lambda: bought().reads(retracted()).answers("unknown").after(1).reads(order("e", asset="ETH")).answers("unknown"),
         ENTER, None,
+    ),
+    "while the far side is away, an order waits behind the exit and expires": (
+        lambda: away_for_an_hour(), [], [*DELIVERED, ("exit", "unknown"), ("enter", "expired")],
+    ),
+    "and when it answers again, the exit waits no longer": (
+        lambda: away_for_an_hour().answers_again().after(5), [("exit", "long", 5)], None,
     ),
     "closed by a person": (lambda: bought().has(a=False), [], CLOSED),
     "and not entered again": (lambda: bought().has(a=False).reads(order(revision=2)), [], CLOSED),

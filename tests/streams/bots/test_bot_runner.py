@@ -19,6 +19,7 @@ from schemas.errors import ConfigError, NewsproofError, PermanentError
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.bots.runner import BotRunner
+from streams.effects.meter import Latencies
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.streams.bots.bot_process import ASSETS, BOT
 
@@ -76,7 +77,8 @@ async def until(has: Callable[[], bool], within_s: float = 30.0) -> float:
 
 async def test_a_bot_enters_exits_and_halts_in_time(address: KafkaAddress, made_topics: Topics) -> None:
     far, topics = FarSide(), made_topics
-    async with running(address, topics, far) as runner:
+    delays = Latencies()
+    async with running(address, topics, far, on_request=delays.add) as runner:
         producer = address.producer()
         await producer.start()
         await producer.send_and_wait(topics.signals, b"{}", partition=0)  # a stranger's record
@@ -104,7 +106,7 @@ async def test_a_bot_enters_exits_and_halts_in_time(address: KafkaAddress, made_
         assert bot_unready(runner) == {}
         metrics = {
             (sample.name, *sample.labels.values()): sample.value
-            for one in BotMetrics(runner).collect()
+            for one in BotMetrics(runner, delays).collect()
             for sample in one.samples
         }
         assert metrics["newsproof_bot_deliveries_total", "tried", "enter", "delivered"] == 3
