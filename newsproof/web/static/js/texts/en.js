@@ -849,6 +849,8 @@ export default {
   "ops.do.no_news": "The latest news is older than {news}. If you expect more, check whatever publishes it.",
   "ops.bad.source_failing": "A news source is failing",
   "ops.do.source_failing": "More than {failures} polls in a row failed. Open Sources in the menu: it says which source, why, and what to do.",
+  "ops.bad.exit_pending": "A bot cannot close a position",
+  "ops.do.exit_pending": "The far side has not confirmed an exit for more than {exit}. Close the position there by hand, then read the bot's log. The bot keeps sending the exit.",
   "ops.bad.source_stale": "A news source is silent",
   "ops.do.source_stale": "It responds, but has had no news for more than five times its usual gap. Find it under Sources and open its address. If newer items are there, correct its row.",
   "ops.bad.dead_letters": "Dead letters are pending",

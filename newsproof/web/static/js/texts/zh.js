@@ -1053,6 +1053,8 @@ export default {
   "ops.do.no_news": "最新一条新闻已超过 {news}。若新闻本应更多，请检查发布新闻的程序。",
   "ops.bad.source_failing": "有信源故障",
   "ops.do.source_failing": "连续轮询失败超过 {failures} 次。菜单中的“信源”会说明是哪一个、原因以及怎么办。",
+  "ops.bad.exit_pending": "有机器人无法平仓",
+  "ops.do.exit_pending": "平仓指令超过 {exit} 仍未得到确认。请先在交易端手动平仓，再查看机器人日志；机器人会继续发送平仓指令。",
   "ops.bad.source_stale": "有信源久无更新",
   "ops.do.source_stale": "它有响应，但没有新闻的时间已超过平时间隔的五倍。请在“信源”中找到它并打开其网址；若那里有更新的内容，请更正它的配置。",
   "ops.bad.dead_letters": "有待处理的死信",
