@@ -208,7 +208,7 @@ SITUATIONS: dict[str, tuple[Callable[[], Desk], list[Any], list[Any] | None]] = 
         ENTER, None,
     ),
     "while the far side is away, an order waits behind the exit and expires": (
-        lambda: away_for_an_hour(), [], [*DELIVERED, ("exit", "unknown"), ("enter", "expired")],
+        away_for_an_hour, [], [*DELIVERED, ("exit", "unknown"), ("enter", "expired")],
     ),
     "and when it answers again, the exit waits no longer": (
         lambda: away_for_an_hour().answers_again().after(5), [("exit", "long", 5)], None,
