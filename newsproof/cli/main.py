@@ -51,6 +51,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("operate.doctor", "Check what is configured, reachable and missing."),
         "sources": ("operate.sources", "List, check, add, remove and mute news sources."),
         "audit": ("operate.log", "Check the log for lost, duplicate and forged records."),
+        "record": ("operate.record", "Publish, verify and prove a record of all signals."),
         "budget": ("operate.log", "Show what was spent, what is left and what was denied."),
         "dlq": ("operate.log", "List, show and resend dead letters."),
         "config": ("operate.describe", "Show every setting, its value and its origin."),
