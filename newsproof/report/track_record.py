@@ -164,20 +164,33 @@ def _group(name: str, rows: Sequence[TrackRow]) -> TrackGroup:
     )
 
 
+def warning_of(record: TrackRecord) -> str:
+    """Return what makes these figures worthless for a reader: offline signals and synthetic prices; "" if neither."""
+    ordered = [row for row in record.signals if row.ordered is not None]
+    offline = sum(row.provider_mode != "live" for row in ordered)
+    synthetic = sum(row.price_source.startswith("synthetic") for row in ordered)
+    parts = [f"{offline} of {len(ordered)} orders are not live"] * bool(offline)
+    parts += [f"{synthetic} were judged on synthetic prices"] * bool(synthetic)
+    return f"{' and '.join(parts)}: these figures say nothing about a market. " if parts else ""
+
+
 def track_page(record: TrackRecord, *, written_at: str) -> str:
     """Return the record as one self-contained HTML page without scripts. Equal arguments give equal bytes."""
     hours = record.horizon_s / 3600
     about = (
         f"Every signal of {record.since} to {record.until} (UTC), losers and retractions included, written {written_at}. "
         f"A hit: {hours:g} h after the entry, the price had moved the way that the order said. Withdrawn orders are counted "
-        "apart; “at least” counts each of them as a miss. Check a proof with docs/check_proof.py, without Newsproof."
+        "apart; “at least” counts each of them as a miss. The interval takes orders as independent of each other; those of one "
+        f"day are not, so it is rather too narrow. {warning_of(record)}"
+        "Check a proof with docs/check_proof.py, without Newsproof."
     )
     groups = [msgspec.structs.asdict(group) for group in record.groups]
     signals = [msgspec.structs.asdict(row) for row in record.signals]
     body = [
         f"<h1>Track record</h1><p>{escape(about)}</p>",
-        table("Orders", groups, _GROUP_COLUMNS),
-        table("Signals", signals, _SIGNAL_COLUMNS) or "<p>No signal was published in this period.</p>",
+        table("Orders by group", groups, _GROUP_COLUMNS),
+        table("All signals: an order as it was first given, anything else as it is now", signals, _SIGNAL_COLUMNS)
+        or "<p>No signal was published in this period.</p>",
         *map(_proofs_of, record.signals),
     ]
     return document("Newsproof track record", "".join(body))
@@ -210,7 +223,7 @@ _GROUP_COLUMNS = (
     ("at_least", "at least", _share),
 )
 _SIGNAL_COLUMNS = (
-    ("decided_at", "decided (UTC)", lambda at: f"{at:%Y-%m-%d %H:%M}"),
+    ("decided_at", "decided (UTC)", lambda at: f"{at:%m-%d %H:%M}"),
     ("asset", "asset", _text),
     ("action", "action", _text),
     ("verdict", "verdict", _text),
@@ -219,7 +232,5 @@ _SIGNAL_COLUMNS = (
     ("result", "result", lambda value: str(value).replace("_", " ")),
     ("directed_return", "return", _share),
     ("news_source", "source", _text),
-    ("provider_mode", "mode", _text),
     ("summary", "what it said", _text),
-    ("signal_id", "signal", _text),
 )

@@ -121,7 +121,7 @@ def report(
 
     Prices come from `newsproof outcomes import`. Default: all published days.
     """
-    from newsproof.report.track_record import track_page
+    from newsproof.report.track_record import track_page, warning_of
 
     seconds = parse_span(horizon)
     if seconds not in (300, 3600, 14400, 86400):
@@ -151,7 +151,7 @@ def report(
     heads = ("orders", "hits", "misses", "withdrawn", "no price", "hit rate")
     table(("group", *heads, "95 % interval"), rows, title=f"Track record {found.since} to {found.until}", right=heads)
     say_result(
-        f"{counted(len(found.signals), 'signal')} in this period. --json and --html list all of them with their proofs."
+        f"{warning_of(found)}{counted(len(found.signals), 'signal')} in this period; --json and --html list them all, with proofs."
     )
 
 
