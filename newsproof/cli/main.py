@@ -23,6 +23,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "up": ("run.up", "Run the whole pipeline until Ctrl-C."),
         "demo": ("run.demo", "Send 42 real news items through the pipeline."),
         "publish": ("run.publish", "Publish news from a file or standard input."),
+        "verify": ("run.verify", "Check whether a claim is true, according to whom."),
         "investigate": ("run.investigate", "Research a subject and write a brief."),
         "watch": ("run.investigate", "Research a subject repeatedly."),
         "watches": ("run.investigate", "List, pause, resume and end watches."),
