@@ -330,9 +330,9 @@ def _news_of(claim: str, client: str, language: str | None, at: datetime) -> New
     """Return the item that asks for a claim in the window of this time. Equal claims of a window are one item."""
     text = claim.strip()
     if not normalise_text(text):
-        raise ContractError("the claim holds no word: write the sentence to check", reason="empty_claim")
+        raise ContractError("the claim holds no word: write the sentence to check", reason="empty")
     if len(text) > MAX_CLAIM:
-        raise ContractError(f"the claim has {len(text):,} characters: shorten it to {MAX_CLAIM:,}", reason="long_claim")
+        raise ContractError(f"the claim has {len(text):,} characters: shorten it to {MAX_CLAIM:,}", reason="too_large")
     window = int(at.timestamp() // FRESH.total_seconds())
     return News(
         source=f"{ASKED_PREFIX}{client}",
