@@ -65,10 +65,11 @@ NEWS = Flow(
             also_opened_by=(ev.SecondLookOpened,),
         ),
     ),
-    # No letter for a second look or a further claim: requeued, it would open another case for news that already has one.
+    # No letter for a second look or a further claim: requeued, it would open another case for news that already has one. None
+    # for a question either: who asked sees the failure, and can ask again.
     letter=lambda case: (
         (case.received.news.key, msgspec.json.encode(case.received.news))
-        if case.look is None and case.received.part is None
+        if case.look is None and case.received.part is None and not case.news.is_asked
         else None
     ),
 )

@@ -1,4 +1,4 @@
-"""The face of Newsproof. For programs: publish news, subscribe to signals.
+"""The face of Newsproof. For programs: publish news, subscribe to signals, verify a claim.
 
     async for signal in newsproof.subscribe(min_confidence=0.7):
         ...
@@ -13,17 +13,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from newsproof.app import version
     from newsproof.sdk.client import PublishReport, publish, subscribe
+    from newsproof.sdk.verification import Verification, verify
     from schemas.errors import NewsproofError
     from schemas.news import News
     from schemas.signals import Signal
 
     __version__ = version.VERSION
 
-__all__ = ["News", "NewsproofError", "PublishReport", "Signal", "__version__", "publish", "subscribe"]
+__all__ = [
+    "News",
+    "NewsproofError",
+    "PublishReport",
+    "Signal",
+    "Verification",
+    "__version__",
+    "publish",
+    "subscribe",
+    "verify",
+]
 
 _WHERE = {
     "publish": ("newsproof.sdk.client", "publish"),
     "subscribe": ("newsproof.sdk.client", "subscribe"),
+    "verify": ("newsproof.sdk.verification", "verify"),
+    "Verification": ("newsproof.sdk.verification", "Verification"),
     "PublishReport": ("newsproof.sdk.client", "PublishReport"),
     "NewsproofError": ("schemas.errors", "NewsproofError"),
     "News": ("schemas.news", "News"),

@@ -204,8 +204,8 @@ def encode(
     ]
     if causation_id is not None:
         headers.append(("ce_causationid", causation_id.encode()))
-    # An attempt claims no text, and no further claim of a message either: the first case did.
-    if isinstance(event, EventReceived) and event.retries is None and event.part is None:
+    # An attempt claims no text, and no further claim of a message either: the first case did. A question never does.
+    if isinstance(event, EventReceived) and event.retries is None and event.part is None and not event.news.is_asked:
         headers.append((TEXT_HASH_HEADER, event.text_hash.encode()))
     return subject, _encoder.encode(event), headers
 

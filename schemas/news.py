@@ -36,10 +36,21 @@ MAX_DEPTH = 64
 """Deepest nesting of a record. The JSON standard leaves this to the reader; real news needs about 3."""
 MAX_FUTURE = timedelta(minutes=10)
 """Maximum time that ``published_at`` may be ahead of the reader's clock, since clocks differ."""
+ASKED_PREFIX = "verify:"
+"""Prefix of the source of a claim that somebody asks about (``newsproof verify``). It is no news: see :func:`is_asked`."""
 MAX_ORIGINS = 50
 """Maximum addresses that a news item may name as its origins."""
 EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 """The Bitcoin paper. Anything dated before it is a broken date, not news of this field."""
+
+
+def is_asked(source: str) -> bool:
+    """Return whether a source's items are claims that somebody asks about.
+
+    Anybody may ask, so such a case must move nobody: it publishes no signal, claims no text, is no report of a story, denies
+    and corrects nothing, fires no watch, and is in no memory and no reputation.
+    """
+    return source.startswith(ASKED_PREFIX)
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
@@ -88,6 +99,11 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     def case_id(self) -> str:
         """The id of the case that this item opens."""
         return case_id(self.source, self.identity, self.text_hash)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody asks about it (:func:`is_asked`)."""
+        return is_asked(self.source)
 
     @property
     def as_of(self) -> datetime:

@@ -60,6 +60,11 @@ class Topics(msgspec.Struct, frozen=True):
         """What bots were about to do, tried, and achieved."""
         return self.prefix + "deliveries"
 
+    @property
+    def record_roots(self) -> str:
+        """The Merkle root of each day's signals."""
+        return self.prefix + "record-roots"
+
     def journal(self, name: str) -> str:
         """The journal of a flow, such as cases or research."""
         return self.prefix + name

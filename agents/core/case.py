@@ -29,6 +29,8 @@ ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
 
 WEIGHTY = frozenset({"listing", "regulation", *ALWAYS_DEEP})
 """Event types that move a price at once: a wrong verdict on them costs more than a second request."""
+ASKED = "verify"
+"""Group, with a share of the budget of its own, of all claims that somebody asks about."""
 LOOKED_AT_AGAIN = WEIGHTY | {"partnership"}
 """Event types with a second look at unconfirmed cases, once pages are indexed."""
 
@@ -105,6 +107,8 @@ class Case(Inquiry, frozen=True, kw_only=True):
     @property
     def source_group(self) -> str:
         source, group = self.news.source, self.news.extra.get("group")
+        if self.news.is_asked:
+            return ASKED
         if self.received.authenticated:
             return group if isinstance(group, str) and group else source
         return source if source in (self.config.trusted_sources or ()) else UNLISTED

@@ -58,7 +58,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def earlier_claims_query(case: Case) -> FindConcerned | None:
-    """Return the journal query; None for news that denies and corrects nothing, or names no party."""
+    """Return the journal query; None for news that denies and corrects nothing or names no party, and for a question."""
+    if case.news.is_asked:
+        return None
     parsed = parsed_text_of(case)
     if not (parsed.denial or parsed.correction or parsed.refutes_denial):
         return None  # most news: no need to parse the parties

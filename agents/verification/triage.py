@@ -25,6 +25,8 @@ class Triage:
 
     If stories are searched for, only a case of the same owner counts (:mod:`streams.intake.text_index`).
 
+    A claim that somebody asks about is no report: it is judged whatever the log holds, and always searched for.
+
     If the message makes several claims, the others' cases are in the log before this one's judgement is. Such a case opens
     with its judgement, and requests nothing.
     """
@@ -38,6 +40,8 @@ class Triage:
             return self.tell(case, case.replies)
         if not normalise_text(case.news.text):
             return CaseDropped(reason="empty", detail="the text holds no word: there is nothing to judge")
+        if case.news.is_asked:
+            return (_judgement(case),)
         earlier = case.replies.of(_check(case))
         if earlier is None or _first_case(earlier) is not None:
             return (_check(case),)
@@ -55,7 +59,7 @@ class Triage:
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
         unchecked = f"; duplicates were not checked ({earlier.kind})" if isinstance(earlier, Failure) else ""
-        parts = find_parts(case, replies.of(_judgement(case)))
+        parts = () if case.news.is_asked else find_parts(case, replies.of(_judgement(case)))
         for other in parts[1:]:
             needed(replies.of(opening_of(case, other)), PublishedReply)
         draft, stated = read_claim(judged, case)
@@ -74,7 +78,9 @@ def _triaged(
     # All claims of a message are in the rollout, or none is.
     bucket = rollout_bucket(case.case_id if case.received.part is None else case.received.part.first_case)
     route, reason = gate(draft, claim_read, bucket, case.config, listed=case.has_listed_source)
-    looked_for = bool(case.config.story_window_hours)
+    if case.news.is_asked and case.config.deep_analysis_tools_enabled:
+        route, reason = "deep", "somebody asks about this claim"
+    looked_for = bool(case.config.story_window_hours) and not case.news.is_asked
     text = case.news.text if part is None else part.text
     story = story_of(draft, claim_read, case.config.tables, text) if looked_for else None
     # A listener's item may be a party's own page, whatever its text: only the log knows its address.
@@ -90,7 +96,7 @@ def _triaged(
         then=route if via_story else None,
         part=part,
     )
-    if route == "preliminary" or not case.config.publish_preliminary:
+    if route == "preliminary" or case.news.is_asked or not case.config.publish_preliminary:
         return triaged
     return replace(triaged, preliminary_signal=first_signal(replace(case, triaged=triaged), replies))
 

@@ -196,6 +196,8 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
                 event = _add_event(stories, env, record)
                 if isinstance(event, ev.EventReceived | ev.SecondLookOpened):
                     pinned[env.case_id] = sys.intern(event.config_hash)
+                if isinstance(event, ev.EventReceived) and event.news.is_asked:
+                    continue  # a question, which no run judges again
             if env.type in ev.OPENING_NAMES:
                 opened[env.case_id] = env.time
             elif env.type in ev.TERMINAL_NAMES:
@@ -215,7 +217,8 @@ def _add_event(stories: Stories, env: wire.Envelope, record: Any) -> ev.CaseEven
         raise
     except ContractError:
         return None  # the replay reports this case as unreadable
-    stories.add(env.case_id, event)
+    if not (isinstance(event, ev.EventReceived) and event.news.is_asked):
+        stories.add(env.case_id, event)
     return event
 
 
@@ -282,7 +285,8 @@ class LiveCases:
     async def next(self) -> list[Recording]:
         """Return the cases that ended in the next batch; empty after half a second without records."""
         got = await self._consumer.getmany(timeout_ms=500, max_records=MAX_RECORDS)
-        return [recording for tp, records in got.items() for recording in self._parts[tp].take(records)]
+        ended = (recording for tp, records in got.items() for recording in self._parts[tp].take(records))
+        return [recording for recording in ended if not recording.received.news.is_asked]
 
     async def commit(self) -> None:
         """Mark everything returned so far as done. The offset is that of the oldest open case."""

@@ -19,7 +19,7 @@ from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed, embed_all
 from infra.models.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
-from schemas.news import is_live, knowable_at
+from schemas.news import is_asked, is_live, knowable_at
 from schemas.research_events import QuestionRouted
 from schemas.signals import NO_ASSET, Signal, SignalEvidence
 
@@ -47,7 +47,9 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded
         if isinstance(event, ev.BriefWritten) and event.claims:
             rows["memories"] = [brief_row(record, event, embedded)]
         if isinstance(event, ev.SignalSynthesized):
-            if not record.is_look:  # recall takes verdict and confidence from the signal's newest revision
+            if not record.is_look and not is_asked(
+                event.signal.news_source
+            ):  # recall takes verdict and confidence from the signal's newest revision
                 rows["memories"] = memory_rows(record, embedded)
             if record.run_id != LIVE_RUN:
                 signal = replace(event.signal, revision=2, supersedes=1) if record.is_look else event.signal

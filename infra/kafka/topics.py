@@ -66,6 +66,7 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
         topics.research: (partitions, journal),
         topics.watches: (ONE_PARTITION, journal),
         topics.deliveries: (ONE_PARTITION, journal),
+        topics.record_roots: (ONE_PARTITION, journal),
         topics.publisher_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
         topics.listener_items: (ONE_PARTITION, listened),
         topics.listener_cursors: (ONE_PARTITION, listened),

@@ -32,14 +32,7 @@ def print_audit(report: AuditReport) -> None:
                 "`newsproof dlq list` show where."
             )
         )
-    if report.unproven_sources:
-        say_result(
-            as_started(
-                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, but their signature is not valid "
-                "with this key. Either LISTENER_KEY was changed (add the old key after the new one, separated by a "
-                "comma), or somebody else wrote to the journal: do not act on signals from these sources."
-            )
-        )
+    _print_altered(report)
     if overstated:
         _print_faulty(overstated, f"Overstated signals ({len(overstated)} of {report.overstated_signals})")
         say_result(
@@ -53,6 +46,23 @@ def print_audit(report: AuditReport) -> None:
         say_result(
             "NOT CLEAN: somebody other than the publisher wrote to the signals topic. Do not act on these records, and warn your "
             "subscribers. Then revoke all other write access to the topic, and change the passwords that had it."
+        )
+
+
+def _print_altered(report: AuditReport) -> None:
+    if report.unproven_sources:
+        say_result(
+            as_started(
+                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, but their signature is not valid "
+                "with this key. Either LISTENER_KEY was changed (add the old key after the new one, separated by a "
+                "comma), or somebody else wrote to the journal: do not act on signals from these sources."
+            )
+        )
+    if report.recorded_days_changed:
+        say_result(
+            as_started(
+                "NOT CLEAN: the log no longer gives what the record published. `newsproof record verify` shows what was changed."
+            )
         )
 
 

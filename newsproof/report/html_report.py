@@ -36,18 +36,23 @@ Cell = Callable[[Any], str]
 def page_of(report: Report, *, written_at: str, more: str = "") -> str:
     """Return the page. ``written_at``: the time as text. ``more``: further sections as HTML. Equal arguments give equal
     bytes."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     title = f"Newsproof report: {report.name}"
     sections = (_signals, _precision, _deltas, _reliability, _cost, _latency)
     body = [_head(report, written_at)]
     if not report.is_empty:
         body += [_outcomes_note(report), *(section(report) for section in sections), more, _trust(report)]
+    return document(title, "".join(body))
+
+
+def document(title: str, body: str) -> str:
+    """Return a self-contained page of this body: no scripts, nothing from elsewhere."""
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>{''.join(body)}</main></body></html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>{body}</main></body></html>\n"
     )
 
 

@@ -99,7 +99,7 @@ async def publish(
         ConfigError, TransientError: no Kafka is known, or it does not respond; the list of sources cannot be read.
     """
     settings = load_client_settings()
-    address = await _address(kafka, settings)
+    address = await address_of(kafka, settings)
     topic = Topics(settings.newsproof_topic_prefix if prefix is None else prefix).news
     listed, report = sources_of(own_file(settings)), PublishReport()
     async with _started(address.producer(linger_ms=5), address) as producer:
@@ -165,7 +165,7 @@ async def subscribe(
         ContractError: a signal of a newer schema than this package knows.
     """
     settings = load_client_settings()
-    address = await _address(kafka, settings)
+    address = await address_of(kafka, settings)
     topics = Topics(settings.newsproof_topic_prefix if prefix is None else prefix)
     wanted = _Wanted(verdicts, actions, preliminary, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
@@ -261,7 +261,12 @@ def _words(argument: str, given: Collection[str] | None, known: tuple[str, ...])
 # Connections
 
 
-async def _address(kafka: KafkaAddress | str | None, settings: ClientSettings) -> KafkaAddress:
+async def address_of(kafka: KafkaAddress | str | None, settings: ClientSettings) -> KafkaAddress:
+    """Return the Kafka that a caller names, else the configured or running one.
+
+    Raises:
+        ConfigError: none is configured, and none runs here.
+    """
     if isinstance(kafka, KafkaAddress):
         return kafka
     if kafka is not None:

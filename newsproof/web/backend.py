@@ -29,6 +29,7 @@ from newsproof.app.terminal import command_name
 from newsproof.app.version import code_version
 from newsproof.app.watches import WatchBook
 from newsproof.report.timeline import sentence_of
+from newsproof.sdk.verification import Verifier
 from newsproof.web.limits import ConnectionLimit, Rates
 from newsproof.web.processes import Processes
 from newsproof.web.questions import Questions
@@ -93,6 +94,7 @@ class Backend:
         self.turns = TurnFeed(
             self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
         )
+        self.verifier = Verifier(self.address, self.topics, self.questions.send)
         self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
@@ -124,6 +126,7 @@ class Backend:
                     group.create_task(self.feed.run(), name="live feed")
                     group.create_task(self.questions.run(), name="questions")
                     group.create_task(self.turns.run(), name="turns")
+                    group.create_task(self.verifier.follower.run(), name="verifications")
                     group.create_task(self._look(), name="look")
                     group.create_task(self._look_at_processes(), name="look at processes")
         except BaseExceptionGroup as exc:

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError
 from msgspec.structs import replace
@@ -170,6 +170,17 @@ class Questions:
         assert self._appender is not None
         append = self._appender.append
         await _in_time(asyncio.gather(*(append(self._news, i.value, key=i.key, partition=None) for i in items)), away)
+
+    async def send(self, topic: str, value: bytes, **record: Any) -> None:
+        """Append one record to a topic; return once it is in the log.
+
+        Raises:
+            TransientError: Kafka has not confirmed it in time.
+        """
+        away = "Kafka has not confirmed it: send it again when Kafka is back"
+        await _in_time(self._ready.wait(), away)
+        assert self._appender is not None
+        await _in_time(self._appender.append(topic, value, **{"partition": None, **record}), away)
 
     async def _command(self, chat_id: str, name: str, event: Event) -> None:
         await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=utc_now())

@@ -23,6 +23,7 @@ from newsproof.web.api import operations as operations_api
 from newsproof.web.api import prices as prices_api
 from newsproof.web.api import research as research_api
 from newsproof.web.api import sources as sources_api
+from newsproof.web.api import verification as verification_api
 from newsproof.web.api import watches as watches_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
@@ -47,6 +48,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
     for part in (
         live_api,
         news_api,
+        verification_api,
         prices_api,
         research_api,
         investigations_api,

@@ -15,6 +15,7 @@ from aiokafka import TopicPartition
 from schemas import envelope as wire
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
+from schemas.deliveries import decode as decode_delivery
 from schemas.errors import ContractError
 from schemas.events import (
     BY_WIRE_NAME,
@@ -32,12 +33,14 @@ from schemas.events import (
     StoryChecked,
 )
 from schemas.news import case_id_of, decode_news, is_marked, retries_of
+from schemas.record import decode as decode_root
 from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
 from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
+from streams.record.days import differing_days
 
 _LOOK, _STORY = WIRE_NAMES[SecondLookOpened], WIRE_NAMES[StoryChecked]
 
@@ -55,7 +58,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     ``overstated_signals``: signals that the journal confirms, but that say more than was established: an order without
     a verdict that allows one, or without an asset, or a confidence above the verdict's cap. ``overstated`` lists the
     first of them. ``unproven_sources``: cases that count as news of a listed source although no listener's key confirms
-    the mark; ``unchecked_sources``: cases that could not be checked, because no key is available. ``foreign``: topic
+    the mark; ``unchecked_sources``: cases that could not be checked, because no key is available.
+    ``recorded_days_changed``: days of the record (``newsproof record``) whose signals or links differ. ``foreign``: topic
     (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores them.
     Foreign records of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
     ``second_looks``: cases that are a second look at another case. ``second_analysis_calls``: the part of
@@ -91,6 +95,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     overstated: tuple[FaultySignal, ...] = ()
     unproven_sources: int = 0
     unchecked_sources: int = 0
+    recorded_days_changed: int = 0
 
     @property
     def broken(self) -> dict[str, int]:
@@ -102,6 +107,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
             "forged_signals",
             "overstated_signals",
             "unproven_sources",
+            "recorded_days_changed",
         )
         return {name: getattr(self, name) for name in names}
 
@@ -207,6 +213,16 @@ class _Journal:
                 seen.add(call.request_hash)
 
 
+_READ: dict[str, Callable[[Any], Any]] = {
+    "configs": lambda record: decode_snapshot(record.key, record.value),
+    "budget": lambda record: decode_budget(record.value),
+    "watches": lambda record: decode_watch(record.value),
+    "deliveries": lambda record: decode_delivery(record.value),
+    "record-roots": lambda record: decode_root(record.value),
+}
+"""Topic (without its prefix) → decoder of its records, for topics of which only foreign records are counted."""
+
+
 async def audit(log: Log, topics: Topics, *, keys: Sequence[bytes] = ()) -> AuditReport:
     """Read news, journal, dead letters and signals up to their present ends, and return the report.
 
@@ -229,9 +245,8 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
     foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
     dead_letters, dead_letter_sources, foreign["dead-letters"] = await _dead_letters(log, topics)
     news, without = await _news(log, topics, journal.cases, dead_letter_sources)
-    foreign["configs"] = await _unreadable(log, topics.configs, lambda r: decode_snapshot(r.key, r.value))
-    foreign["budget"] = await _unreadable(log, topics.budget, lambda r: decode_budget(r.value))
-    foreign["watches"] = await _unreadable(log, topics.watches, lambda r: decode_watch(r.value))
+    for topic, read in _READ.items():
+        foreign[topic] = await _unreadable(log, topics.journal(topic), read)
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
     return AuditReport(
         news=news,
@@ -261,6 +276,7 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         overstated=tuple(signals.overstated),
         unproven_sources=journal.unproven if keys else 0,
         unchecked_sources=0 if keys else journal.authenticated,
+        recorded_days_changed=len(await differing_days(log, topics)),
     )
 
 

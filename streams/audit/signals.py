@@ -24,6 +24,7 @@ from schemas.envelope import SIGNAL, Publication, read_signal, upcast
 from schemas.errors import ContractError
 from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound, SignalSynthesized, StoryCorroborated
 from schemas.ids import signal_id
+from schemas.news import is_asked
 from schemas.signals import ACTED_ON, NO_ASSET, SECOND_LOOK, SIGNAL_SCHEMA_VERSION, WITHDRAWN, Signal
 from schemas.topics import Topics
 from streams.journal.log import Log
@@ -195,6 +196,8 @@ class PublishedSignals:
 
 def _overstated(signal: Signal) -> str | None:
     """Return what a signal says beyond its verdict; None if it says no more."""
+    if is_asked(signal.news_source):
+        return "a claim that somebody asked about is never published"
     if signal.verdict is None:
         return "it has no verdict"
     if signal.confidence > CAPS[signal.verdict]:

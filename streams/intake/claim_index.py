@@ -176,6 +176,8 @@ class ClaimIndex(Free, Port):
         at = append_ms(record)
         self._forget(at - self._window_ms)
         self._rows.write(_TAKEN_IN, event.news_partition, event.news_offset)
+        if event.news.is_asked:
+            return
         claim = EarlierClaim(
             case_id=case,
             asset="",

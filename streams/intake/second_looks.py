@@ -195,6 +195,8 @@ class SecondLooks:
         except ContractError:
             return  # its case is quarantined by the runtime, which says so
         match event:
+            case EventReceived() if event.news.is_asked:
+                pass
             case EventReceived() if not NOT_LIVE_FLAGS.intersection(flags_of(event.news)):
                 self._open[env.case_id] = _Open(event)
             case SecondLookOpened():

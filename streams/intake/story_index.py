@@ -280,12 +280,7 @@ class StoryIndex(Free, Port):
         """Take one event of a case, which lies at this (partition, offset) and was appended at ``at_ms``."""
         match event:
             case EventReceived():
-                self._forget(at_ms - self._window_ms)
-                if not self._is_open(case):
-                    values = (case, at_ms, in_us(event.news.as_of))
-                    self._rows.write("INSERT INTO reports (case_id, at_ms, as_of) VALUES (?, ?, ?)", *values)
-                    opened = msgspec.msgpack.encode(self._telling(case, event))
-                    self._rows.write("INSERT INTO tellings VALUES (last_insert_rowid(), ?)", opened)
+                self._open(case, event, at_ms)
             case CaseTriaged(story=story, draft=draft, claim=claim, part=part) if story is not None:
                 if (telling := self._told(case)) is not None and telling.story is None:
                     text = telling.text if part is None else part.text[:HEAD]
@@ -313,6 +308,15 @@ class StoryIndex(Free, Port):
                 self._drop(case)
             case _:
                 pass
+
+    def _open(self, case: str, event: EventReceived, at_ms: float) -> None:
+        self._forget(at_ms - self._window_ms)
+        if event.news.is_asked or self._is_open(case):
+            return
+        values = (case, at_ms, in_us(event.news.as_of))
+        self._rows.write("INSERT INTO reports (case_id, at_ms, as_of) VALUES (?, ?, ?)", *values)
+        opened = msgspec.msgpack.encode(self._telling(case, event))
+        self._rows.write("INSERT INTO tellings VALUES (last_insert_rowid(), ?)", opened)
 
     def _change(self, sql: str, *values: Any) -> None:
         self._changes += 1

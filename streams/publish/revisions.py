@@ -32,6 +32,7 @@ from schemas.events import (
     StoryCorroborated,
 )
 from schemas.ids import signal_id
+from schemas.news import is_asked
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
 from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
@@ -100,6 +101,8 @@ class Batch:
     async def take(self, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
         """Add the event's signal, or withdraw its case's signal. A second look's signal revises its first case's."""
         signal = signal_in(event)
+        if signal is not None and is_asked(signal.news_source):
+            return
         if signal is not None and of_first_case(signal, env):
             await self._revise(signal.signal_id, event, env, partition, offset)
         elif signal is not None:

@@ -132,8 +132,8 @@ class ReputationFold:
     def take(self, case_id: str, event: Event, appended_at: datetime) -> None:
         """Take one accepted event of a case, in log order per partition. Only openings, drops and retractions count."""
         match event:
-            case EventReceived(part=part) if part is not None:
-                pass  # its message counts with the first case
+            case EventReceived(part=part) if part is not None or event.news.is_asked:
+                pass  # its message counts with the first case, and a question is no report
             case EventReceived(edits=edits, retries=retries):
                 self._cases[case_id] = _case(case_id, event, appended_at)
                 if (before := edits or retries) is not None:

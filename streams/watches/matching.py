@@ -81,6 +81,7 @@ class NewsMatches:
             if (
                 isinstance(event, EventReceived)
                 and event.part is None
+                and not event.news.is_asked
                 and not event.news.source.startswith(SOURCE_PREFIX)
             ):
                 self._untriaged[env.case_id] = event.news

@@ -96,11 +96,12 @@ class Installation:
 
     def judged(
         self, text: str = "hacked", config: Snapshot = LOOKING, draft: Any = HACK, as_of: datetime | None = None,
-        flags: tuple[str, ...] = (), authenticated: bool = False, part: MessagePart | None = None, **changes: Any,
+        flags: tuple[str, ...] = (), authenticated: bool = False, part: MessagePart | None = None, source: str = "s",
+        **changes: Any,
     ) -> str:  # fmt: skip
         """Write a case that was decided now; return its id."""
         at = as_of or virtual_now()
-        news = News(source="s", text=text, published_at=at, external_id=text, extra={"flags": flags})
+        news = News(source=source, text=text, published_at=at, external_id=text, extra={"flags": flags})
         case = news.case_id
         self.write(case, ev.EventReceived(
             news=news, config_hash=config.config_hash, text_hash=text_hash(text), language="en",
@@ -222,6 +223,7 @@ def test_one_that_changed_the_signal_is_the_last() -> None:
         {"verdict": "unchecked", "unchecked_reason": "budget"},
         {"draft": replace(DRAFT, event_type="macro")},
         {"config": OFF},
+        {"source": "verify:somebody"},
         {"flags": ("late",)},
         {"flags": ("backfilled",)},
         {"as_of": datetime.fromisoformat("2021-08-10T12:00:00Z")},

@@ -1,0 +1,257 @@
+"""``newsproof record``: a record of published signals that nobody can edit afterwards without being noticed."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infra.kafka.topics import ensure_topics
+from newsproof.app import exits
+from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
+from newsproof.app.servers import say_on_stderr
+from newsproof.cli.options import JsonLines, JsonReport, commands
+from schemas.errors import ConfigError
+from schemas.printable import counted
+from schemas.record import DayFile, DayRoot, Proof, encode
+from schemas.signals import Signal
+
+if TYPE_CHECKING:
+    from newsproof.report.track_record import TrackRecord
+    from streams.record.days import Difference
+
+app = commands()
+record = typer.Typer(
+    help="Publish, verify and prove a record of all signals: one Merkle tree a day (docs/record.md).",
+    no_args_is_help=True,
+)
+app.add_typer(record, name="record")
+
+Folder = Annotated[Path, typer.Option("--folder", help="Folder of the days' files.")]
+From = Annotated[str | None, typer.Option("--from", help="First UTC day, as YYYY-MM-DD.")]
+To = Annotated[str | None, typer.Option("--to", help="Last UTC day, inclusive.")]
+RECORD = Path("record")
+
+
+@record.command("publish")
+def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
+    """Publish every UTC day that has ended: its root on the topic record-roots, its rows in FOLDER/YYYY-MM-DD.json.
+
+    Put the folder where others keep copies, such as a public git repository: whoever can write to the log can write a new
+    record as well, but not change those copies.
+    """
+    made = run(_publish(of(ctx), folder))
+    if as_json:
+        return json_lines([file.root for file in made])
+    for file in made:
+        say_result(f"{file.root.day}  {counted(file.root.signals, 'revision'):>16}  {file.root.root}")
+    if not made:
+        say_result("Nothing new: every day that ended is published. A day is published 15 minutes after its end (UTC).")
+
+
+@record.command("verify")
+def verify_command(
+    ctx: typer.Context,
+    since: From = None,
+    until: To = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--root",
+            help="A copy of a day's file, kept elsewhere. Only the days of the copies are compared. Repeatable.",
+        ),
+    ] = None,
+    folder: Folder = RECORD,
+    as_json: JsonReport = False,
+) -> None:
+    """Compare the log with what was published: name each signal that was changed, moved, removed or added.
+
+    Exit status 1 if anything differs.
+    """
+    days, found = run(_verify(of(ctx), folder, root or [], since=_day(since, "--from"), until=_day(until, "--to")))
+    if as_json:
+        json_line({"days": len(days), "signals": sum(day.signals for day in days), "differences": found})
+    elif found:
+        table(
+            ("day", "what", "signal", "revision", "how"),
+            [(d.day, d.kind, d.signal_id or "–", d.revision or "–", d.what) for d in found],
+            title=f"{counted(len(found), 'difference')} between the log and what was published",
+            right=("revision",),
+        )
+    else:
+        say_result(
+            f"The log still holds what was published: {counted(sum(day.signals for day in days), 'revision')} on "
+            f"{counted(len(days), 'day')}, {days[0].day} to {days[-1].day}."
+        )
+    raise typer.Exit(exits.FINDING if found else exits.OK)
+
+
+@record.command()
+def prove(
+    ctx: typer.Context,
+    signal_id: Annotated[str, typer.Argument(help="The signal's id.")],
+    revision: Annotated[
+        int | None, typer.Option(min=1, help="Its revision. Default: the latest published one.")
+    ] = None,
+    folder: Folder = RECORD,
+) -> None:
+    """Print the proof, as one line of JSON, that a revision belongs to the published root of its day.
+
+    A stranger checks it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
+    """
+    json_line(run(_prove(of(ctx), folder, signal_id, revision)))
+
+
+@record.command()
+def report(
+    ctx: typer.Context,
+    since: From = None,
+    until: To = None,
+    horizon: Annotated[str, typer.Option(help="When an order is judged: 5m, 1h, 4h or 24h after the entry.")] = "24h",
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write the record to this file, which is self-contained.")
+    ] = None,
+    folder: Folder = RECORD,
+    as_json: JsonReport = False,
+) -> None:
+    """Show how often orders were right: every signal of a period, losers and retractions included, with proofs.
+
+    Prices come from `newsproof outcomes import`. Default: all published days.
+    """
+    from newsproof.report.track_record import track_page, warning_of
+
+    seconds = parse_span(horizon)
+    if seconds not in (300, 3600, 14400, 86400):
+        raise typer.BadParameter(f"{horizon!r}: write 5m, 1h, 4h or 24h", param_hint="--horizon")
+    found = run(_report(of(ctx), folder, _day(since, "--from"), _day(until, "--to"), seconds))
+    if html is not None:
+        try:
+            html.write_text(track_page(found, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")), "utf-8")
+        except OSError as exc:
+            raise ConfigError(f"{html} cannot be written: {exc}") from exc
+        say_on_stderr(f"Wrote {html}: open it in a browser.")
+    if as_json:
+        return json_line(found)
+    rows = [
+        (
+            g.group,
+            g.orders,
+            g.hits,
+            g.misses,
+            g.withdrawn,
+            g.no_price,
+            _share(g.hit_rate),
+            f"{_share(g.low)} – {_share(g.high)}",
+        )
+        for g in found.groups
+    ]
+    heads = ("orders", "hits", "misses", "withdrawn", "no price", "hit rate")
+    table(("group", *heads, "95 % interval"), rows, title=f"Track record {found.since} to {found.until}", right=heads)
+    say_result(
+        f"{warning_of(found)}{counted(len(found.signals), 'signal')} in this period; --json and --html list them all, with proofs."
+    )
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _day(text: str | None, option: str) -> str | None:
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError as exc:
+        raise typer.BadParameter(f"{text!r}: write a UTC day as YYYY-MM-DD", param_hint=option) from exc
+
+
+async def _publish(invocation: Invocation, folder: Path) -> list[DayFile]:
+    from streams.journal.log import KafkaLog
+    from streams.record.days import publish_days
+
+    async with open_log(invocation) as log:
+        at = log.settings
+        # An installation of an older version lacks the topic.
+        await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
+        async with log.address.producer(acks="all", enable_idempotence=True) as producer:
+
+            async def append(root: DayRoot) -> None:
+                await producer.send_and_wait(log.topics.record_roots, encode(root), key=root.day.encode(), partition=0)
+
+            return await publish_days(KafkaLog(log.address), log.topics, folder, append, now=datetime.now(UTC))
+
+
+async def _verify(
+    invocation: Invocation, folder: Path, copies: list[Path], *, since: str | None, until: str | None
+) -> tuple[list[DayRoot], list[Difference]]:
+    from streams.journal.log import KafkaLog
+    from streams.record.days import read_file, verify
+
+    files = [read_file(path) for path in copies]
+    async with log_to_read(invocation) as log:
+        return await verify(KafkaLog(log.address), log.topics, folder, since=since, until=until, files=files)
+
+
+async def _prove(invocation: Invocation, folder: Path, signal_id: str, revision: int | None) -> Proof:
+    async with log_to_read(invocation) as log:
+        _, proofs = await _published(log, folder, None, None, only=signal_id)
+    found = {number: proof for (_, number), proof in proofs.items()}
+    if not found or (revision is not None and revision not in found):
+        wanted = f"signal {signal_id}" if revision is None else f"revision {revision} of signal {signal_id}"
+        raise ConfigError(
+            f"no file in {folder} proves {wanted}: `newsproof record publish` writes a day's file after its end, and "
+            "`newsproof signals --json` lists the signals"
+        )
+    return found[max(found) if revision is None else revision]
+
+
+async def _report(
+    invocation: Invocation, folder: Path, since: str | None, until: str | None, horizon_s: int
+) -> TrackRecord:
+    from newsproof.report.track_record import Outcome, track_record
+
+    async with log_to_read(invocation) as log:
+        signals, proofs = await _published(log, folder, since, until)
+    if not signals:
+        raise ConfigError("no signal was published in this period: leave out --from and --to, or choose other days")
+    async with database(invocation, admin=False) as client:
+        found = (await client.query(_OUTCOMES, {"horizon": horizon_s})).dicts()
+    outcomes = {
+        row["case_id"]: Outcome(market_return=row["market_return"], source=row["price_source"], exit_at=row["exit_at"])
+        for row in found
+    }
+    days = sorted(one.decided_at.date().isoformat() for one in signals)
+    return track_record(signals, proofs, outcomes, since=since or days[0], until=until or days[-1], horizon_s=horizon_s)
+
+
+async def _published(
+    log: LogToRead, folder: Path, since: str | None, until: str | None, *, only: str | None = None
+) -> tuple[list[Signal], dict[tuple[str, int], Proof]]:
+    """Return the revisions of these days, and the proof of each whose day has a file. ``only``: of this signal alone."""
+    from streams.journal.log import KafkaLog
+    from streams.record.days import day_of, path_of, proof_of, read_file, revisions
+
+    files: dict[str, DayFile | None] = {}
+    signals, proofs = [], {}
+    async for revision in revisions(KafkaLog(log.address), log.topics, since, until):
+        if only not in (None, revision.signal.signal_id):
+            continue
+        signals.append(revision.signal)
+        day = day_of(revision.row.appended_ms)
+        if day not in files:
+            path = path_of(folder, day)
+            files[day] = read_file(path) if path.exists() else None
+        if (file := files[day]) is not None and (proof := proof_of(file, revision)) is not None:
+            proofs[revision.row.key] = proof
+    return signals, proofs
+
+
+_OUTCOMES = """
+SELECT case_id, any(market_return) AS market_return, any(price_source) AS price_source, any(exit_at) AS exit_at
+FROM v_judged_outcomes
+WHERE run_id = 'live' AND horizon_s = {horizon:UInt32} AND has_outcome AND standing NOT IN ('other_asset', 'before_knowable')
+GROUP BY case_id
+"""

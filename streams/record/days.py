@@ -1,0 +1,324 @@
+"""Days of the record: made from the log, published to ``record-roots`` and to files, and compared with the log again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from aiokafka import TopicPartition
+
+from schemas.envelope import NewerSignalError, read_signal
+from schemas.errors import ConfigError, ContractError
+from schemas.ids import canonical_json
+from schemas.record import NO_DAY, DayFile, DayRoot, Proof, RecordRow, chained, decode
+from schemas.signals import Signal
+from schemas.topics import NewerRecordError, Topics
+from streams.journal.log import Log, starts_since
+from streams.record.merkle import inclusion_path, leaf_hash, tree_hash
+
+SETTLED_AFTER = timedelta(minutes=15)
+"""A day is published this long after its end: a transaction that began before midnight has ended by then."""
+Append = Callable[[DayRoot], Awaitable[None]]
+Kind = Literal["changed", "moved", "removed", "added"]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One disagreement between what was published and the log. Without ``signal_id`` it is about the whole day."""
+
+    day: str
+    kind: Kind | Literal["root", "chain", "file", "missing"]
+    what: str
+    signal_id: str | None = None
+    revision: int | None = None
+
+
+class Revision(NamedTuple):
+    """One revision on the log: its row, the signal, and the text of its record."""
+
+    row: RecordRow
+    signal: Signal
+    value: str
+
+
+def day_of(ms: int) -> str:
+    """Return the UTC day of a time in ms since 1970."""
+    return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()
+
+
+def last_settled(now: datetime) -> str:
+    """Return the latest day that may be published at this time (UTC)."""
+    return ((now - SETTLED_AFTER).date() - timedelta(days=1)).isoformat()
+
+
+def file_of(day: str, rows: Iterable[RecordRow], previous: str) -> DayFile:
+    """Return what is published about a day with these rows."""
+    ordered = tuple(sorted(rows))
+    root = tree_hash(_leaves(ordered)).hex()
+    link = chained(day, len(ordered), root, previous)
+    return DayFile(root=DayRoot(day=day, signals=len(ordered), root=root, previous=previous, chain=link), rows=ordered)
+
+
+def proof_of(file: DayFile, revision: Revision) -> Proof | None:
+    """Return the proof that a revision is in the day; None if it is not."""
+    if revision.row not in file.rows:
+        return None
+    index = file.rows.index(revision.row)
+    path = tuple(step.hex() for step in inclusion_path(_leaves(file.rows), index))
+    return Proof(root=file.root, row=revision.row, index=index, path=path, value=revision.value)
+
+
+def differences(published: Iterable[RecordRow], found: Iterable[RecordRow]) -> list[Difference]:
+    """Return what was changed, moved, removed or added since: rows of published days against rows of the log."""
+    old, new = list(published), list(found)
+    gone = _by_key(set(old) - set(new))
+    come = _by_key(set(new) - set(old))
+    said = []
+    for key in sorted(gone.keys() | come.keys()):
+        before, after = gone.get(key, []), come.get(key, [])
+        for was, now in zip(before, after, strict=False):
+            same = was.sha256 == now.sha256
+            to = f"to partition {now.partition}, offset {now.offset}, {_time(now)}" if same else "its content differs"
+            said.append(_told(was, "moved" if same else "changed", f"{to}, since it was published at {_time(was)}"))
+        said += [
+            _told(r, "removed", f"it was published at {_time(r)} and is not on the log") for r in before[len(after) :]
+        ]
+        said += [
+            _told(r, "added", f"it is on the log at {_time(r)} and was not published") for r in after[len(before) :]
+        ]
+    return said
+
+
+def faults_of(file: DayFile) -> list[Difference]:
+    """Return in what a published file contradicts itself."""
+    again = file_of(file.root.day, file.rows, file.root.previous).root
+    return [] if again == file.root else [_of_day(file.root, "file", "its root is not the root of its rows")]
+
+
+def faults_of_chain(roots: Sequence[DayRoot]) -> list[Difference]:
+    """Return the breaks in a chain of days, ascending: a changed link, or a day left out."""
+    said = []
+    for before, after in zip((None, *roots), roots, strict=False):
+        if after.chain != chained(after.day, after.signals, after.root, after.previous):
+            said.append(_of_day(after, "chain", "its link is not computed from its root and the day before"))
+        if before is not None and (_next(before.day), before.chain) != (after.day, after.previous):
+            said.append(_of_day(after, "chain", f"it does not follow from the day published before, {before.day}"))
+    return said
+
+
+async def read_roots(log: Log, topics: Topics) -> list[DayRoot]:
+    """Return the published roots by day, ascending. Of several for a day the first counts, so none can be replaced.
+
+    Raises:
+        NewerRecordError: newer code wrote one.
+    """
+    found: dict[str, DayRoot] = {}
+    async for _, records in log.replay(await log.bounds(topics.record_roots)):
+        for record in records:
+            try:
+                root = decode(record.value)
+            except NewerRecordError:
+                raise
+            except ContractError:
+                continue  # the audit counts it
+            found.setdefault(root.day, root)
+    return [found[day] for day in sorted(found)]
+
+
+async def revisions(log: Log, topics: Topics, since: str | None, until: str | None) -> AsyncIterator[Revision]:
+    """Yield the revisions that publish wrote on the days ``since`` to ``until`` (None: first and last of the log).
+
+    Raises:
+        NewerSignalError: newer code published one.
+    """
+    spans: dict[TopicPartition, tuple[int, int]] = dict(await log.bounds(topics.signals, isolation="read_committed"))
+    if since is not None:
+        starts = await starts_since(log, topics.signals, _ms(since))
+        spans = {tp: (min(starts[tp], end), end) for tp, (_, end) in spans.items()}
+    async for _, records in log.replay(spans, isolation="read_committed"):
+        for record in records:
+            if (since or "") <= day_of(record.timestamp) <= (until or "9"):
+                try:
+                    signal, _ = read_signal(record)
+                except NewerSignalError:
+                    raise
+                except ContractError:
+                    continue  # no signal of ours: every reader ignores it, and the audit lists it
+                yield Revision(_row(record, signal), signal, record.value.decode())
+
+
+async def read_rows(log: Log, topics: Topics, since: str | None, until: str) -> dict[str, list[RecordRow]]:
+    """Return day → rows of the log."""
+    found: defaultdict[str, list[RecordRow]] = defaultdict(list)
+    async for row, _, _ in revisions(log, topics, since, until):
+        found[day_of(row.appended_ms)].append(row)
+    return dict(found)
+
+
+async def differing_days(log: Log, topics: Topics) -> list[Difference]:
+    """Return every published day whose root the log no longer gives, and every break in the chain of days."""
+    roots = await read_roots(log, topics)
+    rows = await read_rows(log, topics, roots[0].day, roots[-1].day) if roots else {}
+    return [*faults_of_chain(roots), *(one for root in roots for one in _faults_of_root(root, rows.get(root.day, ())))]
+
+
+async def publish_days(log: Log, topics: Topics, directory: Path, append: Append, *, now: datetime) -> list[DayFile]:
+    """Publish every ended day that is not published yet, days without signals included; return those files.
+
+    A day's root goes to the topic first. A file that a crash left out is written by the next call.
+
+    Raises:
+        ConfigError: the log no longer gives the root that was published for a day without a file.
+        OSError: a file cannot be written.
+    """
+    roots, until = await read_roots(log, topics), last_settled(now)
+    unwritten = [root.day for root in roots if not path_of(directory, root.day).exists()]
+    since = min(unwritten) if unwritten else _next(roots[-1].day) if roots else None
+    rows = await read_rows(log, topics, since, until)
+    if since is None:
+        if not rows:
+            return []
+        since = min(rows)
+    known = {root.day: root for root in roots}
+    made, previous = [], next((root.chain for root in reversed(roots) if root.day < since), NO_DAY)
+    day = since
+    while day <= until:
+        file = file_of(day, rows.get(day, ()), previous)
+        if day not in known:
+            await append(file.root)
+        elif file.root != known[day]:
+            raise ConfigError(
+                f"the log does not give the root that was published for {day}, so its file cannot be written again: "
+                "`newsproof record verify` compares the log with a copy of that file"
+            )
+        if not path_of(directory, day).exists():
+            _write(path_of(directory, day), file)
+            made.append(file)
+        day, previous = _next(day), file.root.chain
+    return made
+
+
+async def verify(
+    log: Log, topics: Topics, directory: Path, *, since: str | None, until: str | None, files: Sequence[DayFile] = ()
+) -> tuple[list[DayRoot], list[Difference]]:
+    """Compare published days with the log; return the days compared, and every difference.
+
+    ``files``: copies from elsewhere, which count instead of those in ``directory``. With copies, only their days are
+    compared, and the topic's root of such a day must be theirs.
+
+    Raises:
+        ConfigError: a file in ``directory`` cannot be read, or nothing was published for these days.
+    """
+    on_topic = await read_roots(log, topics)
+    copies = {file.root.day: file for file in files}
+    wanted = [
+        root.day
+        for root in on_topic
+        if (since or "") <= root.day <= (until or "9") and (not copies or root.day in copies)
+    ]
+    lost = sorted(copies.keys() - set(wanted))
+    if not wanted and not lost:
+        raise ConfigError(
+            "no day is published in this period: `newsproof record publish` publishes every day that ended"
+        )
+    days = sorted({*wanted, *lost})
+    rows = await read_rows(log, topics, days[0], days[-1])
+    said = faults_of_chain([root for root in on_topic if days[0] <= root.day <= days[-1]])
+    known = {root.day: root for root in on_topic}
+    compared, published, found = [], list[RecordRow](), list[RecordRow]()
+    for day in days:
+        path = path_of(directory, day)
+        file = copies.get(day) or (read_file(path) if path.exists() else None)
+        if (root := known.get(day)) is None:
+            assert file is not None
+            said.append(_of_day(file.root, "missing", "the topic record-roots no longer has its root"))
+            root = file.root
+        elif file is not None and file.root != root:
+            said.append(_of_day(root, "root", "the topic record-roots has another root than its file"))
+        compared.append(root)
+        if file is not None:
+            said += faults_of(file)
+            published += file.rows
+            found += rows.get(day, [])
+        else:
+            said += _faults_of_root(root, rows.get(day, ()))
+    return compared, said + differences(published, found)
+
+
+def read_file(path: Path) -> DayFile:
+    """Return a published file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no day's file.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=DayFile)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        raise ConfigError(
+            f"{path} is not the file of a day that `newsproof record publish` wrote: {exc!s:.200}"
+        ) from exc
+
+
+def path_of(directory: Path, day: str) -> Path:
+    """Return where a day's file is."""
+    return directory / f"{day}.json"
+
+
+def _write(path: Path, file: DayFile) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n")
+    unfinished.replace(path)
+
+
+def _row(record: Any, signal: Signal) -> RecordRow:
+    return RecordRow(
+        partition=record.partition,
+        offset=record.offset,
+        appended_ms=record.timestamp,
+        signal_id=signal.signal_id,
+        revision=signal.revision,
+        sha256=hashlib.sha256(record.value).hexdigest(),
+    )
+
+
+def _leaves(rows: Iterable[RecordRow]) -> list[bytes]:
+    return [leaf_hash(canonical_json(row)) for row in rows]
+
+
+def _by_key(rows: Iterable[RecordRow]) -> dict[tuple[str, int], list[RecordRow]]:
+    found: defaultdict[tuple[str, int], list[RecordRow]] = defaultdict(list)
+    for row in sorted(rows):
+        found[row.key].append(row)
+    return found
+
+
+def _told(row: RecordRow, kind: Kind, what: str) -> Difference:
+    return Difference(day=day_of(row.appended_ms), kind=kind, what=what, signal_id=row.signal_id, revision=row.revision)
+
+
+def _faults_of_root(root: DayRoot, rows: Iterable[RecordRow]) -> list[Difference]:
+    if file_of(root.day, rows, root.previous).root.root == root.root:
+        return []
+    what = "the log gives another root than was published; with --root and a copy of its file, each signal is named"
+    return [_of_day(root, "root", what)]
+
+
+def _of_day(root: DayRoot, kind: Literal["root", "chain", "file", "missing"], what: str) -> Difference:
+    return Difference(day=root.day, kind=kind, what=what)
+
+
+def _time(row: RecordRow) -> str:
+    return datetime.fromtimestamp(row.appended_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+
+
+def _next(day: str) -> str:
+    return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+
+
+def _ms(day: str) -> int:
+    return int(datetime.combine(date.fromisoformat(day), time(), UTC).timestamp() * 1000)
