@@ -46,6 +46,8 @@ class Book:
         self.deliveries: dict[str, Delivery] = {}
         self.halts: dict[str | None, HaltRequested] = {}
         """Bot → its halt; None: the halt of all bots."""
+        self.halted_ms: dict[str | None, int] = {}
+        """The same → when it was requested."""
         self._only = bot, adapter, mode
         self._entered: list[Delivery] = []
         self._exits: dict[str, Delivery] = {}
@@ -56,7 +58,7 @@ class Book:
         """Apply the next record, appended at ``at_ms``; return whether it changes anything."""
         match record:
             case HaltRequested():
-                self.halts[record.bot] = record
+                self.halts[record.bot], self.halted_ms[record.bot] = record, at_ms
                 return True
             case HaltLifted(bot=None):
                 self.halts.clear()

@@ -43,8 +43,10 @@ SIGNAL_DAYS = 31
 DELIVERY_DAYS = 62
 RECONCILE_S = 60.0
 """Interval at which the far side's positions are read."""
-IDLE_S = 1.0
-"""Maximum time between two turns."""
+MIN_IDLE_S, IDLE_S = 0.05, 1.0
+"""Bounds of the time between two turns, if nothing arrives."""
+END_WITHIN_S = 11.0
+"""Time for requests under way to end: longer than adapters take, shorter than a service may take to stop."""
 REQUEST_WITHIN_S = 60.0
 """No adapter takes this long. Its result is unknown from then on."""
 ENTRY_PAUSE_S, MAX_ENTRY_PAUSE_S = 1.0, 30.0
@@ -94,6 +96,7 @@ class BotRunner:
         self._read_at = 0.0
         self._running: asyncio.Task[Any] | None = None
         self._ending = False
+        self._at_last: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Act until :meth:`stop`, also while Kafka or the far side is unavailable.
@@ -111,15 +114,19 @@ class BotRunner:
             await retry_while_unavailable(self._adapter.check, f"the far side of {self.bot.name}", unavailable=is_away)
             await retry_while_unavailable(self._follow, f"the bot {self.bot.name}", unavailable=is_away)
         finally:
+            if self._at_last is not None:
+                self._at_last.cancel()  # the task may go on with other work
             for task in (*self._in_flight.values(), *filter(None, [self._reading])):
                 task.cancel()
             await self._adapter.close()
 
     def stop(self) -> None:
-        """End at once. The next process asks the far side what became of requests under way."""
+        """End once the requests under way are settled, within ``END_WITHIN_S``. Nothing new begins."""
         self._ending = True
+        self._wake.set()
         if self._running is not None:
-            self._running.cancel()
+            pause_s = END_WITHIN_S if self._in_flight and self.state == "running" else 0.0
+            self._at_last = asyncio.get_running_loop().call_later(pause_s, self._running.cancel)
 
     # Start
 
@@ -131,6 +138,7 @@ class BotRunner:
             self._signals.clear()
             self._deliveries.clear()
             halts_from = await self._load_book()
+            await self._renew_halts(writer)
             signals, starts, arrived = await self._load_signals()
             self._answered_ms = self._now_ms()
             self._start_reading()
@@ -168,6 +176,12 @@ class BotRunner:
         self._refuse_others(every, book)
         self.book = book
         return ends
+
+    async def _renew_halts(self, writer: DeliveryWriter) -> None:
+        """Write old halts again, so that none is ever too old to be read."""
+        old_ms = epoch_ms(self._clock() - timedelta(days=DELIVERY_DAYS / 2))
+        if old := [halt for bot, halt in self.book.halts.items() if self.book.halted_ms[bot] < old_ms]:
+            await writer.append([("", halt) for halt in old])
 
     def _refuse_others(self, every: Book, book: Book) -> None:
         ours = {one.planned.id for one in book.positions()}
@@ -222,13 +236,19 @@ class BotRunner:
                     task.result()  # it ends by an error alone
             self._wake.clear()
             arrived += self._take(signals, since)
+            if self._ending:
+                await self._settle(writer)
+                if not self._in_flight:
+                    return
+                await self._wake.wait()
+                continue
             await self._turn(writer, reconciler, self._situation(arrived, self._remote()), since)
             arrived = []
             since.clear()
             due_ms = reconciler.next_ms(self._situation([], None))
             wait_s = IDLE_S if due_ms is None else (due_ms - self._now_ms()) / 1000
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s, IDLE_S) if wait_s > 0 else IDLE_S):
+                async with asyncio.timeout(min(max(wait_s, MIN_IDLE_S), IDLE_S)):
                     await self._wake.wait()
             if self._reading is None and loop.time() - self._read_at > self._reconcile_s:
                 self._start_reading()
@@ -239,6 +259,8 @@ class BotRunner:
         """Do everything that is due: results first, then what follows from them. ``since``: signal → its arrival."""
         while True:
             await self._settle(writer)
+            if self._ending:
+                return
             situation.in_flight, situation.wait_until_ms = set(self._in_flight), dict(self._wait_until_ms)
             situation.answered_ms = self._answered_ms
             work = reconciler.work(situation)

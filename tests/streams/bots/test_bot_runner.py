@@ -136,6 +136,30 @@ async def test_the_second_process_of_a_bot_stops_the_first_and_knows_what_it_did
     assert len(first.orders) == 1
 
 
+class SlowFarSide(FarSide):
+    """Answers when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+
+    async def perform(self, order: Order) -> Result:
+        result = await super().perform(order)
+        await self.answers.wait()
+        return result
+
+
+async def test_a_request_under_way_is_settled_before_the_bot_ends(address: KafkaAddress, made_topics: Topics) -> None:
+    far = SlowFarSide()
+    async with running(address, made_topics, far) as runner:
+        await write_signals(address, made_topics, order(0))
+        await until(lambda: len(far.orders) == 1)
+        runner.stop()
+        far.answers.set()
+    (only,) = (await read_book(address, made_topics)).deliveries.values()
+    assert only.outcome == "delivered"
+
+
 async def test_a_far_side_that_wants_no_more_ends_the_bot(address: KafkaAddress, made_topics: Topics) -> None:
     far = FarSide(Result(outcome="disabled", reason="410: gone"))
     with pytest.raises(PermanentError, match="wants no more requests"):

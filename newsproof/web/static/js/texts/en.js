@@ -932,6 +932,7 @@ export default {
   "ops.kind.research": "research worker",
   "ops.kind.sink": "sink",
   "ops.kind.listener": "listener",
+  "ops.kind.bot": "bot",
   "ops.kind.server": "server",
   "ops.state": "State",
   "ops.state.ready": "ready",

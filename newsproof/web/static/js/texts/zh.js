@@ -1127,6 +1127,7 @@ export default {
   "ops.kind.research": "研究工作进程",
   "ops.kind.sink": "写表进程",
   "ops.kind.listener": "监听进程",
+  "ops.kind.bot": "机器人",
   "ops.kind.server": "服务器",
   "ops.state": "状态",
   "ops.state.ready": "就绪",
