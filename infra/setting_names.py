@@ -35,6 +35,7 @@ TEXTS = frozenset(
         "blockchain_info_base_url",
         "bocha_base_url",
         "bots_file",
+        "bots_page_url",
         "clickhouse_url",
         "coinbase_base_url",
         "coingecko_base_url",

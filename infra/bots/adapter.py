@@ -94,7 +94,16 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageAdapter(Protocol):
-    """A channel that people read. The constructor checks its settings and opens no connection."""
+    """A channel that people read. The constructor checks its settings and opens no connection.
+
+    ``rates``: (messages, seconds) that it takes at most; its callers keep to them.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rates(self) -> tuple[tuple[int, float], ...]: ...
 
     async def check(self) -> None: ...
 

@@ -11,13 +11,15 @@ import msgspec
 
 from infra.origin import danger_of
 from schemas.errors import ConfigError
-from schemas.signals import ACTED_ON, Signal
+from schemas.signals import ACTED_ON, NO_ASSET, Signal
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Allowed = Literal["offline", "backfilled", "late", "injection_suspected", "spoofed_source"]
 """What every bot refuses unless its definition allows it. ``offline``: signals of the offline and simulated modes."""
 BotSide = Literal["long", "short"]
+Subject = Literal["orders", "retractions", "verdicts"]
+Hours = Annotated[str, msgspec.Meta(pattern=r"^(?:(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d)?$")]
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
@@ -40,6 +42,9 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     ``mode``: in ``paper`` nothing reaches a market. ``allow``: what it accepts although bots refuse it by default.
     ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`).
+
+    Of a bot that sends messages (:mod:`infra.bots.notify`): ``channel``, and ``to``, the chat where the channel has several.
+    ``send``: what it reports. ``quiet``: the hours in ``timezone`` in which it only retracts what it has sent.
     """
 
     name: str
@@ -53,11 +58,25 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     template: dict[str, Any] | None = None
     words: dict[str, str] = {}
     refused_if: dict[str, str | int | float | bool] = {}
+    channel: str = ""
+    to: str = ""
+    send: tuple[Subject, ...] = ("orders", "retractions")
+    quiet: Hours = ""
+    timezone: str = "UTC"
+    language: Literal["en", "zh"] = "en"
 
     @property
     def secret_setting(self) -> str:
         """The name of the setting with this bot's secret."""
         return f"BOT_SECRET_{self.name.replace('-', '_').upper()}"
+
+    def barred(self, signal: Signal) -> str | None:
+        """Return in words why the bot ignores the signal whatever it says; None if it does not."""
+        if signal.provider_mode != "live" and "offline" not in self.allow:
+            return f"the signal is {signal.provider_mode}, not live: only for testing"
+        if flags := sorted(_REFUSED.intersection(signal.risk_flags).difference(self.allow)):
+            return f"the signal is flagged {', '.join(flags)}"
+        return None
 
     def refusal_of(self, signal: Signal) -> str | None:
         """Return in words why the signal's own content forbids acting on it; None if nothing does."""
@@ -65,13 +84,11 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             return f"the verdict is {signal.verdict or 'unknown'} and the stage {signal.stage}"
         if signal.action not in ("buy", "sell"):
             return "it is no order"
-        if signal.provider_mode != "live" and "offline" not in self.allow:
-            return f"the signal is {signal.provider_mode}, not live: only for testing"
-        if flags := sorted(_REFUSED.intersection(signal.risk_flags).difference(self.allow)):
-            return f"the signal is flagged {', '.join(flags)}"
+        if (why := self.barred(signal)) is not None:
+            return why
         if signal.confidence < self.limits.min_confidence:
             return f"confidence {signal.confidence:.2f} is below {self.limits.min_confidence:.2f}"
-        if signal.asset.upper() not in self.map:
+        if signal.asset.upper() not in self.map and (self.kind != "notify" or signal.asset == NO_ASSET):
             return f"{signal.asset} is not in the map"
         return None
 

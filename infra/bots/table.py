@@ -31,8 +31,15 @@ def _webhook(bot: BotDefinition, settings: Settings) -> OrderAdapter:
     return WebhookAdapter(bot, settings.secrets_of_bot(bot.secret_setting), private=settings.bots_private_addresses)
 
 
+def _notify(bot: BotDefinition, settings: Settings) -> MessageAdapter:
+    from infra.bots.notify import message_adapter
+
+    return message_adapter(bot, settings.secrets_of_bot(bot.secret_setting))
+
+
 KINDS: dict[str, Kind] = {
     "webhook": Kind(orders=_webhook, paper_here=True),
+    "notify": Kind(messages=_notify),
 }
 
 

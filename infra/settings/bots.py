@@ -21,6 +21,11 @@ class BotSettings(BaseSettings):
     bots_private_addresses: bool = Field(
         False, description="Bots may call loopback and private addresses, such as a freqtrade on this machine"
     )
+    bots_page_url: str | None = Field(
+        None,
+        description="Address of the web service for the links in bots' messages, such as https://news.example.com. Unset: its "
+        "address on this machine, which only opens here",
+    )
 
     def secrets_of_bot(self, setting: str) -> tuple[str, ...]:
         """Return the secrets in a setting such as ``BOT_SECRET_MY_BOT``; empty if it is not set."""
