@@ -131,7 +131,8 @@ class _ChatAdapter:
         except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
             return Result(outcome="throttled", reason=f"no connection to {self.name} ({quoted(exc)})", wait_s=AGAIN_S)
         except Exception as exc:  # lost: it may have been sent
-            return Result(outcome="unknown", reason=redacted(str(transport_failure(exc, self.name, TIMEOUT_S))))
+            words = redacted(quoted(f"{type(exc).__name__}: {exc}".rstrip(": ")))
+            return Result(outcome="unknown", reason=f"the answer of {self.name} was lost ({words})")
         return self._judged(response)
 
     def _judged(self, response: httpx.Response) -> Result:

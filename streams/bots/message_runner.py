@@ -40,6 +40,11 @@ IDLE_S = 1.0
 SEND_WITHIN_S = 60.0
 """No adapter takes this long. Its result is unknown from then on."""
 _COMMITTED: Isolation = "read_committed"
+_OUTCOMES: dict[str, Outcome] = {
+    "delivered": "delivered", "refused": "refused", "unknown": "unknown",
+    "throttled": "skipped", "disabled": "skipped",
+}  # fmt: skip
+"""Result → what is recorded. A message that was surely not sent is skipped for now, and sent later."""
 OnSettled = Callable[[Planned, Settled], None]
 
 
@@ -177,7 +182,7 @@ class MessageRunner:
         await self._settle(writer, notes, result, now)
 
     async def _settle(self, writer: DeliveryWriter, notes: Sequence[Note], result: Result, at: datetime) -> None:
-        outcome: Outcome = "skipped" if result.outcome in ("throttled", "disabled") else result.outcome
+        outcome = _OUTCOMES[result.outcome]
         reason = redacted(result.reason)[:500]
         if outcome != "delivered":
             log.error("a message was not sent" if outcome != "unknown" else "the answer to a message was lost",

@@ -34,6 +34,7 @@ _WORDS = {
     "retraction": ("RETRACTED: {}", "撤回：{}"),
     "signal": ("a signal", "一条信号"),
     "was_now": ("was {}, is now {}", "原为{}，现为{}"),
+    "now": ("now {}", "现为{}"),
     "confidence": ("confidence {:.2f}", "置信度 {:.2f}"),
     "test": ("{}: for testing only", "{}：仅供测试"),
     "repeated": ("(sent again: the first answer was lost) ", "（重发：此前未收到回执）"),
@@ -222,10 +223,11 @@ def text_of(signal: Signal, kind: Kind, said: Said | None, language: Language) -
     if kind == "retraction":
         head = f"{_action(said.action, language)}{asset}" if said is not None else asset
         line = _word("retraction", language).format(head.strip() or _word("signal", language))
-        is_now = verdict
-        if said is not None and signal.action != said.action and signal.stage not in WITHDRAWN:
-            is_now = f"{verdict} · {_action(signal.action, language)}"
-        parts = [_word("was_now", language).format(_term(said.verdict, language), is_now)] if said else [is_now]
+        parts.insert(0, verdict)
+        if signal.stage not in WITHDRAWN and signal.action in {"buy", "sell"} and said and signal.action != said.action:
+            parts.insert(0, _word("now", language).format(_action(signal.action, language)))
+        elif said is None or (said.verdict or "unknown") != (signal.verdict or "unknown") or signal.stage in WITHDRAWN:
+            parts = [_word("was_now", language).format(_term(said.verdict, language), verdict)] if said else [verdict]
     elif kind == "order":
         line = f"{_action(signal.action, language)}{asset}"
         parts.insert(0, verdict)

@@ -11,7 +11,7 @@ import email
 import email.policy
 import hashlib
 import hmac
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 from tests.conformance.documented import FLAG, TEXT, WORDS, Document, closed, many, one_of
@@ -220,8 +220,8 @@ class NtfyServer(ChannelServer):
 class RobotServer(ChannelServer):
     """A group robot: every answer has the status 200, and its code in the body."""
 
-    codes: dict[str, tuple[int, str]]
-    names = ("errcode", "errmsg")
+    codes: ClassVar[dict[str, tuple[int, str]]]
+    names: ClassVar = ("errcode", "errmsg")
     longest = 20_000
 
     def measure(self, text: str) -> int:
@@ -250,8 +250,8 @@ class RobotServer(ChannelServer):
 
 
 class FeishuServer(RobotServer):
-    names = ("code", "msg")
-    codes = {
+    names: ClassVar = ("code", "msg")
+    codes: ClassVar = {
         "done": (0, "success"),
         "wrong token": (19001, "param invalid: incoming webhook access token invalid"),
         "wrong signature": (19021, "sign match fail or timestamp is not within one hour from current time"),
@@ -288,7 +288,7 @@ class FeishuServer(RobotServer):
 
 class DingTalkServer(RobotServer):
     path = "/robot/send?access_token=token-of-the-channel"
-    codes = {
+    codes: ClassVar = {
         "done": (0, "ok"),
         "wrong token": (300005, "token is not exist"),
         "wrong signature": (310000, "sign not match, more: [https://ding-doc.dingtalk.com/doc#/serverapi2/qf2nxq]"),
@@ -325,7 +325,7 @@ class DingTalkServer(RobotServer):
 
 class WeComServer(RobotServer):
     path, longest = "/cgi-bin/webhook/send?key=token-of-the-channel", 2048
-    codes = {
+    codes: ClassVar = {
         "done": (0, "ok"),
         "wrong token": (93000, "invalid webhook url, hint: [1714538355214402498975046]"),
         "malformed": (40008, "invalid message type"),
