@@ -53,3 +53,14 @@ def order_adapter(bot: BotDefinition, settings: Settings) -> OrderAdapter:
     if kind.orders is None:
         raise ConfigError(f"{bot.name} is of kind {bot.kind}, which sends messages and has no positions")
     return kind.orders(bot, settings)
+
+
+def message_adapter(bot: BotDefinition, settings: Settings) -> MessageAdapter:
+    """Return the channel of a bot that sends messages.
+
+    Raises:
+        ConfigError: the definition is wrong, its secret is missing, or it trades.
+    """
+    if (made := KINDS[bot.kind].messages) is None:
+        raise ConfigError(f"{bot.name} is of kind {bot.kind}, which trades and sends no messages")
+    return made(bot, settings)

@@ -49,7 +49,11 @@ OnSettled = Callable[[Planned, Settled], None]
 
 
 class MessageRunner:
-    """One bot. ``settled``: outcome → count since the start. ``on_settled`` is called after each result is durable."""
+    """One bot. ``book`` is the fold so far. ``settled``: (intent, outcome) → count since the start.
+
+    ``on_settled`` is called after each result is durable, ``on_request`` before each first request with the seconds since
+    its signal arrived.
+    """
 
     def __init__(
         self,
@@ -61,14 +65,16 @@ class MessageRunner:
         page: str,
         clock: Callable[[], datetime] = utc_now,
         on_settled: OnSettled = lambda _planned, _settled: None,
+        on_request: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
         """``page``: the address of our page, with a slash at its end. Messages link to it and to nothing else."""
         self.bot = bot
-        self.settled: Counter[str] = Counter()
+        self.book = Book(bot.name)
+        self.settled: Counter[tuple[str, str]] = Counter()
         self.state: Literal["starting", "running"] = "starting"
         self._adapter, self._address, self._topics, self._page, self._clock = adapter, address, topics, page, clock
-        self._log, self._on_settled = KafkaLog(address), on_settled
-        self._book, self._outbox = Book(bot.name), Outbox(bot, Book(bot.name), adapter.name)
+        self._log, self._on_settled, self._on_request = KafkaLog(address), on_settled, on_request
+        self._outbox = Outbox(bot, self.book, adapter.name)
         self._pace = Pace(adapter.rates)
         self._resume_at: datetime | None = None
         self._running: asyncio.Task[Any] | None = None
@@ -99,7 +105,7 @@ class MessageRunner:
         try:
             await writer.start()
             await self._load_book()
-            self._outbox = Outbox(self.bot, self._book, self._adapter.name)
+            self._outbox = Outbox(self.bot, self.book, self._adapter.name)
             starts = await self._load_signals(writer)
             async with self._log.follow(starts, isolation=_COMMITTED, wait_ms=25) as cursor:
                 self.state = "running"
@@ -121,7 +127,7 @@ class MessageRunner:
                     raise
                 except ContractError:
                     continue  # the sink has logged it
-        self._book = book
+        self.book = book
         sent = sorted(one.attempted_ms / 1000 for one in book.deliveries.values() if one.n)
         self._pace = Pace(self._adapter.rates, sent)
 
@@ -173,6 +179,9 @@ class MessageRunner:
             begun.append(Attempted(delivery=note.planned.id, bot=self.bot.name, n=note.n))
         await self._append(writer, begun)
         self._pace.count(now.timestamp())
+        for note in notes:
+            if note.n == 1:
+                self._on_request((now - note.planned.planned_at).total_seconds())
         try:
             async with asyncio.timeout(SEND_WITHIN_S):
                 result = await self._adapter.send(message)
@@ -214,10 +223,10 @@ class MessageRunner:
         await writer.append(keyed)
         now_ms = epoch_ms(self._clock())
         for _, record in keyed:
-            self._book.fold(now_ms, record)
+            self.book.fold(now_ms, record)
             if isinstance(record, Settled):
-                self.settled[record.outcome] += 1
-                self._on_settled(self._book.deliveries[record.delivery].planned, record)
+                self.settled["notify", record.outcome] += 1
+                self._on_settled(self.book.deliveries[record.delivery].planned, record)
 
 
 def _signal(record: Any) -> Signal | None:

@@ -12,7 +12,7 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from infra.bots.definition import BotDefinition, read_bots
-from infra.bots.table import KINDS, order_adapter
+from infra.bots.table import KINDS, message_adapter, order_adapter
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.settings import Settings
@@ -24,6 +24,7 @@ from schemas.deliveries import HaltLifted, HaltRequested, decode
 from schemas.errors import ConfigError, ContractError
 from schemas.topics import NewerRecordError, Topics
 from streams.bots.book import Book
+from streams.bots.message_runner import MessageRunner
 from streams.bots.runner import DELIVERY_DAYS, BotRunner, OnSettled
 from streams.bots.writer import append_halt
 from streams.effects.meter import Latencies
@@ -67,8 +68,16 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     bot = bot_of(settings, name)
     address, topics = address_of(settings), topics_of(settings)
     delays = Latencies()
-    adapter = order_adapter(bot, settings)
-    runner = BotRunner(bot, adapter, address, topics, on_settled=on_settled, on_request=delays.add)
+    runner: BotRunner | MessageRunner
+    if KINDS[bot.kind].messages is None:
+        adapter = order_adapter(bot, settings)
+        runner = BotRunner(bot, adapter, address, topics, on_settled=on_settled, on_request=delays.add)
+    else:
+        page = settings.bots_page_url or settings.page_at(settings.web_port)
+        channel = message_adapter(bot, settings)
+        runner = MessageRunner(
+            bot, channel, address, topics, page=page, on_settled=on_settled, on_request=delays.add
+        )
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     serve_health(settings, BotMetrics(runner, delays), lambda: bot_unready(runner), kind="bot", name=f"bot-{name}")
     log.info("bot starts", bot=name, kind=bot.kind, mode=bot.mode)
@@ -76,7 +85,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     log.info("bot ended in order", bot=name)
 
 
-def bot_unready(runner: BotRunner) -> dict[str, str]:
+def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
     """Return what the bot still waits for."""
     return (
         {} if runner.state == "running" else {"log": "its deliveries and the signals are being read, or Kafka is away"}
@@ -86,7 +95,7 @@ def bot_unready(runner: BotRunner) -> dict[str, str]:
 class BotMetrics:
     """The collector of a bot. ``delays``: from signals' arrival to their requests."""
 
-    def __init__(self, runner: BotRunner, delays: Latencies) -> None:
+    def __init__(self, runner: BotRunner | MessageRunner, delays: Latencies) -> None:
         self._runner, self._delays = runner, delays
 
     def collect(self) -> Iterator[Metric]:
@@ -203,12 +212,20 @@ async def _append(address: KafkaAddress, topics: Topics, record: HaltRequested |
 
 
 async def check_bot(settings: Settings, name: str) -> dict[str, Any]:
-    """Ask a bot's far side whether it is ready, and return what it has. Sends no order.
+    """Ask a bot's far side whether it is ready, and return what it has. Sends no order and no message.
 
     Raises:
         ConfigError: the definition or the far side is wrong. TransientError: the far side does not answer.
     """
     bot = bot_of(settings, name)
+    found: dict[str, Any] = {"bot": name, "kind": bot.kind, "mode": bot.mode, "ready": True, "open_at_far_side": None}
+    if KINDS[bot.kind].messages is not None:
+        channel = message_adapter(bot, settings)
+        try:
+            await channel.check()
+        finally:
+            await channel.close()
+        return found
     adapter = order_adapter(bot, settings)
     try:
         await adapter.check()
@@ -216,4 +233,4 @@ async def check_bot(settings: Settings, name: str) -> dict[str, Any]:
     finally:
         await adapter.close()
     open_there = None if positions is None else sum(one.is_open for one in positions.values())
-    return {"bot": name, "kind": bot.kind, "mode": bot.mode, "ready": True, "open_at_far_side": open_there}
+    return found | {"open_at_far_side": open_there}

@@ -83,7 +83,7 @@ async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
 
     settings = invocation.settings()
     bot = bot_of(settings, name)
-    if bot.mode == "paper":
+    if bot.mode == "paper" and bot.kind != "notify":
         say_on_stderr(
             f'{name} is in paper mode: nothing reaches a market. Set mode = "live" in {settings.bots_file} to trade.'
         )
@@ -110,6 +110,9 @@ async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
     found = await check_bot(invocation.settings(), name)
     if as_json:
         json_line(found)
+        return
+    if found["kind"] == "notify":
+        say_result(f"{name} is ready. It sends messages to people and makes no orders.")
         return
     there = found["open_at_far_side"]
     holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."

@@ -82,7 +82,7 @@ async def test_signals_reach_telegram_once_however_often_the_bot_is_killed(
     async with TelegramServer(situation) as server:
         await write_signals(address, made_topics, now("a"), now("b", action="observe", verdict="disputed"))
         async with running(address, made_topics, server) as (runner, _):
-            await until(lambda: runner.settled["delivered"] == 1)
+            await until(lambda: runner.settled["notify", "delivered"] == 1)
         text = server.texts[0]
         assert text.startswith("BUY BTC · confirmed") and text.endswith(f"{PAGE}case/{now('a').case_id}")
         # The bot is killed while the request of a retraction is under way.
@@ -95,9 +95,9 @@ async def test_signals_reach_telegram_once_however_often_the_bot_is_killed(
         said.append(HangUp())
         await write_signals(address, made_topics, now("c"))
         async with running(address, made_topics, server) as (runner, _):
-            await until(lambda: runner.settled["unknown"] == 1 and runner.settled["delivered"] == 2)
+            await until(lambda: runner.settled["notify", "unknown"] == 1 and runner.settled["notify", "delivered"] == 2)
             await write_signals(address, made_topics, now("d"))
-            await until(lambda: runner.settled["delivered"] == 3)
+            await until(lambda: runner.settled["notify", "delivered"] == 3)
     again = "(sent again: the first answer was lost) RETRACTED: BUY BTC"
     assert sorted(heads(server)) == [again, "BUY BTC", "BUY BTC", "BUY BTC"]
     assert await outcomes(address, made_topics) == ["delivered"] * 4
