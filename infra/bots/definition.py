@@ -19,7 +19,6 @@ Allowed = Literal["offline", "backfilled", "late", "injection_suspected", "spoof
 """What every bot refuses unless its definition allows it. ``offline``: signals of the offline and simulated modes."""
 BotSide = Literal["long", "short"]
 Subject = Literal["orders", "retractions", "verdicts"]
-Hours = Annotated[str, msgspec.Meta(pattern=r"^(?:(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d)?$")]
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
@@ -44,7 +43,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`).
 
     Of a bot that sends messages (:mod:`infra.bots.notify`): ``channel``, and ``to``, the chat where the channel has several.
-    ``send``: what it reports. ``quiet``: the hours in ``timezone`` in which it only retracts what it has sent.
+    ``send``: what it reports. ``quiet``: the hours (23:00-07:00) in ``timezone`` in which it only retracts what it has sent.
     """
 
     name: str
@@ -61,7 +60,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     channel: str = ""
     to: str = ""
     send: tuple[Subject, ...] = ("orders", "retractions")
-    quiet: Hours = ""
+    quiet: str = ""
     timezone: str = "UTC"
     language: Literal["en", "zh"] = "en"
 

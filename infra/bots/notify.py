@@ -37,6 +37,7 @@ _SHORT = 200
 """Characters of the message that is sent where the whole one was refused: its first line, which is ours."""
 _NO_MAILBOX = frozenset({530, 534, 535, 538, 550, 551, 553})
 """SMTP: the login or an address is wrong. Other codes of 500 and more refuse what the mail says."""
+_HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
 _WAIT = re.compile(r"too (?:many|fast)|frequen|rate.?limit", re.IGNORECASE)
 
 
@@ -49,6 +50,8 @@ def message_adapter(bot: BotDefinition, secrets: Sequence[str]) -> MessageAdapte
     where, setting = f"[{bot.name}]", bot.secret_setting
     if bot.channel not in NAMES:
         raise ConfigError(f"{where}: channel is {bot.channel!r}; write one of {', '.join(NAMES)}")
+    if bot.quiet and not _HOURS.fullmatch(bot.quiet):
+        raise ConfigError(f"{where}: quiet is {bot.quiet!r}; write hours such as 23:00-07:00, or remove it")
     try:
         ZoneInfo(bot.timezone)
     except (ValueError, OSError) as exc:

@@ -86,7 +86,7 @@ def kind_of(bot: BotDefinition, signal: Signal, said: Said | None) -> Kind | Non
         return None if said is not None and said.is_order else "order"
     if gone:
         return "retraction" if "retractions" in bot.send else None
-    is_new = said is None or said.verdict != signal.verdict
+    is_new = signal.verdict != "unchecked" and (said is None or said.verdict != signal.verdict)
     return "verdict" if "verdicts" in bot.send and is_new else None
 
 
@@ -227,12 +227,17 @@ def text_of(signal: Signal, kind: Kind, said: Said | None, language: Language) -
         if signal.stage not in WITHDRAWN and signal.action in {"buy", "sell"} and said and signal.action != said.action:
             parts.insert(0, _word("now", language).format(_action(signal.action, language)))
         elif said is None or (said.verdict or "unknown") != (signal.verdict or "unknown") or signal.stage in WITHDRAWN:
-            parts = [_word("was_now", language).format(_term(said.verdict, language), verdict)] if said else [verdict]
+            parts = (
+                [_word("was_now", language).format(_term(said.verdict, language), verdict)]
+                if said
+                else [verdict] * (signal.stage != "retracted")
+            )
     elif kind == "order":
         line = f"{_action(signal.action, language)}{asset}"
-        parts.insert(0, verdict)
+        parts = [_term(signal.event_type, language), verdict, *parts]
     else:
         line = f"{verdict[:1].upper()}{verdict[1:]}{asset}"
+        parts.insert(0, _term(signal.event_type, language))
     if signal.provider_mode != "live":
         parts.append(_word("test", language).format(_term(signal.provider_mode, language)))
     line = " · ".join([line, *parts])

@@ -96,7 +96,9 @@ def _say(planned: Planned, settled: Settled) -> None:
 
     what = f"{planned.intent} {planned.side or ''}".strip()
     why = f": {settled.reason}" if settled.reason and settled.outcome != "delivered" else ""
-    because = f" ({planned.reason})" if planned.intent == "exit" else ""
+    because = {"enter": "", "exit": f" ({planned.reason})", "notify": f" ({planned.reason}, {planned.asset})"}[
+        planned.intent
+    ]
     say_result(printable_line(f"{settled.outcome:9} {what:12} {planned.instrument}{because}{why}"))
 
 

@@ -84,7 +84,7 @@ async def test_signals_reach_telegram_once_however_often_the_bot_is_killed(
         async with running(address, made_topics, server) as (runner, _):
             await until(lambda: runner.settled["notify", "delivered"] == 1)
         text = server.texts[0]
-        assert text.startswith("BUY BTC · confirmed") and text.endswith(f"{PAGE}case/{now('a').case_id}")
+        assert text.startswith("BUY BTC · hack · confirmed") and text.endswith(f"{PAGE}case/{now('a').case_id}")
         # The bot is killed while the request of a retraction is under way.
         said.append(StaySilent())
         asked = len(server.requests)

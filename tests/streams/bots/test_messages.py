@@ -88,6 +88,7 @@ STORIES: list[tuple[str, dict[str, Any], list[dict[str, Any]], list[str]]] = [
     ("a verdict that falls", {"send": ("verdicts",)}, [LOW, DISPUTED], ["Confirmed BTC", "RETRACTED: SELL BTC"]),
     ("offline, not allowed", {"allow": ()} | VERDICTS, [BUY, DISPUTED, RETRACTED], []),
     ("flagged", VERDICTS, [BUY | {"risk_flags": ("spoofed_source",)}], []),
+    ("unchecked", VERDICTS, [{"verdict": "unchecked", "action": "observe"}], []),
     ("preliminary", VERDICTS, [BUY | {"stage": "preliminary", "verdict": "unchecked"}, BUY], ["BUY BTC"]),
 ]  # fmt: skip
 
@@ -206,7 +207,7 @@ def test_retractions_go_first_and_a_burst_is_one_message_that_leaves_nothing_out
     message = desk.outbox.message(notes, "http://us/")
     lines = message.text.split("\n")
     assert (lines[0], len(lines), message.link) == (f"{MOST_AT_ONCE} more signals:", MOST_AT_ONCE + 1, "http://us/")
-    assert lines[1] == "BUY A0 · confirmed · confidence 0.80 · offline: for testing only"
+    assert lines[1] == "BUY A0 · hack · confirmed · confidence 0.80 · offline: for testing only"
     desk.send()
     for n in (3, 4):
         desk.take(revision(2, signal_id=f"s{n}", asset=f"A{n}", **DISPUTED))
@@ -225,12 +226,12 @@ def test_texts_in_both_languages() -> None:
     }
     said = Desk(BOT).outbox._says(signal(**BUY))
     assert text_of(signal(**BUY, **texts), "order", None, "en") == (
-        "BUY BTC · confirmed · confidence 0.80",
-        "BUY BTC · confirmed · confidence 0.80\nConfirmed: Binance lists X.",
+        "BUY BTC · hack · confirmed · confidence 0.80",
+        "BUY BTC · hack · confirmed · confidence 0.80\nConfirmed: Binance lists X.",
     )
     assert (
         text_of(signal(**BUY, **texts), "order", None, "zh")[1]
-        == "买入 BTC · 已证实 · 置信度 0.80\n已证实：币安上线 X。"
+        == "买入 BTC · 攻击 · 已证实 · 置信度 0.80\n已证实：币安上线 X。"
     )
     assert (
         text_of(signal(**DISPUTED, **texts), "retraction", said, "zh")[0] == "撤回：买入 BTC · 原为已证实，现为有争议"
