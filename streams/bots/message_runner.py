@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import structlog
@@ -27,6 +28,7 @@ from schemas.signals import Signal
 from schemas.topics import NewerRecordError, Topics
 from streams.bots.book import Book
 from streams.bots.messages import Note, Outbox, Pace, next_notes
+from streams.bots.reports import Briefs, BudgetWatch, Report
 from streams.bots.writer import DeliveryWriter
 from streams.journal.clock import append_ms, utc_now
 from streams.journal.log import Isolation, KafkaLog, starts_since
@@ -37,6 +39,7 @@ log = structlog.get_logger(__name__)
 DAYS = 62
 """Age of the oldest order whose retraction is sent."""
 IDLE_S = 1.0
+BUDGET_EVERY_S = 60.0
 SEND_WITHIN_S = 60.0
 """No adapter takes this long. Its result is unknown from then on."""
 _COMMITTED: Isolation = "read_committed"
@@ -107,12 +110,15 @@ class MessageRunner:
             await self._load_book()
             self._outbox = Outbox(self.bot, self.book, self._adapter.name)
             starts = await self._load_signals(writer)
-            async with self._log.follow(starts, isolation=_COMMITTED, wait_ms=25) as cursor:
+            async with self._log.follow(starts, isolation=_COMMITTED, wait_ms=25) as cursor, self._reports() as reports:
                 self.state = "running"
                 while True:
                     for records in (await cursor.next(self._wait_s())).values():
                         await self._take(writer, records)
-                    await self._append(writer, self._outbox.expire(self._clock()))
+                    now = self._clock()
+                    for report in await reports(now):
+                        await self._append(writer, self._outbox.report(report, now))
+                    await self._append(writer, self._outbox.expire(now))
                     await self._send_next(writer)
         finally:
             await writer.stop()
@@ -142,6 +148,28 @@ class MessageRunner:
         async for _, records in self._log.replay(spans, isolation=_COMMITTED):
             await self._take(writer, records)
         return {tp: end for tp, (_, end) in spans.items()}
+
+    @asynccontextmanager
+    async def _reports(self) -> AsyncIterator[Callable[[datetime], Awaitable[list[Report]]]]:
+        """Return what gets the new reports that the bot is to send."""
+        language, wanted = self.bot.language, self.bot.send
+        budget = BudgetWatch(self._address, self._topics, language) if "budget" in wanted else None
+        read_at = datetime.min.replace(tzinfo=UTC)
+        async with AsyncExitStack() as stack:
+            briefs = None
+            if "investigations" in wanted:
+                following = Briefs.following(self._log, self._topics, language, self._clock())
+                briefs = await stack.enter_async_context(following)
+
+            async def new(now: datetime) -> list[Report]:
+                nonlocal read_at
+                found = [] if briefs is None else await briefs.new()
+                if budget is not None and now - read_at > timedelta(seconds=BUDGET_EVERY_S):
+                    read_at = now
+                    found += await budget.new(now)
+                return found
+
+            yield new
 
     async def _spans(self, topic: str) -> dict[TopicPartition, tuple[int, int]]:
         firsts = await starts_since(self._log, topic, epoch_ms(self._clock() - timedelta(days=DAYS)))

@@ -21,8 +21,9 @@ from schemas.deliveries import DeliveryRecord, Outcome, Planned, Settled, delive
 from schemas.printable import shortened
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Signal
 from streams.bots.book import Book, Delivery
+from streams.bots.reports import Report
 
-Kind = Literal["order", "retraction", "verdict"]
+Kind = Literal["order", "retraction", "verdict", "investigation", "budget"]
 SOON_S = 10.0
 """A queue that the channel does not take within this time is sent as one message."""
 MOST_AT_ONCE = 20
@@ -54,15 +55,15 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 class Note(msgspec.Struct, kw_only=True):
     """A message to be sent. ``line`` is its first line, without a word of the news; ``n`` counts attempts.
 
-    ``said``: what readers have once it is sent. ``repeated``: they may have it already. ``due``: not before (UTC).
+    ``said``: what readers have of the signal once it is sent. ``repeated``: they may have it already. ``due``: not before (UTC).
     """
 
     planned: Planned
     kind: Kind
     line: str
     text: str
-    case: str
-    said: Said
+    path: str
+    said: Said | None = None
     n: int = 0
     repeated: bool = False
     due: datetime | None = None
@@ -70,6 +71,11 @@ class Note(msgspec.Struct, kw_only=True):
     @property
     def urgent(self) -> bool:
         return self.kind == "retraction"
+
+    @property
+    def rank(self) -> int:
+        """Retractions before other signals, and these before reports."""
+        return 0 if self.urgent else 1 if self.said is not None else 2
 
 
 def kind_of(bot: BotDefinition, signal: Signal, said: Said | None) -> Kind | None:
@@ -96,8 +102,9 @@ class Outbox:
     def __init__(self, bot: BotDefinition, book: Book, channel: str) -> None:
         """``book``: the bot's deliveries before this process. It is read, not changed."""
         self.pending: dict[str, Note] = {}
-        """Signal → its message. A later revision takes its place."""
+        """Signal, or report, → its message. A later revision takes its place."""
         self._bot, self._book, self._channel = bot, book, channel
+        self._max_age = timedelta(seconds=bot.limits.max_age_s)
         self._said: dict[str, Said] = {}
         self._revisions: dict[str, int] = {}
         first = next(iter(book.deliveries.values()), None)
@@ -123,12 +130,23 @@ class Outbox:
         if kind == "retraction" and said is not None:
             self.pending[id] = note
             return records
-        return records + self._unless_late(note, signal, now)
+        return records + self._unless_late(note, signal.decided_at, now)
+
+    def report(self, report: Report, now: datetime) -> list[DeliveryRecord]:
+        """Apply a report as :meth:`take` applies a revision."""
+        if report.id in self._revisions:
+            return []
+        self._revisions[report.id] = 1
+        planned = self._planned(report.id, 1, "", report.kind, now, report.at + self._max_age)
+        note = Note(planned=planned, kind=report.kind, line=report.line, text=report.text, path=report.path)
+        if (done := self._book.deliveries.get(planned.id)) is not None:
+            return self._resume(note, done, repeat=False)
+        return self._unless_late(note, report.at, now)
 
     def settle(self, note: Note, outcome: Outcome, now: datetime) -> None:
         """Apply the result of sending a message. ``skipped``: the channel has not taken it, and it is sent later."""
         id = note.planned.signal_id
-        if outcome in ("delivered", "unknown"):
+        if outcome in ("delivered", "unknown") and note.said is not None:
             self._said[id] = note.said
         if outcome == "unknown" and note.urgent:
             note.repeated = True
@@ -138,7 +156,7 @@ class Outbox:
 
     def expire(self, now: datetime) -> list[DeliveryRecord]:
         """Take out the messages that are too late, never a retraction; return their records."""
-        age = timedelta(seconds=self._bot.limits.max_age_s)
+        age = self._max_age
         late = [n for n in self.pending.values() if not n.urgent and n.planned.planned_at + age < now]
         records: list[DeliveryRecord] = []
         for note in late:
@@ -151,45 +169,50 @@ class Outbox:
     def due(self, now: datetime) -> list[Note]:
         """Return the messages that may be sent now, retractions first, then in the order of their arrival."""
         ready = [n for n in self.pending.values() if n.due is None or n.due <= now]
-        return sorted(ready, key=lambda n: not n.urgent)
+        return sorted(ready, key=lambda n: n.rank)
 
     def message(self, notes: Sequence[Note], page: str) -> Message:
-        """Return the message for these notes, of which all or none are urgent. ``page``: the address of our page."""
+        """Return the message for these notes, which have one rank. ``page``: the address of our page."""
         first, language = notes[0], self._bot.language
         again = _word("repeated", language) if any(n.repeated for n in notes) else ""
         reference, urgent = first.planned.id, first.urgent
         if len(notes) == 1:
-            return Message(reference=reference, text=again + first.text, link=page + first.case, urgent=urgent)
+            return Message(reference=reference, text=again + first.text, link=page + first.path, urgent=urgent)
         head = _word("more_retracted" if urgent else "more", language).format(len(notes))
         lines = "\n".join([again + head, *(n.line for n in notes)])
         return Message(reference=reference, text=lines, link=page, urgent=urgent)
 
     def _recall(self, signal: Signal, done: Delivery, kind: Kind | None) -> list[DeliveryRecord]:
         """Continue what an earlier process of the bot did with this revision."""
-        id, outcome = signal.signal_id, done.outcome
+        id = signal.signal_id
         said = self._said.get(id)
         self.pending.pop(id, None)
-        maybe_sent = done.n > 0 and outcome in (None, "unknown")
-        if maybe_sent or outcome == "delivered":
+        if done.outcome == "delivered" or (done.n > 0 and done.outcome in (None, "unknown")):
             self._said[id] = self._says(signal)
-        put_off = done.n > 0 and outcome == "skipped"
-        if kind is not None and (put_off or (maybe_sent and kind == "retraction" and said is not None)):
-            note = self.pending[id] = self._note(signal, kind, said, done.planned.planned_at)
+        if kind is None and done.outcome is not None:
+            return []
+        note = self._note(signal, kind or "order", said, done.planned.planned_at)
+        return self._resume(note, done, repeat=kind == "retraction" and said is not None)
+
+    def _resume(self, note: Note, done: Delivery, *, repeat: bool) -> list[DeliveryRecord]:
+        """Continue with a message that was put off, or whose answer is not known and which is to be repeated."""
+        maybe_sent = done.n > 0 and done.outcome in (None, "unknown")
+        if (done.n > 0 and done.outcome == "skipped") or (maybe_sent and repeat):
             note.n, note.repeated = done.n, maybe_sent
-        elif outcome is None:
-            why = "the bot stopped before it knew the answer; it is not sent again"
-            return [Settled(delivery=done.planned.id, bot=self._bot.name, outcome="unknown", reason=why)]
+            self.pending[note.planned.signal_id] = note
+        elif done.outcome is None:
+            return [self._settled(note, "unknown", "the bot stopped before it knew the answer; it is not sent again")]
         return []
 
-    def _unless_late(self, note: Note, signal: Signal, now: datetime) -> list[DeliveryRecord]:
-        age = (now - signal.decided_at).total_seconds()
-        if age > self._bot.limits.max_age_s:
-            if self._since_ms is None or signal.decided_at.timestamp() * 1000 < self._since_ms:
+    def _unless_late(self, note: Note, at: datetime, now: datetime) -> list[DeliveryRecord]:
+        if now - at > self._max_age:
+            if self._since_ms is None or at.timestamp() * 1000 < self._since_ms:
                 return []  # from before the bot's first message
-            return self._not_sent(note, "expired", f"decided {age:.0f} s before it could be sent")
+            late_s = (now - at).total_seconds()
+            return self._not_sent(note, "expired", f"it came {late_s:.0f} s before the bot could send it")
         if is_quiet(self._bot, now):
             return self._not_sent(note, "skipped", f"quiet hours {self._bot.quiet} {self._bot.timezone}")
-        self.pending[signal.signal_id] = note
+        self.pending[note.planned.signal_id] = note
         return []
 
     def _not_sent(self, note: Note, outcome: Outcome, why: str) -> list[DeliveryRecord]:
@@ -206,13 +229,16 @@ class Outbox:
 
     def _note(self, signal: Signal, kind: Kind, said: Said | None, now: datetime) -> Note:
         line, text = text_of(signal, kind, said, self._bot.language)
-        planned = Planned(
-            id=delivery_id(self._bot.name, "notify", signal.signal_id, signal.revision), bot=self._bot.name, adapter="notify",
-            instrument=self._channel, intent="notify", signal_id=signal.signal_id, revision=signal.revision, asset=signal.asset,
-            reason=kind, planned_at=now, valid_until=signal.valid_until, mode=self._bot.mode,
+        planned = self._planned(signal.signal_id, signal.revision, signal.asset, kind, now, signal.valid_until)
+        path = f"case/{signal.case_id}"
+        return Note(planned=planned, kind=kind, line=line, text=text, path=path, said=self._says(signal))
+
+    def _planned(self, id: str, revision: int, asset: str, kind: Kind, now: datetime, valid_until: datetime) -> Planned:
+        return Planned(
+            id=delivery_id(self._bot.name, "notify", id, revision), bot=self._bot.name, adapter="notify",
+            instrument=self._channel, intent="notify", signal_id=id, revision=revision, asset=asset, reason=kind,
+            planned_at=now, valid_until=valid_until, mode=self._bot.mode,
         )  # fmt: skip
-        case = f"case/{signal.case_id}"
-        return Note(planned=planned, kind=kind, line=line, text=text, case=case, said=self._says(signal))
 
 
 def text_of(signal: Signal, kind: Kind, said: Said | None, language: Language) -> tuple[str, str]:
@@ -282,8 +308,8 @@ class Pace:
 
 def next_notes(due: Sequence[Note], room: int) -> list[Note]:
     """Return what the next message holds: the first one, or many if the channel does not take all of them soon."""
-    same = [note for note in due if note.urgent == due[0].urgent]
-    return same[:1] if len(due) <= max(room, 1) else same[:MOST_AT_ONCE]
+    same = [note for note in due if note.rank == due[0].rank]
+    return same[:1] if len(due) <= max(room, 1) or due[0].said is None else same[:MOST_AT_ONCE]
 
 
 def _summary(signal: Signal, language: Language) -> str:
