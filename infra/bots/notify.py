@@ -150,6 +150,9 @@ class _ChatAdapter:
         if {status, code} & channel.throttled or (status == 503 and asked) or (reply and _WAIT.search(reply.words)):
             wait = reply.wait_s if reply and reply.wait_s is not None else asked
             return Result(outcome="throttled", reason=said, wait_s=channel.silence_s if wait is None else wait)
+        if reply is None and 400 <= status < 500 and status not in {408, 413}:
+            # A page of a proxy or a guard on the way, which may let the next request through.
+            return Result(outcome="throttled", reason=said, wait_s=channel.silence_s)
         if {status, code} & channel.stops:
             return Result(outcome="disabled", reason=self._refusal(status, words))
         if status >= 500 or status == 408 or (status < 300 and reply is None):

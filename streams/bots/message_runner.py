@@ -134,8 +134,9 @@ class MessageRunner:
                 except ContractError:
                     continue  # the sink has logged it
         self.book = book
-        sent = sorted(one.attempted_ms / 1000 for one in book.deliveries.values() if one.n)
-        self._pace = Pace(self._adapter.rates, sent)
+        # Deliveries of one message were attempted at one time.
+        sent = sorted({one.attempted_ms for one in book.deliveries.values() if one.n})
+        self._pace = Pace(self._adapter.rates, (ms / 1000 for ms in sent))
 
     async def _load_signals(self, writer: DeliveryWriter) -> dict[TopicPartition, int]:
         """Apply all signals up to now, so that nothing is sent that a later revision takes back; return their end."""

@@ -289,7 +289,8 @@ class Pace:
     def wait_s(self, now: float) -> float:
         """Return the seconds until the next message may be sent; 0: now."""
         sent = self._sent
-        return max([0.0, *(sent[-count] + s - now for count, s in self._rates if len(sent) >= count)])
+        # At most the whole window, also if the clock was set back.
+        return max([0.0, *(min(sent[-count] + s - now, s) for count, s in self._rates if len(sent) >= count)])
 
     def count(self, now: float) -> None:
         """Count a message that is sent now."""

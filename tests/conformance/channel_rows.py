@@ -69,6 +69,12 @@ ROWS = (
         lambda s, r: Say(HTML, headers={"content-type": "text/html"}),
     ),
     ChannelRow(
+        *("HTML, 403", EVERY, "403 with a page of HTML, as a guard on the way sends"),
+        *("throttled", "the messages wait a minute (DingTalk: 10)"),
+        lambda s, r: Say(HTML, status=403, headers={"content-type": "text/html"}),
+        {name: 600.0 if name == "dingtalk" else 60.0 for name in EVERY},
+    ),
+    ChannelRow(
         *("HTML, 502", EVERY, "502 with a page of HTML", "unknown", "as above"),
         lambda s, r: Say(HTML, status=502, headers={"content-type": "text/html"}),
     ),
