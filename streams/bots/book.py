@@ -75,6 +75,8 @@ class Book:
         elif record.n > found.n:
             if found.n == 0 and found.planned.intent == "enter":
                 self._entered.append(found)
+            if found.outcome == "skipped":
+                found.settled = None  # a message that a channel put off
             found.n, found.attempted_ms = record.n, at_ms
         self._index(found)
         return True

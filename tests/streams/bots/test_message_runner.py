@@ -112,6 +112,6 @@ async def test_a_wrong_token_stops_the_bot_and_nothing_is_lost(address: KafkaAdd
             with pytest.raises(PermanentError, match="correct BOT_SECRET_DESK"):
                 await task
         server._situation = lambda s, r: s.answer(r)
-        async with running(address, made_topics, server):
-            await until(lambda: len(server.texts) == 1)
+        async with running(address, made_topics, server) as (runner, _):
+            await until(lambda: runner.settled["notify", "delivered"] == 1)
     assert (heads(server), await outcomes(address, made_topics)) == (["BUY BTC"], ["delivered"])

@@ -139,6 +139,16 @@ def test_an_order_whose_answer_was_lost_is_not_sent_again(outcome: str, outcomes
     assert (desk.outcomes, desk.heard) == (outcomes, heard)
 
 
+def test_an_order_that_was_put_off_and_then_perhaps_sent_is_not_sent_again() -> None:
+    desk, one = Desk(BOT), revision(1, **BUY)
+    desk.take(one)
+    desk.send("skipped")
+    desk.send("killed")
+    desk.restart(one)
+    desk.send()
+    assert (desk.outcomes, desk.heard) == (["unknown"], [])
+
+
 @pytest.mark.parametrize("outcome", ["unknown", "killed"])
 def test_a_retraction_is_sent_until_the_answer_is_known_and_says_that_it_is_repeated(outcome: str) -> None:
     desk, signals = Desk(BOT), [revision(1, **BUY), revision(2, **DISPUTED)]
