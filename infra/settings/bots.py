@@ -16,7 +16,7 @@ class BotSettings(BaseSettings):
     bot_secret: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="Secret of a bot, one setting each: BOT_SECRET_MY_BOT is that of my-bot (write - as _). For a webhook, "
-        "whsec_…; during a rotation two, separated by a comma: both sign",
+        "whsec_…; during a rotation two, separated by a comma: both sign. For messages, as docs/bots-messages.md says",
     )
     bots_private_addresses: bool = Field(
         False, description="Bots may call loopback and private addresses, such as a freqtrade on this machine"

@@ -73,11 +73,9 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
         adapter = order_adapter(bot, settings)
         runner = BotRunner(bot, adapter, address, topics, on_settled=on_settled, on_request=delays.add)
     else:
-        page = settings.bots_page_url or settings.page_at(settings.web_port)
+        page = (settings.bots_page_url or settings.page_at(settings.web_port)).rstrip("/") + "/"
         channel = message_adapter(bot, settings)
-        runner = MessageRunner(
-            bot, channel, address, topics, page=page, on_settled=on_settled, on_request=delays.add
-        )
+        runner = MessageRunner(bot, channel, address, topics, page=page, on_settled=on_settled, on_request=delays.add)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     serve_health(settings, BotMetrics(runner, delays), lambda: bot_unready(runner), kind="bot", name=f"bot-{name}")
     log.info("bot starts", bot=name, kind=bot.kind, mode=bot.mode)
