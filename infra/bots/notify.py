@@ -54,14 +54,20 @@ def message_adapter(bot: BotDefinition, secrets: Sequence[str]) -> MessageAdapte
         raise ConfigError(f"{where}: quiet is {bot.quiet!r}; write hours such as 23:00-07:00, or remove it")
     try:
         ZoneInfo(bot.timezone)
-    except (ValueError, OSError) as exc:
+    except (KeyError, ValueError, OSError) as exc:
         raise ConfigError(f"{where}: timezone is {bot.timezone!r}; write a name such as Asia/Shanghai") from exc
+    to = bot.to if bot.channel == MAIL or not ALL[bot.channel].needs_to else ""
+    for field, value in (("url", bot.url), ("map", bot.map), ("template", bot.template), ("to", to)):
+        if value:
+            raise ConfigError(f"{where}: {field} has no meaning for channel {bot.channel}; remove it")
+    if not bot.send:
+        raise ConfigError(f"{where}: send is empty, so nothing would be sent; write orders there, or remove the bot")
     if not secrets:
         needed = "mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO" if bot.channel == MAIL else ALL[bot.channel].secret
         raise ConfigError(f"{where}: {setting} is not set; write there {needed}")
     know(*secrets, ",".join(secrets))
     if bot.channel == MAIL:
-        return _MailAdapter(",".join(secrets), setting)
+        return _MailAdapter(",".join(secrets), setting, where)
     kind = ALL[bot.channel]
     if kind.needs_to and not bot.to:
         raise ConfigError(f"{where}: to is missing; write the chat's id there, such as -1001234567890")
@@ -181,14 +187,14 @@ class _MailAdapter:
     name = MAIL
     rates = ((1, 1.0), (20, 60.0))
 
-    def __init__(self, address: str, setting: str) -> None:
+    def __init__(self, address: str, setting: str, where: str) -> None:
         import apprise  # 0.4 s, for mail alone
         from apprise.plugins.email.base import NotifyEmail
 
         made = apprise.Apprise.instantiate(address) if address.startswith(("mailto:", "mailtos:")) else None
         if not isinstance(made, NotifyEmail):
             raise ConfigError(
-                f"{setting} is no mail address of Apprise: write there mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO "
+                f"{where}: {setting} is no mail address of Apprise: write there mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO "
                 "(https://appriseit.com/services/email/)"
             )
         know(made.password or "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.conformance import documented
-from tests.conformance.channel_rows import page as channels
+from tests.conformance.channels.rows import page as channels
 from tests.conformance.documented import Document
 from tests.conformance.general_rows import GENERAL
 from tests.conformance.model_rows import (

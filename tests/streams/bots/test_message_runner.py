@@ -21,7 +21,7 @@ from streams.bots import messages
 from streams.bots.book import Book
 from streams.bots.message_runner import MessageRunner
 from streams.journal.log import KafkaLog
-from tests.conformance.channel_servers import TelegramServer
+from tests.conformance.channels.servers import TelegramServer
 from tests.infra.fakes.server import HangUp, StaySilent
 from tests.newsproof.signal_samples import signal, write_signals
 

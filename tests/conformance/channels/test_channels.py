@@ -11,8 +11,8 @@ from infra.bots.adapter import Message, MessageAdapter, Result
 from infra.bots.definition import BotDefinition
 from infra.bots.notify import NAMES, message_adapter
 from schemas.errors import ConfigError
-from tests.conformance.channel_rows import EVERY, ROWS, ChannelRow
-from tests.conformance.channel_servers import SERVERS, SmtpServer
+from tests.conformance.channels.rows import EVERY, ROWS, ChannelRow
+from tests.conformance.channels.servers import SERVERS, SmtpServer
 
 LINK = "http://127.0.0.1:8700/case/0f"
 HOSTILE = (
@@ -123,18 +123,24 @@ async def test_check_asks_the_channel_whether_it_knows_us(channel: str) -> None:
         await wrong.close()
 
 
-WRONG = [
-    ("pager", "https://x/y", "", "channel is 'pager'; write one of telegram, "),
-    ("telegram", "", "1", "BOT_SECRET_DESK is not set; write there the bot's token"),
-    ("telegram", "123:abc", "", "to is missing"),
-    ("telegram", "hello", "1", "BOT_SECRET_DESK does not hold the bot's token"),
-    ("discord", "ftp://x/y", "", "BOT_SECRET_DESK does not hold the webhook's address"),
-    ("mail", "https://x/y", "", "BOT_SECRET_DESK is no mail address"),
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"channel": "pager"}, "https://x/y", "channel is 'pager'; write one of telegram, "),
+    ({"to": "1"}, "", "BOT_SECRET_DESK is not set; write there the bot's token"),
+    ({}, "123:abc", "to is missing"),
+    ({"to": "1"}, "hello", "BOT_SECRET_DESK does not hold the bot's token"),
+    ({"channel": "discord"}, "ftp://x/y", "BOT_SECRET_DESK does not hold the webhook's address"),
+    ({"channel": "discord", "to": "1"}, "https://x/y", "to has no meaning for channel discord"),
+    ({"channel": "mail", "map": {"BTC": "x"}}, "mailto://x", "map has no meaning for channel mail"),
+    ({"channel": "mail"}, "https://x/y", "BOT_SECRET_DESK is no mail address"),
+    ({"quiet": "23:00-25:00"}, "123:abc", "quiet is '23:00-25:00'"),
+    ({"timezone": "Mars"}, "123:abc", "timezone is 'Mars'"),
+    ({"send": ()}, "123:abc", "send is empty"),
 ]
 
 
-@pytest.mark.parametrize(("channel", "secret", "to", "says"), WRONG)
-def test_a_wrong_definition_is_refused_with_the_field(channel: str, secret: str, to: str, says: str) -> None:
+@pytest.mark.parametrize(("fields", "secret", "says"), WRONG)
+def test_a_wrong_definition_is_refused_with_the_field(fields: dict[str, Any], secret: str, says: str) -> None:
+    bot = BotDefinition(**{"name": "desk", "kind": "notify", "channel": "telegram", **fields})
     with pytest.raises(ConfigError, match=re.escape(says)) as caught:
-        adapter(channel, secret, to)
-    assert not secret or secret not in str(caught.value)
+        message_adapter(bot, tuple(filter(None, [secret])))
+    assert str(caught.value).startswith("[desk]") and (not secret or secret not in str(caught.value))

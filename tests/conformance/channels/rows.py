@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.bots.notify import ALL
-from tests.conformance.channel_servers import SERVERS, RobotServer
+from tests.conformance.channels.servers import SERVERS, RobotServer
 from tests.infra.fakes.server import HangUp, Say
 
 HTML = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
