@@ -18,6 +18,8 @@ class NewsproofPassThrough(IStrategy):
     minimal_roi: dict[str, float] = {}
     stoploss = -0.99
     position_adjustment_enable = False
+    _seen: set[str] = set()
+    """Tags of this process: freqtrade forgets an entry that was never filled."""
     # A forced order at the market fills at once; a limit order might wait until the news is old.
     order_types = {
         "entry": "market",
@@ -37,9 +39,6 @@ class NewsproofPassThrough(IStrategy):
 
     def populate_exit_trend(self, dataframe: DataFrame, metadata: dict[str, Any]) -> DataFrame:
         return dataframe
-
-    _seen: set[str] = set()
-    """Of this process, for entries that were never filled: freqtrade forgets those."""
 
     def confirm_trade_entry(
         self,

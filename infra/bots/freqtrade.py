@@ -47,7 +47,9 @@ class Freqtrade:
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"url is {url!r:.60}: write freqtrade's address, such as http://127.0.0.1:8080")
         if not username or not password:
-            raise ConfigError("username or the password is empty: write those of api_server in freqtrade's configuration")
+            raise ConfigError(
+                "username or the password is empty: write those of api_server in freqtrade's configuration"
+            )
         self._url, self._mode, self._sides, self._limit = url.rstrip("/"), mode, frozenset(sides), open_positions
         self._client = FtRestClient(self._url, username, password, timeout=TIMEOUT_S)
         self._client._session.trust_env = False  # a proxy of the environment is not for a bot next door
@@ -55,8 +57,10 @@ class Freqtrade:
     async def check(self) -> None:
         """Raise ConfigError with everything that freqtrade's configuration has to change."""
         found = await self._read("show_config")
-        if "state" not in found:
-            raise ConfigError(f"freqtrade at {self._url} refuses ({_words(found)}): correct username or the bot's secret")
+        if not isinstance(found, dict) or "state" not in found:
+            raise ConfigError(
+                f"freqtrade at {self._url} refuses ({_words(found)}): correct username or the bot's secret"
+            )
         if wrong := [text for text, is_wrong in self._findings(found).items() if is_wrong]:
             raise ConfigError(f"freqtrade at {self._url} is not ready: {'; '.join(wrong)}")
 
@@ -73,7 +77,7 @@ class Freqtrade:
             "position_adjustment_enable is on, so an entry could be made larger; turn it off in its strategy": (
                 found.get("position_adjustment_enable") is not False
             ),
-            f'its state is {found["state"]!r:.20}; POST /api/v1/start': found["state"] != "running",
+            f"its state is {found['state']!r:.20}; POST /api/v1/start": found["state"] != "running",
             f"max_open_trades is {trades:g}, below open_positions {self._limit}; make them agree": (
                 0 <= trades < self._limit
             ),
@@ -165,7 +169,9 @@ def _list(found: Any) -> list[Any]:
 
 def _words(answer: Any) -> str:
     """Return freqtrade's own words."""
-    said = answer if not isinstance(answer, dict) else next(
-        (answer[name] for name in ("error", "detail", "status", "result") if name in answer), answer
+    said = (
+        answer
+        if not isinstance(answer, dict)
+        else next((answer[name] for name in ("error", "detail", "status", "result") if name in answer), answer)
     )
     return quoted(str(said), 200)

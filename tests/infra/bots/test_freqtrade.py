@@ -60,10 +60,14 @@ async def test_a_lost_answer_is_unknown_and_what_was_done_is_seen_by_its_tag() -
         server.instead["forceexit"] = HangUp()
         assert (await far.perform(order("exit", "e0"))).outcome == "unknown"
         assert (await far.perform(order("exit", "e0"))).outcome == "delivered"
-        server.instead["forceexit"] = Say({"error": "Error querying /api/v1/forceexit: Failed to exit trade."}, status=502)
+        server.instead["forceexit"] = Say(
+            {"error": "Error querying /api/v1/forceexit: Failed to exit trade."}, status=502
+        )
         result = await far.perform(order("exit", "e1"))
         assert (result.outcome, result.reason) == ("refused", "Error querying /api/v1/forceexit: Failed to exit trade.")
-        server.instead["status"] = Say({"error": "Error querying /api/v1/status: Bot is not in the correct state"}, status=502)
+        server.instead["status"] = Say(
+            {"error": "Error querying /api/v1/status: Bot is not in the correct state"}, status=502
+        )
         result = await far.perform(order("exit", "e1"))
         assert (result.outcome, result.wait_s) == ("throttled", 1.0), "not done, so it is asked again"
     for call in (far.check(), far.positions(), far.stop_entries()):
@@ -74,7 +78,10 @@ async def test_a_lost_answer_is_unknown_and_what_was_done_is_seen_by_its_tag() -
 
 @pytest.mark.parametrize(
     ("url", "changes", "said"),
-    [("127.0.0.1:8080", {}, "url is '127.0.0.1:8080'"), ("http://x", {"password": ""}, "username or the password is empty")],
+    [
+        ("127.0.0.1:8080", {}, "url is '127.0.0.1:8080'"),
+        ("http://x", {"password": ""}, "username or the password is empty"),
+    ],
 )
 def test_a_wrong_definition_is_refused_with_the_fields_name(url: str, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from infra.bots.adapter import Order
 from infra.bots.freqtrade import Freqtrade
+from schemas.errors import ConfigError
 from tests.builders import signal
 from tests.infra.fakes.server import Behaviour, FakeServer, Received, Say
 
@@ -39,7 +40,11 @@ class FakeFreqtrade(FakeServer):
         what = urlsplit(request.path).path.removeprefix("/api/v1/")
         told = Say({"detail": "Unauthorized"}, status=401)
         if "authorization" in request.headers:
-            told = getattr(self, what)(**(request.json or {})) if request.method == "POST" else getattr(self, f"get_{what}")()
+            told = (
+                getattr(self, what)(**(request.json or {}))
+                if request.method == "POST"
+                else getattr(self, f"get_{what}")()
+            )
         return self.instead.pop(what, told)
 
     def get_show_config(self) -> Say:
@@ -65,7 +70,13 @@ class FakeFreqtrade(FakeServer):
         ):
             if is_wrong:
                 return _refused("forceenter", why)
-        trade = {"trade_id": len(self.trades) + 1, "pair": pair, "is_open": True, "is_short": False, "enter_tag": entry_tag}
+        trade = {
+            "trade_id": len(self.trades) + 1,
+            "pair": pair,
+            "is_open": True,
+            "is_short": False,
+            "enter_tag": entry_tag,
+        }
         self.trades.append(trade)
         return Say(trade)
 
@@ -139,8 +150,6 @@ async def walk(far: Freqtrade) -> list[tuple[str, str, str]]:
 
 
 async def _checked(far: Freqtrade) -> tuple[str, str, str]:
-    from schemas.errors import ConfigError
-
     try:
         await far.check()
     except ConfigError as exc:
@@ -153,7 +162,6 @@ async def _positions(far: Freqtrade) -> str:
 
 
 async def _closed(far: Freqtrade) -> None:
-    # A dry run fills its order in freqtrade's own time: there is nothing to wait on.
     async with asyncio.timeout(30):
-        while "open" in await _positions(far):
+        while "open" in await _positions(far):  # noqa: ASYNC110 - a dry run fills its order in freqtrade's own time
             await asyncio.sleep(0.1)
