@@ -40,7 +40,8 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """One bot. ``map``: asset → the far side's name of the instrument. ``sides``: the positions that it may open.
 
     ``mode``: in ``paper`` nothing reaches a market. ``allow``: what it accepts although bots refuse it by default.
-    ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`).
+    ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`). ``username``: of freqtrade's
+    api_server. ``prices`` and ``fee_bps`` (of the value of each fill): of trades on paper.
 
     Of a bot that sends messages (:mod:`infra.bots.notify`): ``channel``, and ``to``, the chat where the channel has several.
     ``send``: what it reports. ``quiet``: the hours (23:00-07:00) in ``timezone`` in which it only retracts what it has sent.
@@ -57,6 +58,9 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     template: dict[str, Any] | None = None
     words: dict[str, str] = {}
     refused_if: dict[str, str | int | float | bool] = {}
+    username: str = "newsproof"
+    prices: Literal["exchange", "imported"] = "exchange"
+    fee_bps: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 10.0
     channel: str = ""
     to: str = ""
     send: tuple[Subject, ...] = ("orders", "retractions")

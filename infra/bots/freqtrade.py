@@ -7,15 +7,16 @@ refuses a tag that it has seen is in ``examples/freqtrade``; docs/bots.md shows 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from freqtrade_client import FtRestClient
 from requests.exceptions import RequestException
 
 from infra.bots.adapter import Order, RemotePosition, Result
-from infra.http import quoted
-from schemas.deliveries import Side
+from infra.bots.definition import BotDefinition
+from infra.http import checked_address, quoted
+from infra.redaction import know
 from schemas.errors import ConfigError, TransientError
 
 TAG = "np_"
@@ -29,29 +30,26 @@ _Answer = dict[str, Any] | list[Any] | None
 class Freqtrade:
     """A freqtrade bot. It holds at most one trade of a pair."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        username: str,
-        password: str,
-        mode: Literal["paper", "live"],
-        sides: Collection[Side],
-        open_positions: int,
-    ) -> None:
-        """``mode`` paper: only a freqtrade in dry run is accepted. ``open_positions``: the bot's own limit.
+    def __init__(self, bot: BotDefinition, secrets: Sequence[str], *, private: bool) -> None:
+        """``private``: freqtrade may have a loopback or private address. In mode paper it has to be in dry run.
 
         Raises:
-            ConfigError: the address is no http(s) address, or the username or the password is empty.
+            ConfigError: the address, the username or the password is missing or wrong; the text names it.
         """
-        if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"url is {url!r:.60}: write freqtrade's address, such as http://127.0.0.1:8080")
-        if not username or not password:
+        where = f"[{bot.name}]"
+        self._url = checked_address(bot.url, f"{where} url")
+        if not private:
             raise ConfigError(
-                "username or the password is empty: write those of api_server in freqtrade's configuration"
+                f"{where} url: freqtrade's API is meant for your own network: set BOTS_PRIVATE_ADDRESSES=true"
             )
-        self._url, self._mode, self._sides, self._limit = url.rstrip("/"), mode, frozenset(sides), open_positions
-        self._client = FtRestClient(self._url, username, password, timeout=TIMEOUT_S)
+        if not bot.username or len(secrets) != 1:
+            raise ConfigError(
+                f"{where}: username is empty, or {bot.secret_setting} is not set to one password without a comma; they are "
+                "username and password of api_server in freqtrade's configuration"
+            )
+        know(*secrets)
+        self._bot = bot
+        self._client = FtRestClient(self._url, bot.username, secrets[0], timeout=TIMEOUT_S)
         self._client._session.trust_env = False  # a proxy of the environment is not for a bot next door
 
     async def check(self) -> None:
@@ -59,7 +57,7 @@ class Freqtrade:
         found = await self._read("show_config")
         if not isinstance(found, dict) or "state" not in found:
             raise ConfigError(
-                f"freqtrade at {self._url} refuses ({_words(found)}): correct username or the bot's secret"
+                f"freqtrade at {self._url} refuses ({_words(found)}): correct username or {self._bot.secret_setting}"
             )
         if wrong := [text for text, is_wrong in self._findings(found).items() if is_wrong]:
             raise ConfigError(f"freqtrade at {self._url} is not ready: {'; '.join(wrong)}")
@@ -68,21 +66,21 @@ class Freqtrade:
         trades = float(found.get("max_open_trades") or 0)  # inf, or -1 without a limit
         return {
             'it trades real money; set "dry_run": true there, or mode = "live" here': (
-                self._mode == "paper" and found.get("dry_run") is not True
+                self._bot.mode == "paper" and found.get("dry_run") is not True
             ),
             'it is in dry run; set "dry_run": false there, or mode = "paper" here': (
-                self._mode == "live" and found.get("dry_run") is not False
+                self._bot.mode == "live" and found.get("dry_run") is not False
             ),
             'forced entries are off; set "force_entry_enable": true': found.get("force_entry_enable") is not True,
             "position_adjustment_enable is on, so an entry could be made larger; turn it off in its strategy": (
                 found.get("position_adjustment_enable") is not False
             ),
             f"its state is {found['state']!r:.20}; POST /api/v1/start": found["state"] != "running",
-            f"max_open_trades is {trades:g}, below open_positions {self._limit}; make them agree": (
-                0 <= trades < self._limit
+            f"max_open_trades is {trades:g}, below open_positions {self._bot.limits.open_positions}; make them agree": (
+                0 <= trades < self._bot.limits.open_positions
             ),
             'it cannot go short (spot); write sides = ["long"]': (
-                "short" in self._sides and found.get("short_allowed") is not True
+                "short" in self._bot.sides and found.get("short_allowed") is not True
             ),
         }
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from infra.bots.adapter import Order, RemotePosition, Result
+from infra.bots.definition import BotDefinition
 from infra.clickhouse.client import ClickHouse
 from infra.http import UselessAnswerError, quoted
 from infra.market.exchanges import Exchange
@@ -19,8 +20,6 @@ from schemas.deliveries import DeliveryRecord, Planned, Settled, Side
 from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.prices import JudgedCase, PriceSeries
 
-FEE_BPS = 10.0
-"""Of the value of each fill: Binance's fee for a taker of spot without a discount, and the default of `backtest pnl`."""
 WAIT_S = 60.0
 """An exit without a price is tried again after this time."""
 _BEFORE_MS = 86_400_000
@@ -84,10 +83,12 @@ class BarPrices:
 class ImportedPrices:
     """As :class:`BarPrices`, of the bars that were imported into ClickHouse."""
 
-    def __init__(self, tables: ClickHouse) -> None:
+    def __init__(self, tables: ClickHouse | None) -> None:
         self._tables = tables
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
+        if self._tables is None:
+            return "no ClickHouse is known: set CLICKHOUSE_URL"
         at_ms = round(at.timestamp() * 1000)
         until_ms = at_ms + ENTRY_WITHIN_S * 1000 + 1
         series = await stored_bars(
@@ -96,22 +97,23 @@ class ImportedPrices:
         return await BarPrices(series).price(instrument, at, buys=buys)
 
     async def close(self) -> None:
-        await self._tables.close()
+        if self._tables is not None:
+            await self._tables.close()
 
 
 class Paper:
     """A far side without a market. Its book is what was delivered, so it cannot be read: :func:`paper_book` folds it."""
 
-    def __init__(self, prices: FillPrices, *, instruments: Iterable[str], fee_bps: float = FEE_BPS) -> None:
-        """``instruments``: those of the bot's map.
-
-        Raises:
-            ConfigError: an instrument names no market, or the fee is negative or above 1000.
+    def __init__(self, bot: BotDefinition, prices: FillPrices) -> None:
         """
-        if not 0 <= fee_bps <= 1000:
-            raise ConfigError(f"fee_bps is {fee_bps:g}: write a number from 0 to 1000, such as {FEE_BPS:g}")
-        self._prices, self._fee = prices, fee_bps / 10_000
-        self._instruments = [market_symbol(one) for one in instruments]
+        Raises:
+            ConfigError: an instrument of the map names no market.
+        """
+        try:
+            self._instruments = [market_symbol(one) for one in bot.map.values()]
+        except ConfigError as exc:
+            raise ConfigError(f"[{bot.name}] map: {exc}; on paper it needs one") from exc
+        self._prices, self._fee, self._name = prices, bot.fee_bps / 10_000, bot.name
 
     async def check(self) -> None:
         """Ask an exchange for each instrument's price. Imported bars end before now, so they are not asked."""
@@ -119,7 +121,9 @@ class Paper:
             for instrument in self._instruments:
                 found = await self._prices.price(instrument, datetime.now(UTC), buys=True)
                 if isinstance(found, str):
-                    raise ConfigError(f"map: {instrument} has no price ({found}); correct it or leave it out")
+                    raise ConfigError(
+                        f"[{self._name}] map: {instrument} has no price ({found}); correct it or leave it out"
+                    )
 
     async def positions(self) -> Mapping[str, RemotePosition] | None:
         return None

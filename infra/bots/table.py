@@ -31,6 +31,31 @@ def _webhook(bot: BotDefinition, settings: Settings) -> OrderAdapter:
     return WebhookAdapter(bot, settings.secrets_of_bot(bot.secret_setting), private=settings.bots_private_addresses)
 
 
+def _freqtrade(bot: BotDefinition, settings: Settings) -> OrderAdapter:
+    from infra.bots.freqtrade import Freqtrade
+
+    return Freqtrade(bot, settings.secrets_of_bot(bot.secret_setting), private=settings.bots_private_addresses)
+
+
+def _paper(bot: BotDefinition, settings: Settings) -> OrderAdapter:
+    from infra.bots.paper import ExchangePrices, ImportedPrices, Paper
+    from infra.clickhouse.client import connect
+    from infra.market.exchanges import exchanges
+
+    if bot.mode == "live":
+        raise ConfigError(f'[{bot.name}] is of kind {bot.kind}, which reaches no market: write mode = "paper"')
+    if bot.prices == "exchange":
+        found = exchanges(
+            coinbase=settings.coinbase_base_url,
+            binance=settings.binance_base_url,
+            timeout_s=settings.deep_analysis_tool_timeout,
+            correct="correct the bot's map",
+        )
+        return Paper(bot, ExchangePrices(found))
+    url = settings.clickhouse_url
+    return Paper(bot, ImportedPrices(connect(url, database=settings.clickhouse_database) if url else None))
+
+
 def _notify(bot: BotDefinition, settings: Settings) -> MessageAdapter:
     from infra.bots.notify import message_adapter
 
@@ -39,6 +64,8 @@ def _notify(bot: BotDefinition, settings: Settings) -> MessageAdapter:
 
 KINDS: dict[str, Kind] = {
     "webhook": Kind(orders=_webhook, paper_here=True),
+    "freqtrade": Kind(orders=_freqtrade),
+    "paper": Kind(orders=_paper),
     "notify": Kind(messages=_notify),
 }
 

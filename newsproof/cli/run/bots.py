@@ -87,7 +87,7 @@ async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
         say_on_stderr(
             f'{name} is in paper mode: nothing reaches a market. Set mode = "live" in {settings.bots_file} to trade.'
         )
-    async with servers(settings, clickhouse=False) as found:
+    async with servers(settings, clickhouse=bot.prices == "imported") as found:
         await run_bot(found.applied_to(settings), name, on_settled=_json_of if as_json else _say)
 
 

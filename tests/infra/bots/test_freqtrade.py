@@ -41,7 +41,7 @@ async def test_a_freqtrade_that_is_not_ready_is_refused_with_what_to_change(
             await far.check()
         server.config |= {"max_open_trades": -1}  # no limit
         server.instead["show_config"] = Say({"detail": "Unauthorized"}, status=401)
-        with pytest.raises(ConfigError, match=r"refuses \(Unauthorized\): correct username or the bot's secret"):
+        with pytest.raises(ConfigError, match=r"refuses \(Unauthorized\): correct username or BOT_SECRET_B"):
             await far.check()
         await far.close()
 
@@ -79,8 +79,10 @@ async def test_a_lost_answer_is_unknown_and_what_was_done_is_seen_by_its_tag() -
 @pytest.mark.parametrize(
     ("url", "changes", "said"),
     [
-        ("127.0.0.1:8080", {}, "url is '127.0.0.1:8080'"),
-        ("http://x", {"password": ""}, "username or the password is empty"),
+        ("127.0.0.1:8080", {}, r"^\[b\] url is"),
+        ("http://10.0.0.9", {"private": False}, r"^\[b\] url: .* set BOTS_PRIVATE_ADDRESSES=true"),
+        ("http://10.0.0.9", {"secrets": ()}, r"^\[b\]: username is empty, or BOT_SECRET_B is not set"),
+        ("http://10.0.0.9", {"username": ""}, r"^\[b\]: username is empty"),
     ],
 )
 def test_a_wrong_definition_is_refused_with_the_fields_name(url: str, changes: dict[str, Any], said: str) -> None:

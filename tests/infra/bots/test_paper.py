@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from infra.bots.adapter import Order
+from infra.bots.definition import BotDefinition
 from infra.bots.paper import BarPrices, ExchangePrices, ImportedPrices, Paper, paper_book
 from infra.clickhouse.client import ClickHouse
 from infra.market.exchanges import exchanges
@@ -30,6 +31,10 @@ BARS = PriceSeries(
     closes=[102.0] * 3,
     volumes=[1.0] * 3,
 )
+
+
+def bot(**fields: Any) -> BotDefinition:
+    return BotDefinition(**{"name": "b", "kind": "paper", "map": {"BTC": "BTC/USDT"}, **fields})
 
 
 def order(intent: Literal["enter", "exit"], side: Side = "long", instrument: str = "BTC/USDT", **more: Any) -> Order:
@@ -55,12 +60,12 @@ async def test_a_buyer_pays_the_ask_a_seller_gets_the_bid_and_an_exit_waits_for_
     says = [one if isinstance(one, Say) else Say(one or {}) for one in (coinbase, binance)]
     async with Routed({"/products/BTC-USD/ticker": says[0]}) as first, Routed({"symbol=BTCUSDT": says[1]}) as second:
         both = exchanges(coinbase=first.url, binance=second.url, timeout_s=5, correct="")
-        paper = Paper(ExchangePrices(both), instruments=["BTC/USDT"], fee_bps=20)
+        paper = Paper(bot(fee_bps=20), ExchangePrices(both))
         result = await paper.perform(given)
         if outcome == "delivered":
             await paper.check()
         else:
-            with pytest.raises(ConfigError, match=r"map: BTC/USDT has no price \(coinbase"):
+            with pytest.raises(ConfigError, match=r"\[b\] map: BTC/USDT has no price \(coinbase"):
                 await paper.check()
         await paper.close()
     assert (result.outcome, result.price) == (outcome, price), result
@@ -68,7 +73,7 @@ async def test_a_buyer_pays_the_ask_a_seller_gets_the_bid_and_an_exit_waits_for_
 
 
 async def test_imported_bars_fill_at_the_first_open_from_the_order_on() -> None:
-    paper = Paper(BarPrices([BARS]), instruments=["BTC/USDT"])
+    paper = Paper(bot(), BarPrices([BARS]))
     late = AT + timedelta(hours=1)
     results = [
         await paper.perform(one)
@@ -83,12 +88,8 @@ async def test_imported_bars_fill_at_the_first_open_from_the_order_on() -> None:
         ("delivered", 101.0), ("refused", None), ("throttled", None), ("refused", None),
     ]  # fmt: skip
     assert "no bar from 2024-06-05 13:02 UTC on: newsproof outcomes import" in results[1].reason
-    for wrong, field in (
-        ({"instruments": ["bitcoin"]}, "names no market"),
-        ({"instruments": [], "fee_bps": -1}, "fee_bps"),
-    ):
-        with pytest.raises(ConfigError, match=field):
-            Paper(BarPrices([]), **wrong)
+    with pytest.raises(ConfigError, match=r"\[b\] map: 'bitcoin' names no market"):
+        Paper(bot(map={"BTC": "bitcoin"}), BarPrices([]))
 
 
 async def test_bars_are_those_of_the_imports_in_clickhouse(clickhouse: ClickHouse) -> None:
@@ -96,6 +97,7 @@ async def test_bars_are_those_of_the_imports_in_clickhouse(clickhouse: ClickHous
     prices = ImportedPrices(clickhouse)
     assert await prices.price("BTC/USDT", AT, buys=True) == 101.0
     assert "newsproof outcomes import" in str(await prices.price("BTC/USDT", AT + timedelta(days=9), buys=True))
+    assert "set CLICKHOUSE_URL" in str(await ImportedPrices(None).price("BTC/USDT", AT, buys=True))
 
 
 def test_the_profit_is_a_share_of_the_stake_after_the_fees_of_both_fills() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from infra.bots.adapter import Order
+from infra.bots.definition import BotDefinition
 from infra.bots.freqtrade import Freqtrade
 from schemas.errors import ConfigError
 from tests.builders import signal
@@ -96,9 +97,9 @@ def _refused(what: str, why: str) -> Say:
     return Say({"error": f"Error querying /api/v1/{what}: {why}"}, status=502)
 
 
-def adapter(url: str, **changes: Any) -> Freqtrade:
-    given: dict[str, Any] = {"username": USERNAME, "password": PASSWORD, "mode": "paper", "sides": ("long",)}
-    return Freqtrade(url, **{**given, "open_positions": 3, **changes})
+def adapter(url: str, *, secrets: tuple[str, ...] = (PASSWORD,), private: bool = True, **fields: Any) -> Freqtrade:
+    given: dict[str, Any] = {"name": "b", "kind": "freqtrade", "url": url, "username": USERNAME, "sides": ("long",)}
+    return Freqtrade(BotDefinition(**{**given, **fields}), secrets, private=private)
 
 
 def order(intent: Literal["enter", "exit"], reference: str, pair: str = "BTC/USDT", **changes: Any) -> Order:
