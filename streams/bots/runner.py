@@ -128,6 +128,10 @@ class BotRunner:
             pause_s = END_WITHIN_S if self._in_flight and self.state == "running" else 0.0
             self._at_last = asyncio.get_running_loop().call_later(pause_s, self._running.cancel)
 
+    def wake(self) -> None:
+        """Look at the clock now, not within a second."""
+        self._wake.set()
+
     # Start
 
     async def _follow(self) -> None:

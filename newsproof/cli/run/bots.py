@@ -9,7 +9,7 @@ import typer
 
 from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.cli.options import JsonLines, JsonObject, ListGroup, commands
+from newsproof.cli.options import JsonLines, JsonObject, ListGroup, commands, json_flag
 
 if TYPE_CHECKING:
     from schemas.deliveries import Planned, Settled
@@ -36,6 +36,18 @@ def run_one(ctx: typer.Context, name: Name, as_json: JsonLines = False) -> None:
     Run one process per bot. A second process of the same bot stops the first.
     """
     run(_run(of(ctx), name, as_json=as_json), service=of(ctx).settings())
+
+
+@bots.command()
+def demo(
+    ctx: typer.Context,
+    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
+) -> None:
+    """Play the 42 sample events into a webhook receiver, a Telegram and a paper book, all on this machine."""
+    from newsproof.cli.run.bots_demo import bots_demo
+    from newsproof.cli.run.up import ENDING
+
+    raise typer.Exit(run(bots_demo(of(ctx).settings(), as_json=as_json), ending=ENDING))
 
 
 @bots.command()
