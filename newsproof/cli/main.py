@@ -40,7 +40,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "case": ("read.case", "Show the timeline of a case, or replay the case."),
         "report": ("read.tables", "Show cost, latency, confidence and calibration."),
         "sql": ("read.tables", "Query ClickHouse."),
-        "export": ("read.tables", "Export tables and views as Parquet files."),
+        "export": ("read.tables", "Export tables, views and signals as files."),
     },
     "Measure": {
         "backtest": ("measure.backtest", "Replay recorded cases with a changed prompt or model."),
