@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from runpy import run_path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -21,6 +24,7 @@ from schemas.news import News
 from tests import builders
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 PAST, DENIED = NOW - timedelta(days=900), NOW - timedelta(days=899)
 
 
@@ -98,3 +102,46 @@ async def test_a_revision_is_available_when_it_was_on_the_topic_or_when_the_news
     assert [row[:2] for row in times(file)] == [("past", 2), ("live", 3)]
     with pytest.raises(ConfigError, match=r"name a file that ends in \.parquet or \.csv"):
         await export_signals(Invocation(), tmp_path / "signals.xlsx", point_in_time=True)
+
+
+def test_the_recipe_for_freqtrade_enters_from_available_at_on_and_leaves_at_the_retraction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy = ModuleType("freqtrade.strategy")
+    strategy.IStrategy = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "freqtrade", ModuleType("freqtrade"))
+    monkeypatch.setitem(sys.modules, "freqtrade.strategy", strategy)
+    recipe = run_path(str(EXAMPLES / "freqtrade" / "NewsproofSignals.py"))["NewsproofSignals"]()
+    day = pd.Timestamp("2024-06-05T12:00Z")
+
+    def row(id: str, revision: int, minute: float, action: str, **fields: Any) -> dict[str, Any]:
+        at = day + pd.Timedelta(minutes=minute)
+        return {
+            "signal_id": id, "revision": revision, "available_at": at, "valid_until": day + pd.Timedelta(minutes=60),
+            "action": action, "asset": "BTC", "stage": "final", "verdict": "confirmed", "confidence": 0.8,
+            "provider_mode": "live", **fields,
+        }  # fmt: skip
+
+    rows = [
+        row("a", 1, 3, "observe", verdict="unconfirmed"),
+        row("a", 2, 7, "buy"),
+        row("a", 3, 12, "buy"),  # once more: no second entry
+        row("a", 4, 20, "observe", stage="retracted"),  # at a candle's close, to the second
+        row("b", 1, 26, "buy", valid_until=day + pd.Timedelta(minutes=36)),
+        row("c", 1, 41, "buy"),
+        row("d", 1, 46, "sell"),
+        row("e", 1, 41, "buy", asset="ETH"),
+        row("f", 1, 41, "buy", confidence=0.6),
+        row("g", 1, 1, "buy", provider_mode="offline"),
+    ]
+    candles = pd.DataFrame({"date": pd.date_range(day, periods=12, freq="5min")})
+    for ending in ("parquet", "csv"):
+        file, frame = tmp_path / f"signals.{ending}", pd.DataFrame(rows)
+        frame.to_parquet(file) if ending == "parquet" else frame.to_csv(file, index=False)
+        recipe.config = {"newsproof_signals": str(file)}
+        made = recipe.populate_entry_trend(candles.copy(), {"pair": "BTC/USDT"})
+        # Candle n closes at minute 5n + 5. A row's columns are acted on then.
+        assert [n for n, enters in enumerate(made["enter_long"]) if enters] == [1, 5, 8]
+        assert [n for n, leaves in enumerate(made["exit_long"]) if not leaves] == [1, 2, 5, 6, 8]
+    recipe.config["newsproof_offline"] = True
+    assert recipe.populate_entry_trend(candles.copy(), {"pair": "BTC/USDT"})["enter_long"][0] == 1
