@@ -130,7 +130,7 @@ async def test_a_backtest_on_exported_signals_trades_between_available_at_and_th
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         said, _ = await ended.communicate()
-    made = list(data.glob("backtest-result-*.zip"))  # noqa: ASYNC240
+    made = list(data.glob("backtest-result-*.zip"))
     assert len(made) == 1, said.decode()[-3000:]
     with zipfile.ZipFile(made[0]) as files:
         [trade] = json.loads(files.read(f"{made[0].stem}.json"))["strategy"]["NewsproofSignals"]["trades"]
