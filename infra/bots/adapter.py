@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -82,6 +82,19 @@ class OrderAdapter(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class StopsEntries(Protocol):
+    """A far side that can refuse entries itself, whoever asks for them."""
+
+    async def stop_entries(self) -> None:
+        """Let it open nothing any more, until a person starts it there again. Exits go on.
+
+        Raises:
+            TransientError: it does not answer, or refuses.
+        """
+        ...
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):

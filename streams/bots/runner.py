@@ -18,7 +18,7 @@ from typing import Any, Literal
 import structlog
 from aiokafka import TopicPartition
 
-from infra.bots.adapter import Order, OrderAdapter, RemotePosition, Result
+from infra.bots.adapter import Order, OrderAdapter, RemotePosition, Result, StopsEntries
 from infra.bots.definition import BotDefinition
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress
@@ -95,6 +95,7 @@ class BotRunner:
         self._reading: asyncio.Task[Mapping[str, RemotePosition] | None] | None = None
         self._read_at = 0.0
         self._running: asyncio.Task[Any] | None = None
+        self._stopping: asyncio.Task[None] | None = None
         self._ending = False
         self._at_last: asyncio.TimerHandle | None = None
 
@@ -116,7 +117,7 @@ class BotRunner:
         finally:
             if self._at_last is not None:
                 self._at_last.cancel()  # the task may go on with other work
-            for task in (*self._in_flight.values(), *filter(None, [self._reading])):
+            for task in (*self._in_flight.values(), *filter(None, [self._reading, self._stopping])):
                 task.cancel()
             await self._adapter.close()
 
@@ -413,6 +414,7 @@ class BotRunner:
             said = self._decoded(record)
             if isinstance(said, HaltRequested | HaltLifted):  # the bot's own records are folded when they are written
                 self.book.fold(int(append_ms(record)), said)
+                self._stop_entries()
                 log.warning(
                     "halted" if isinstance(said, HaltRequested) else "halt lifted", bot=self.bot.name, by=said.by
                 )
@@ -425,6 +427,18 @@ class BotRunner:
                 since[signal.signal_id] = at
         self._signals.clear()
         return arrived
+
+    def _stop_entries(self) -> None:
+        """While a halt closes positions, let the far side itself refuse entries, if it can."""
+        halt = self.book.halt_of(self.bot.name)
+        if halt is not None and halt.exit and isinstance(self._adapter, StopsEntries):
+            self._stopping = asyncio.create_task(self._stopped(self._adapter))
+
+    async def _stopped(self, far_side: StopsEntries) -> None:
+        try:
+            await far_side.stop_entries()
+        except NewsproofError as exc:
+            log.error("the far side does not stop entries itself; the bot makes none", bot=self.bot.name, why=str(exc))
 
     def _signal(self, record: Any) -> Signal | None:
         try:

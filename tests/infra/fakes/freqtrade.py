@@ -119,7 +119,7 @@ WALKED = [
     ("exit e1 again", "delivered", "freqtrade has no open trade of this entry"),
     ("enter e1 again", "refused", "Failed to enter position for BTC/USDT."),
     ("enter e3 after stop_entries", "refused", "trader is not running"),
-    ("check", "not ready", "its state is 'paused'; POST /api/v1/start"),
+    ("check", "ready", ""),
 ]
 
 

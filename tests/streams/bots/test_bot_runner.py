@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from infra.bots.adapter import Order, RemotePosition, Result
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, read_book, resume
-from schemas.errors import ConfigError, NewsproofError, PermanentError
+from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.bots.runner import BotRunner
@@ -29,7 +29,7 @@ class FarSide:
 
     def __init__(self, *results: Result) -> None:
         self.orders: list[tuple[str, str, float]] = []
-        self._results, self.closed = list(results), False
+        self._results, self.closed, self.stops = list(results), False, 0
 
     async def check(self) -> None: ...
 
@@ -39,6 +39,10 @@ class FarSide:
     async def perform(self, order: Order) -> Result:
         self.orders.append((order.intent, order.instrument, time.monotonic()))
         return self._results.pop(0) if self._results else Result(outcome="delivered")
+
+    async def stop_entries(self) -> None:
+        self.stops += 1
+        raise TransientError("it does not answer")  # the bot goes on without
 
     async def close(self) -> None:
         self.closed = True
@@ -92,6 +96,7 @@ async def test_a_bot_enters_exits_and_halts_in_time(address: KafkaAddress, made_
         assert await until(lambda: len(far.orders) == 3) <= 1.0
         await halt(address, topics, None, exit=True, by="ann")
         assert await until(lambda: len(far.orders) == 4) <= 2.0
+        assert far.stops == 1
         await write_signals(address, topics, order(2))
         await until(lambda: runner.settled["enter", "skipped"] == 1)
         await resume(address, topics, None, by="ann")
