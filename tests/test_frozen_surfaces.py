@@ -62,7 +62,9 @@ from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, view
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.memory import Rebuilt
+from newsproof.cli.read.signal_export import SignalExport
 from newsproof.cli.read.tables import Export
+from newsproof.cli.run.bots_demo import BotsSummary
 from newsproof.cli.run.investigate import _change, _last_line
 from newsproof.cli.run.listen import PolledSource
 from newsproof.report.case_document import document_of
@@ -389,12 +391,14 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
         ("backtest watch", WatchResult),
+        ("bots demo", BotsSummary),
         ("cases", CountedCase),
         ("config", SettingView),
         ("demo --listen", ListenSummary),
         ("doctor", Check),
         ("doctor --live", CallCheck),
         ("export", Export),
+        ("export signals", SignalExport),
         ("labels import", LabelImport),
         ("labels list", LabelSource),
         ("labels report", LabelReport),

@@ -362,10 +362,10 @@ class _Play:
         """Run the three bots."""
 
         def bot(name: str, kind: str, **fields: Any) -> BotDefinition:
-            return BotDefinition(name=name, kind=kind, map=self._map, allow=("offline",), **fields)
+            return BotDefinition(name=name, kind=kind, allow=("offline",), **fields)
 
-        hook = bot("demo-webhook", "webhook", url=f"{self._receiver.url}/hook", mode="live")
-        paper = bot("demo-paper", "paper")
+        hook = bot("demo-webhook", "webhook", map=self._map, url=f"{self._receiver.url}/hook", mode="live")
+        paper = bot("demo-paper", "paper", map=self._map)
         chat = bot("demo-chat", "notify", channel="telegram", to="-1", send=("orders", "retractions", "verdicts"))
         more: dict[str, Any] = {"clock": lambda: self._now, "on_settled": self._keep}
         token = f"{self._telegram.url}/bot1:demo"
