@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 import msgspec
@@ -71,6 +71,11 @@ class Signals:
     def next_change(self) -> datetime | None:
         """Return when the clock next ends a live signal (UTC); None if there is none."""
         return min((one.valid_until for live in self._live.values() for one in live.values()), default=None)
+
+    def forget(self, before: datetime, held: Collection[str]) -> None:
+        """Forget the signals that ended before this time (UTC), except those of open positions (``held``)."""
+        for id in [id for id, one in self.latest.items() if one.valid_until < before and id not in held]:
+            del self.latest[id], self.arrived_ms[id]
 
     def why_gone(self, id: str, now: datetime) -> str:
         """Return in words why a signal asks for no position any more."""

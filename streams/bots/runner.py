@@ -257,6 +257,8 @@ class BotRunner:
                     await self._wake.wait()
             if self._reading is None and loop.time() - self._read_at > self._reconcile_s:
                 self._start_reading()
+                held = {one.planned.signal_id for one in self.book.positions()}
+                signals.forget(self._clock() - timedelta(days=1), held)
 
     async def _turn(
         self, writer: DeliveryWriter, reconciler: Reconciler, situation: Situation, since: Mapping[str, float]

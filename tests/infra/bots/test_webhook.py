@@ -19,6 +19,7 @@ from tests.infra.fakes.server import Behaviour, FakeServer, HangUp, Reset, Say
 from tests.infra.fakes.webhooks import SECRET
 from tests.newsproof.signal_samples import signal
 
+pytestmark = pytest.mark.security
 OTHER = "whsec_" + "b" * 43 + "="
 TRADERSPOST = {
     "template": {

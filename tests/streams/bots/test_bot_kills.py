@@ -70,7 +70,7 @@ def story(n: int, rng: random.Random) -> list[Signal]:
     """The revisions of one signal: an order, which is retracted, weakened, left to expire within seconds, or stays."""
     now = datetime.now(UTC)
     ends = "stays" if n % 40 == 0 else rng.choice(["retracted", "retracted", "weak", "expires"])
-    valid = timedelta(seconds=rng.uniform(1, 4)) if ends == "expires" else timedelta(days=1)
+    valid = timedelta(seconds=rng.uniform(1, 2)) if ends == "expires" else timedelta(days=1)
     first = signal(
         f"story {n}", provider_mode="live", risk_flags=(), asset=ASSETS[n % len(ASSETS)], action=rng.choice(["buy", "sell"]),
         published_at=now, decided_at=now, valid_until=now + valid,
@@ -138,8 +138,8 @@ async def broker(own: bool, shared: EmbeddedKafka, directory: Path) -> AsyncIter
 @pytest.mark.parametrize(
     ("count", "kills", "own_broker", "readable"),
     [
-        pytest.param(60, ["bot"], False, False),
-        pytest.param(300, ["bot", "receiver"] * 2, False, True, marks=pytest.mark.slow),
+        pytest.param(40, ["bot"], False, False, marks=pytest.mark.slow),
+        pytest.param(150, ["bot", "receiver"], False, True, marks=pytest.mark.slow),
         pytest.param(
             10_000,
             ["bot", "receiver", "bot", "broker", "bot"] * 10,

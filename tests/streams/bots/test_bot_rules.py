@@ -296,5 +296,7 @@ def test_any_order_of_two_partitions_asks_for_the_same_positions(
             fold.take(one, 0)
             fold.take(one, 0)  # a record that comes twice changes nothing
         folds.append([fold.desired(NOW + timedelta(seconds=s)) for s in range(11)])
+        fold.forget(NOW + timedelta(seconds=10), held=["kept"])
+        assert fold.latest == {}
     assert folds[0] == folds[1]
     assert folds[0][10] == {}
