@@ -13,8 +13,8 @@ import msgspec
 
 from infra import setting_names
 from infra.origin import (
-    KEY_OF_GATEWAY,
     given_by_environment,
+    is_entry,
     refuse_addresses_from_elsewhere,
     refuse_foreign_addresses,
     written_in,
@@ -118,7 +118,7 @@ def load_reader_settings(**overrides: object) -> ClientSettings | None:
     if not _NOT_FOR_A_READER.isdisjoint(given):
         return None
     settings = load_client_settings(**overrides)
-    know(*(given[name] for name in given if name in setting_names.SECRETS or name.startswith(KEY_OF_GATEWAY)))
+    know(*(given[name] for name in given if name in setting_names.SECRETS or is_entry(name)))
     if "_env_file" not in overrides:
         refuse_addresses_from_elsewhere(file, in_file.keys() - given_by_environment(), settings.data_dir)
     return settings

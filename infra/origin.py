@@ -20,10 +20,15 @@ from schemas.errors import ConfigError
 
 KEY_OF_GATEWAY = "openai_key_"
 """The prefix of settings that hold a gateway's key, such as ``OPENAI_KEY_TUZI``."""
+SECRET_OF_BOT = "bot_secret_"
+"""The prefix of settings that hold a bot's secret, such as ``BOT_SECRET_MY_BOT``."""
+MAPPINGS = frozenset({KEY_OF_GATEWAY[:-1], SECRET_OF_BOT[:-1]})
+"""Settings that are mappings: each entry is a variable of its own, and these names alone are none."""
 SENT_TO: Mapping[str, tuple[str, ...]] = {
     "gemini_api_key": ("gemini_base_url", "embedding_base_url"),
     "openai_api_key": ("openai_base_url", "embedding_base_url"),
     "openai_key": ("openai_gateways",),
+    "bot_secret": ("bots_file",),
     "embedding_api_key": ("embedding_base_url", "gemini_base_url", "openai_base_url"),
     "tavily_api_key": ("tavily_base_url",),
     "bocha_api_key": ("bocha_base_url",),
@@ -39,7 +44,7 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
 }
 """Secret → the settings that decide who receives it. Secrets that are not sent anywhere are not listed.
 
-``openai_key`` represents the keys of all gateways: ``openai_key_tuzi`` and so on.
+``openai_key`` represents the keys of all gateways: ``openai_key_tuzi`` and so on, as ``bot_secret`` those of all bots.
 """
 
 _OF_SERVERS = {"kafka_sasl_password", "clickhouse_analyst_password"}
@@ -68,13 +73,14 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
             "it there; commands find the embedded Kafka by the data directory"
         )
     addresses = sorted({address for group in SENT_TO.values() for address in group} & set(in_file))
-    if addresses and (danger := _danger(file)):
+    if addresses and (danger := danger_of(file)):
         raise ConfigError(
             f"{file.absolute()} {danger}, so {_names(addresses)} is not read from it: make yourself its only writer (chown, "
             f"chmod o-w), or set {_names(addresses)} in the environment"
         )
     for secret in sorted(elsewhere):
-        sent_to = SENT_TO.get("openai_key" if secret.startswith(KEY_OF_GATEWAY) else secret, ())
+        mapping = next((name for name in MAPPINGS if secret.startswith(f"{name}_")), secret)
+        sent_to = SENT_TO.get(mapping, ())
         if foreign := [address for address in sent_to if address in in_file]:
             raise ConfigError(
                 f"{secret.upper()} comes from the environment or the command line, but {_names(foreign)}, where it "
@@ -137,7 +143,7 @@ def misspelt_in(
     words = {name.partition("_")[0] for name in settings}
     found = {}
     for name in written_in(file):
-        if name in settings or name in NOT_OURS or name.startswith(KEY_OF_GATEWAY) or name == "openai_key":
+        if name in settings or name in NOT_OURS or is_entry(name) or name in MAPPINGS:
             continue
         if name in removed:
             found[name] = removed[name]
@@ -150,11 +156,21 @@ def misspelt_in(
 
 
 def given_by_environment() -> frozenset[str]:
-    """Return the lower-case names of all non-empty environment variables except ``OPENAI_KEY``, which is no setting."""
-    return frozenset(name.lower() for name, value in os.environ.items() if value) - {"openai_key"}
+    """Return the lower-case names of all non-empty environment variables except ``MAPPINGS``, which are no settings."""
+    return frozenset(name.lower() for name, value in os.environ.items() if value) - MAPPINGS
 
 
-def _danger(file: Path) -> str:
+def is_entry(name: str) -> bool:
+    """Return whether this lower-case name is an entry of ``MAPPINGS``, such as ``openai_key_tuzi``."""
+    return name.startswith((KEY_OF_GATEWAY, SECRET_OF_BOT))
+
+
+def danger_of(file: Path) -> str:
+    """Return in words why the content of a file may be a stranger's; empty if it is not.
+
+    Raises:
+        OSError: the file cannot be examined.
+    """
     found = file.stat()
     if found.st_uid not in (os.getuid(), 0):
         return "belongs to another user"

@@ -8,6 +8,7 @@ from __future__ import annotations
 SECRETS = frozenset(
     [
         "bocha_api_key",
+        "bot_secret",
         "clickhouse_analyst_password",
         "coingecko_api_key",
         "coinmetrics_api_key",
@@ -33,6 +34,8 @@ TEXTS = frozenset(
         "binance_base_url",
         "blockchain_info_base_url",
         "bocha_base_url",
+        "bots_file",
+        "bots_page_url",
         "clickhouse_url",
         "coinbase_base_url",
         "coingecko_base_url",
@@ -91,6 +94,7 @@ CHECKED = frozenset(
         "arxiv_focus_recent",
         "bocha_cost_usd",
         "bocha_enabled",
+        "bots_private_addresses",
         "case_deadline_seconds",
         "claims_per_message",
         "clickhouse_analyst_max_memory_mb",

@@ -21,7 +21,7 @@ from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
-from infra.origin import KEY_OF_GATEWAY
+from infra.origin import is_entry
 from infra.settings import Settings
 from newsproof.app import terminal
 from schemas.topics import Topics
@@ -79,7 +79,7 @@ def pytest_collection_finish() -> None:
 def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the settings or spends the keys of whoever runs it, but those that are marked for it."""
     if request.node.get_closest_marker("integration") is None:
-        ours = (n for n in os.environ if n.lower() in Settings.model_fields or n.lower().startswith(KEY_OF_GATEWAY))
+        ours = (n for n in os.environ if n.lower() in Settings.model_fields or is_entry(n.lower()))
         for name in list(ours):
             monkeypatch.delenv(name)
     for option in ("data_dir", "env_file"):  # a test may run the command line in this process

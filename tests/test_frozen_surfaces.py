@@ -41,6 +41,7 @@ from evaluation.runs.backtest import RunSummary
 from evaluation.runs.case_replay import _document as replay_document
 from evaluation.runs.estimate import Estimate
 from evaluation.runs.show import ListedTrial
+from infra.bots.definition import BotDefinition
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
@@ -49,6 +50,7 @@ from infra.settings import Settings, load_settings
 from newsproof import notebook
 from newsproof.app.composition import worker_options
 from newsproof.app.dead_letters import DeadLetter
+from newsproof.app.processes.bots import BotMetrics, bot_unready
 from newsproof.app.processes.health import HealthServer, listener_unready, sink_unready, worker_unready
 from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
 from newsproof.app.source_list import ListedSource
@@ -60,7 +62,9 @@ from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, view
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.memory import Rebuilt
+from newsproof.cli.read.signal_export import SignalExport
 from newsproof.cli.read.tables import Export
+from newsproof.cli.run.bots_demo import BotsSummary
 from newsproof.cli.run.investigate import _change, _last_line
 from newsproof.cli.run.listen import PolledSource
 from newsproof.report.case_document import document_of
@@ -80,11 +84,13 @@ from schemas.events import CaseDropped, EventReceived, SignalSynthesized, StepSt
 from schemas.signals import ACTED_ON
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport
+from streams.bots.runner import BotRunner
 from streams.budget.budget import BudgetLedger
 from streams.budget.rule import BudgetState
 from streams.composition import worker_of
 from streams.effects.breakers import Breakers, Permit
 from streams.effects.host import EffectsHost
+from streams.effects.meter import Latencies
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
 from streams.journal.case_reading import CountedCase, JournalRecord, readable_record
@@ -156,7 +162,8 @@ def test_every_setting_is_read_from_the_environment_variable_of_its_name(monkeyp
     }
     particular["OPENAI_GATEWAYS"] = "tuzi=https://host/v1"
     for name, default in FROZEN["settings"].items():
-        variable = "OPENAI_KEY_TUZI" if name == "OPENAI_KEY" else name  # one for each gateway
+        of_each = {"OPENAI_KEY": "OPENAI_KEY_TUZI", "BOT_SECRET": "BOT_SECRET_MY_BOT"}  # one for each gateway, and bot
+        variable = of_each.get(name, name)
         monkeypatch.setenv(variable, default or particular.get(name, "1"))
     assert {name.upper() for name in load_settings().model_fields_set} == set(FROZEN["settings"])
 
@@ -194,11 +201,16 @@ def listener() -> Listener:
     return Listener(NOWHERE, Topics(), list, SimpleNamespace(parsed=0), Options(), b"key")  # type: ignore[arg-type]
 
 
+def bot() -> BotRunner:
+    return BotRunner(BotDefinition(name="b", kind="webhook"), SimpleNamespace(), NOWHERE, Topics())  # type: ignore[arg-type]
+
+
 async def test_metrics_have_their_names_types_and_labels(worker: Callable[[], Worker]) -> None:
     collectors = {
         "worker": WorkerMetrics(worker(), Publisher(NOWHERE, Topics()), budget()),
         "sink": SinkMetrics(Sink(NOWHERE, Topics(), SimpleNamespace(waiting=False))),  # type: ignore[arg-type]
         "listener": ListenerMetrics(listener()),
+        "bot": BotMetrics(bot(), Latencies()),
     }
     found = {
         name: sorted(
@@ -230,6 +242,7 @@ async def test_what_readyz_waits_for_is_said_in_these_words(worker: Callable[[],
     ):
         sink._tables.waits_for["an insert into events"] = why_not(why, "an insert into events")
         said[name] = sink_unready(sink)
+    said["bot"] = bot_unready(bot())
     listening = listener()
     said["listener"] = listener_unready(listening)
     listening._lease.known = True
@@ -378,12 +391,14 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
         ("backtest watch", WatchResult),
+        ("bots demo", BotsSummary),
         ("cases", CountedCase),
         ("config", SettingView),
         ("demo --listen", ListenSummary),
         ("doctor", Check),
         ("doctor --live", CallCheck),
         ("export", Export),
+        ("export signals", SignalExport),
         ("labels import", LabelImport),
         ("labels list", LabelSource),
         ("labels report", LabelReport),

@@ -147,6 +147,8 @@ FOUR_PROCESSES = ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
         (("--all",), FOUR_PROCESSES),
         (("--all", "-k", "a b"), [*FOUR_PROCESSES, "-k", "a b"]),
         (("--foreign", "-x"), ["-m", "foreign", "-rs", "-x"]),
+        (("--foreign", "freqtrade", "-x"), ["-m", "foreign", "-rs", "-k", "freqtrade", "-x"]),
+        (("--foreign", "tests/foreign"), ["-m", "foreign", "-rs", "tests/foreign"]),
         (("tests/agents", "-k", "a b"), ["tests/agents", "-k", "a b"]),
         (("",), [""]),
     ],

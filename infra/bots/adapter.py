@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -84,6 +84,19 @@ class OrderAdapter(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class StopsEntries(Protocol):
+    """A far side that can refuse entries itself, whoever asks for them."""
+
+    async def stop_entries(self) -> None:
+        """Let it open nothing any more, until a person starts it there again. Exits go on.
+
+        Raises:
+            TransientError: it does not answer, or refuses.
+        """
+        ...
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message for people. ``text`` is plain; ``link`` is the address of our case page, if there is one."""
 
@@ -94,7 +107,16 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageAdapter(Protocol):
-    """A channel that people read. The constructor checks its settings and opens no connection."""
+    """A channel that people read. The constructor checks its settings and opens no connection.
+
+    ``rates``: (messages, seconds) that it takes at most; its callers keep to them.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rates(self) -> tuple[tuple[int, float], ...]: ...
 
     async def check(self) -> None: ...
 

@@ -21,6 +21,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
+import httpx
 import msgspec
 
 from infra.http import UselessAnswerError
@@ -69,6 +70,19 @@ class Exchange(Source, ABC):
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
         """Return the bars of an interval of ``STEPS`` that begin at or after ``first`` and end at or before ``end``."""
 
+    async def top(self, symbol: str) -> tuple[Decimal, Decimal] | None:
+        """Return the best bid and the best ask of now."""
+        found = await self._top(symbol)
+        if found is None:
+            return None
+        bid, ask = map(number, found)
+        if bid is None or ask is None or not 0 < bid <= ask:
+            raise UselessAnswerError(f"{self.service.name}'s best prices cannot be read: {found!s:.80}")
+        return bid, ask
+
+    @abstractmethod
+    async def _top(self, symbol: str) -> tuple[Any, Any] | None: ...
+
 
 class Coinbase(Exchange):
     """Coinbase Exchange. Requests its pages concurrently."""
@@ -91,6 +105,11 @@ class Coinbase(Exchange):
             return None
         found = [bar for page in known for bar in page]
         return joined(found, STEPS["4h"]) if interval == "4h" else found
+
+    async def _top(self, symbol: str) -> tuple[Any, Any] | None:
+        # https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-ticker
+        response = await self.get(f"/products/{symbol}-USD/ticker", {}, absent=frozenset({404}))
+        return None if response.status_code == 404 else _fields(response, self.service, "bid", "ask")
 
     async def _candles(self, symbol: str, step: timedelta, start: datetime, end: datetime) -> list[Candle] | None:
         last = min(end - step, start + step * (_COINBASE_PAGE - 1))
@@ -130,13 +149,26 @@ class Binance(Exchange):
         if symbol in {"USDT", "USD"}:
             return None
         params = {"symbol": f"{symbol}USDT", "interval": interval, **{name: str(n) for name, n in bounds.items()}}
-        response = await self.get("/api/v3/klines", params, absent=frozenset({400}))
+        response = await self._known("/api/v3/klines", params)
+        if response is None:
+            return None
         body = json_of(response, self.service, exact=True)
-        if response.status_code == 400:
-            if isinstance(body, dict) and body.get("code") == _INVALID_SYMBOL:
-                return None
-            raise refused(self.service, 400, error_message(response, "msg"))
         return _rows(body, self.service, (0, 1, 2, 3, 4, 5), step, per_second=1000)
+
+    async def _top(self, symbol: str) -> tuple[Any, Any] | None:
+        # https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints
+        response = await self._known("/api/v3/ticker/bookTicker", {"symbol": f"{symbol}USDT"})
+        return None if response is None else _fields(response, self.service, "bidPrice", "askPrice")
+
+    async def _known(self, path: str, params: Mapping[str, str]) -> httpx.Response | None:
+        """Return the response; None: there is no such market."""
+        response = await self.get(path, params, absent=frozenset({400}))
+        if response.status_code != 400:
+            return response
+        body = json_of(response, self.service, exact=True)
+        if isinstance(body, dict) and body.get("code") == _INVALID_SYMBOL:
+            return None
+        raise refused(self.service, 400, error_message(response, "msg"))
 
 
 def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) -> tuple[Exchange, ...]:
@@ -185,6 +217,11 @@ def _rows(body: Any, service: Service, places: Sequence[int], step: timedelta, *
         if began is None or high is None or low is None or close is None or volume is None:
             raise _unreadable(service)
         yield Bar(began + step, opened, high, low, close, volume)
+
+
+def _fields(response: httpx.Response, service: Service, *names: str) -> Any:
+    body = json_of(response, service, exact=True)
+    return tuple(body.get(name) for name in names) if isinstance(body, dict) else (None,) * len(names)
 
 
 def _traded(bar: Bar, service: Service) -> Bar:

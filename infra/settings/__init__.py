@@ -22,8 +22,15 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from infra.origin import given_by_environment, refuse_addresses_from_elsewhere, refuse_foreign_addresses, written_in
+from infra.origin import (
+    MAPPINGS,
+    given_by_environment,
+    refuse_addresses_from_elsewhere,
+    refuse_foreign_addresses,
+    written_in,
+)
 from infra.redaction import remember
+from infra.settings.bots import BotSettings
 from infra.settings.budget import BudgetSettings
 from infra.settings.clickhouse import ClickHouseSettings
 from infra.settings.evaluation import EvaluationSettings
@@ -55,6 +62,7 @@ SUBJECTS: tuple[type[BaseSettings], ...] = (
     WebSettings,
     ResearchSettings,
     EvaluationSettings,
+    BotSettings,
 )
 """The parts of ``Settings`` in the order of docs/settings.md. A comment between fields starts a section there."""
 
@@ -76,6 +84,7 @@ class Settings(
     WebSettings,
     ResearchSettings,
     EvaluationSettings,
+    BotSettings,
 ):
     """The settings of one process. Units are in the names or the descriptions."""
 
@@ -85,7 +94,7 @@ class Settings(
         case_sensitive=False,
         frozen=True,
         env_ignore_empty=True,
-        # OPENAI_KEY_TUZI is the entry "tuzi" of openai_key, the only setting that is a mapping.
+        # OPENAI_KEY_TUZI is the entry "tuzi" of openai_key; bot_secret is the other setting that is a mapping.
         env_nested_delimiter="_",
         env_nested_max_split=1,
     )
@@ -107,7 +116,7 @@ class Settings(
         )
         for source in read:
             # OPENAI_KEY alone is another program's: taken for the whole mapping, it would hide its entries.
-            source.env_vars = {name: value for name, value in source.env_vars.items() if name != "openai_key"}
+            source.env_vars = {name: value for name, value in source.env_vars.items() if name not in MAPPINGS}
         return init_settings, *read
 
     @property

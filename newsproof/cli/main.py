@@ -28,6 +28,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "watch": ("run.investigate", "Research a subject repeatedly."),
         "watches": ("run.investigate", "List, pause, resume and end watches."),
         "listen": ("run.listen", "Poll news sources: feeds, exchanges, channels, sockets."),
+        "bots": ("run.bots", "Run bots that act on signals, and halt them."),
         "web": ("run.services", "Serve the page and the HTTP API."),
         "worker": ("run.services", "Run one worker on configured servers."),
         "research-worker": ("run.services", "Run one worker for the research chat and investigations."),
@@ -39,7 +40,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "case": ("read.case", "Show the timeline of a case, or replay the case."),
         "report": ("read.tables", "Show cost, latency, confidence and calibration."),
         "sql": ("read.tables", "Query ClickHouse."),
-        "export": ("read.tables", "Export tables and views as Parquet files."),
+        "export": ("read.tables", "Export tables, views and signals as files."),
     },
     "Measure": {
         "backtest": ("measure.backtest", "Replay recorded cases with a changed prompt or model."),

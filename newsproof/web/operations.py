@@ -22,6 +22,7 @@ LIMITS: dict[str, float] = {
     "sink_lag": 5_000,
     "no_news_s": 1_800,
     "source_failures": 5,
+    "exit_pending_s": 300,
     "captchas_share": 0.2,
     "captchas": 5,
 }
@@ -57,7 +58,7 @@ def operations(
         "audit": _audit(figures),
         "publishers": figures.one(sum, "newsproof_publisher_active"),
     }
-    return found | {"problems": [*_problems(found), *_of_pages(figures), *_of_sources(figures)]}
+    return found | {"problems": [*_problems(found), *_of_pages(figures), *_of_sources(figures), *_of_bots(figures)]}
 
 
 def _log(figures: Figures, topics: Topics) -> dict[str, Any]:
@@ -157,6 +158,11 @@ def _of_sources(figures: Figures) -> list[str]:
     stale = figures.one(max, "newsproof_listener_source_state", state="stale") or 0
     bad = {"source_failing": failures > LIMITS["source_failures"], "source_stale": stale > 0}
     return [name for name, is_bad in bad.items() if is_bad]
+
+
+def _of_bots(figures: Figures) -> list[str]:
+    oldest = figures.one(max, "newsproof_bot_oldest_pending_exit_seconds") or 0
+    return ["exit_pending"] if oldest > LIMITS["exit_pending_s"] else []
 
 
 def _problems(found: dict[str, Any]) -> list[str]:

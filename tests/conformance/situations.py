@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.conformance import documented
+from tests.conformance.channels.rows import page as channels
 from tests.conformance.documented import Document
 from tests.conformance.general_rows import GENERAL
 from tests.conformance.model_rows import (
@@ -75,7 +76,7 @@ def page() -> str:
     sources = "".join(
         f"| {name.replace('_', ' ').lower()} | {one.source} | {one.looked_up} |\n" for name, one in named.items()
     )
-    return _HEAD + sources + "".join(_section(title, rows) for title, rows in GROUPS.items())
+    return _HEAD + sources + "".join(_section(title, rows) for title, rows in GROUPS.items()) + channels()
 
 
 def _section(title: str, rows: Sequence[Row]) -> str:

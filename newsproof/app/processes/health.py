@@ -166,8 +166,10 @@ class _Pages(BaseHTTPRequestHandler):
         """Log nothing: a scrape every few seconds is not worth a line."""
 
 
-def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: str) -> None:
+def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: str, name: str = "") -> None:
     """Serve the pages on ``METRICS_PORT``, if it is set. On loopback, write their address to the data directory.
+
+    ``name``: of the process; without one, its kind and slot.
 
     On a free port, the path is known only from that file, so that by default this machine's other users learn
     nothing.
@@ -183,7 +185,7 @@ def serve_health(settings: Settings, collector: Any, unready: Unready, *, kind: 
     health.start()
     if not here:
         return
-    name = kind if kind in ("sink", "listener") else f"{kind}-{settings.worker_slot}"
+    name = name or (kind if kind in ("sink", "listener") else f"{kind}-{settings.worker_slot}")
     try:
         write_target(settings.newsproof_data_dir, name, kind=kind, address=f"127.0.0.1:{health.port}", path=path)
     except OSError as exc:

@@ -51,7 +51,7 @@ class WorkerMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present metrics. Runs on the scrape's thread, so collections that change size are copied first."""
-        yield _build_info()
+        yield build_info()
         yield from self._log()
         yield from self._work()
         if self._worker.gate is not None:
@@ -155,7 +155,7 @@ class SinkMetrics:
 
     def collect(self) -> Iterator[Metric]:
         sink = self._sink
-        yield _build_info()
+        yield build_info()
         lag = [((tp.topic, str(tp.partition)), float(behind)) for tp, behind in sink.lag.items()]
         yield _gauge("newsproof_sink_lag", "Records that are not in the tables yet", ("topic", "partition"), lag)
         yield GaugeMetricFamily("newsproof_sink_waits", "1 while ClickHouse does not take rows", sink.waits_for_tables)
@@ -172,7 +172,7 @@ class ListenerMetrics:
 
     def collect(self) -> Iterator[Metric]:
         listener = self._listener
-        yield _build_info()
+        yield build_info()
         yield GaugeMetricFamily("newsproof_listener_active", "1 while this process listens", listener.active)
         yield CounterMetricFamily(
             "newsproof_listener_parsed", "Responses that had changed and were parsed", listener.parsed
@@ -180,7 +180,7 @@ class ListenerMetrics:
         acknowledged = HistogramMetricFamily(
             "newsproof_listener_ack_seconds", "From a response with news to the broker's acknowledgement of all of it"
         )
-        acknowledged.add_metric((), *_histogram(listener.acknowledged))
+        acknowledged.add_metric((), *histogram_of(listener.acknowledged))
         yield acknowledged
         yield from self._sources(datetime.now(UTC))
 
@@ -222,7 +222,7 @@ class ListenerMetrics:
 def loop_stalls(late: Latencies) -> Metric:
     """Return the delays of an event loop's beats, in seconds."""
     stalls = HistogramMetricFamily("newsproof_loop_stall_seconds", "Delay of each beat of the event loop")
-    stalls.add_metric((), *_histogram(late))
+    stalls.add_metric((), *histogram_of(late))
     return stalls
 
 
@@ -231,13 +231,13 @@ def _results(meter: Meter) -> Iterator[Metric]:
         "newsproof_step_seconds", "From a step's start to its result, of accepted results", labels=("step",)
     )
     for step, taken in list(meter.step_seconds.items()):
-        steps.add_metric((step,), *_histogram(taken))
+        steps.add_metric((step,), *histogram_of(taken))
     yield steps
     calls = HistogramMetricFamily(
         "newsproof_call_seconds", "Time of a call at its adapter", labels=("kind", "provider", "model")
     )
     for labels, taken in list(meter.call_seconds.items()):
-        calls.add_metric(labels, *_histogram(taken))
+        calls.add_metric(labels, *histogram_of(taken))
     yield calls
     of_call = ("kind", "provider", "model")
     for name, text, names, counts in (
@@ -281,7 +281,7 @@ def _audited(audit: LastAudit | None) -> Iterator[Metric]:
     yield _gauge("newsproof_audit_broken", "How often the last audit found this promise broken", ("promise",), broken)
 
 
-def _histogram(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
+def histogram_of(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
     buckets: list[tuple[str, float]] = []
     total = 0
     for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), list(taken.counts), strict=True):
@@ -295,7 +295,7 @@ def _dead_letters(letters: Mapping[str, int]) -> Metric:
     return _counter("newsproof_dead_letters", "Dead letters that this process wrote", ("reason",), of_each)
 
 
-def _build_info() -> Metric:
+def build_info() -> Metric:
     return _gauge("newsproof_build_info", "1", ("version", "code"), [((VERSION, code_version()), 1.0)])
 
 

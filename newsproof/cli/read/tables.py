@@ -14,10 +14,11 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, markdown_table, of, raise_at_ctrl_c, run, say_result, table
@@ -276,8 +277,22 @@ WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'EPHEMERAL'
 """
 
 
-@app.command()
-def export(
+class TablesGroup(TyperGroup):
+    """A group that exports tables by default: ``export --parquet DIR`` is short for ``export tables --parquet DIR``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put ``tables`` before options."""
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = ["tables", *args]
+        return super().parse_args(ctx, args)
+
+
+export = typer.Typer(cls=TablesGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+app.add_typer(export, name="export", help="Export tables, views and signals as files.")
+
+
+@export.command("tables")
+def export_tables(
     ctx: typer.Context,
     parquet: Annotated[
         Path,
@@ -295,6 +310,31 @@ def export(
     """Export tables and v_* views as Parquet files, with a README.md that describes every column."""
     done = run(export_parquet(of(ctx), parquet, tables=table_ or (), overwrite=overwrite))
     json_line(done) if as_json else print_export(done, parquet)
+
+
+@export.command("signals")
+def export_signals(
+    ctx: typer.Context,
+    out: Annotated[Path, typer.Option(help="File to write, ending in .parquet or .csv.", show_default=False)],
+    point_in_time: Annotated[
+        bool,
+        typer.Option(
+            "--point-in-time",
+            help="One row per revision, with the time from which a bot could know it (available_at). Default: the latest "
+            "revision of each signal.",
+        ),
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite the file if it exists.")] = False,
+    as_json: Annotated[bool, json_flag("Print what was written as one JSON object.")] = False,
+) -> None:
+    """Export signals for a backtester, as Parquet or CSV. docs/bots.md has recipes."""
+    from newsproof.cli.read.signal_export import export_signals as write
+
+    done = run(write(of(ctx), out, point_in_time=point_in_time, overwrite=overwrite))
+    if as_json:
+        json_line(done)
+        return
+    say_result(f"{counted(done.rows, 'row')} in {done.file}, {done.live} of them of live news.")
 
 
 class ExportedColumn(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,8 +22,9 @@ VALUES = {
     "kafka_ssl_ca_file": "evil.pem",
     "openai_gateways": "tuzi=https://evil.example",
     "listener_sources": "evil.toml",
+    "bots_file": "evil.toml",
 }
-WRITTEN_AS = {"openai_key": "OPENAI_KEY_TUZI"}
+WRITTEN_AS = {"openai_key": "OPENAI_KEY_TUZI", "bot_secret": "BOT_SECRET_MY_BOT"}
 """A secret whose setting is one of several."""
 PAIRS = [(secret, address) for secret, addresses in SENT_TO.items() for address in addresses]
 

@@ -24,6 +24,7 @@ from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from infra.settings import Settings
+from newsproof.app.processes.bots import BotMetrics
 from newsproof.app.processes.health import STUCK_S, HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import ListenerMetrics, SinkMetrics, WorkerMetrics
 from schemas.budget import LimitsSet
@@ -39,7 +40,7 @@ from streams.worker import Worker
 from tests.plain_graph import plain_registry
 from tests.streams.graphs import degrading
 from tests.streams.world import World
-from tests.test_frozen_surfaces import listener
+from tests.test_frozen_surfaces import bot, listener
 
 PROJECT = Path(__file__).parents[3]
 GRAFANA = PROJECT / "infra" / "grafana"
@@ -267,10 +268,12 @@ async def test_every_metric_of_the_dashboard_is_exposed_and_the_other_way_round(
             served(WorkerMetrics(worker, publisher, budget), dict) as of_worker,
             served(SinkMetrics(sink), dict) as of_sink,
             served(ListenerMetrics(listener()), dict) as of_listener,
+            served(BotMetrics(bot(), meter.Latencies()), dict) as of_bot,
         ):
             running = asyncio.create_task(sink.run())
             await sink.caught_up()
-            exposed = await families(of_worker) | await families(of_sink) | await families(of_listener) | {"up"}
+            exposed = await families(of_worker) | await families(of_sink) | await families(of_listener)
+            exposed |= await families(of_bot) | {"up"}
             sink.stop()
             await running
     await budget.stop()

@@ -32,8 +32,8 @@ from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, health
 
 pytestmark = pytest.mark.slow
 
-OF_A_GATEWAY = {"openai_key": "openai_key_tuzi"}
-"""The keys of gateways are one setting each."""
+OF_A_GATEWAY = {"openai_key": "openai_key_tuzi", "bot_secret": "bot_secret_my_bot"}
+"""The keys of gateways and the secrets of bots are one setting each."""
 SECRETS = {
     OF_A_GATEWAY.get(name, name): f"Canary/{number}+{name.replace('_', '-')}~{os.urandom(6).hex()}"
     for number, name in enumerate(Settings.model_fields)

@@ -264,3 +264,13 @@ def test_news_that_comes_in_by_itself_is_lost_nowhere_and_judged_once(tmp_path: 
     assert len(confirmed) >= 25, "the bundled pages have moved to today with the news"
     assert not (tmp_path / ".data" / "demo" / "sources.toml").exists()
     assert processes_in(tmp_path) == []
+
+
+def test_bots_enter_once_and_never_hold_what_they_should_not(tmp_path: Path) -> None:
+    done = newsproof("bots", "demo", "--json", cwd=tmp_path, timeout_s=200)
+    assert done.returncode == exits.OK, done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    # An entry for each order that a bot with the default limits accepts; a message for each judgement and retraction.
+    counted = {"signals": 42, "entries": 26, "exits": 26, "retractions": 2, "notified": 42}
+    assert summary == {**counted, "open_positions_wrong": 0, "duplicate_entries": 0, "seconds": summary["seconds"]}
+    assert processes_in(tmp_path) == []

@@ -137,6 +137,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
         ("newsproof_audit_timestamp_seconds", {}, NOW.timestamp()), ("newsproof_audit_broken", {"promise": "lost"}, 2),
         ("newsproof_listener_source_failures", {"source": "s", "reason": "not_found"}, 6),
         ("newsproof_listener_source_state", {"source": "t", "state": "stale"}, 1),
+        ("newsproof_bot_oldest_pending_exit_seconds", {"bot": "b"}, 301),
     ]  # fmt: skip
     worker = Process(name="worker-0", kind="worker", state="ready", seen_at=NOW)
     letter = DeadLetter(
@@ -154,7 +155,7 @@ def test_each_problem_has_an_alert_of_its_name_with_the_same_limit() -> None:
     numbers = {rule["labels"]["problem"]: rule["expr"] for rule in rules}
     for name, limit in (
         ("consumer_lag", "consumer_lag"), ("oldest_open_case", "oldest_open_case_s"), ("sink_behind", "sink_lag"),
-        ("no_news", "no_news_s"), ("source_failing", "source_failures"), ("budget_low", "budget_left_share"), ("tool_calls_low", "budget_left_share"),
+        ("no_news", "no_news_s"), ("source_failing", "source_failures"), ("exit_pending", "exit_pending_s"), ("budget_low", "budget_left_share"), ("tool_calls_low", "budget_left_share"),
         ("captchas", "captchas_share"), ("captchas", "captchas"),
     ):  # fmt: skip
         assert f"{LIMITS[limit]:g}" in numbers[name].split(), name

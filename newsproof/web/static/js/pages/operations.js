@@ -64,7 +64,7 @@ const DRAWN = { problems, figures, processes, budget, breakers, audit };
 
 function problems(found) {
   const limits = found.limits;
-  const places = { lag: number(limits.consumer_lag), sink: number(limits.sink_lag), case: seconds(limits.oldest_open_case_s), news: seconds(limits.no_news_s), share: number(limits.budget_left_share * 100), failures: number(limits.source_failures) };
+  const places = { lag: number(limits.consumer_lag), sink: number(limits.sink_lag), case: seconds(limits.oldest_open_case_s), news: seconds(limits.no_news_s), share: number(limits.budget_left_share * 100), failures: number(limits.source_failures), exit: seconds(limits.exit_pending_s) };
   const away = ["kafka", "clickhouse"].filter((name) => found.status[name] !== "ok").map((name) => `${name}_away`);
   const rows = [...away, ...found.problems].map((name) => h("li", { class: "problem" }, h("strong", {}, t(`ops.bad.${name}`)), h("span", {}, t(`ops.do.${name}`, places))));
   const unknown = unknownOf(found);

@@ -1,0 +1,168 @@
+"""``newsproof bots``: list, run, check, halt and resume bots."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.servers import say_on_stderr, servers
+from newsproof.cli.options import JsonLines, JsonObject, ListGroup, commands, json_flag
+
+if TYPE_CHECKING:
+    from schemas.deliveries import Planned, Settled
+
+app = commands()
+bots = typer.Typer(cls=ListGroup, add_completion=False, rich_markup_mode=None)
+app.add_typer(bots, name="bots", help="List, run, check, halt and resume bots. They are defined in BOTS_FILE.")
+Name = Annotated[str, typer.Argument(help="Name of the bot in BOTS_FILE.", show_default=False)]
+NameOrAll = Annotated[
+    str | None, typer.Argument(help="Name of the bot in BOTS_FILE. Default: all bots.", show_default=False)
+]
+
+
+@bots.command("list")
+def list_bots(ctx: typer.Context, as_json: JsonLines = False) -> None:
+    """List the defined bots with their open positions, pending exits and halts."""
+    run(_list(of(ctx), as_json=as_json), late_logs=True)
+
+
+@bots.command("run")
+def run_one(ctx: typer.Context, name: Name, as_json: JsonLines = False) -> None:
+    """Run one bot until Ctrl-C. Print one line for each delivery.
+
+    Run one process per bot. A second process of the same bot stops the first.
+    """
+    run(_run(of(ctx), name, as_json=as_json), service=of(ctx).settings())
+
+
+@bots.command()
+def demo(
+    ctx: typer.Context,
+    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
+) -> None:
+    """Play the 42 sample events into a webhook receiver, a Telegram and a paper book, all on this machine."""
+    from newsproof.cli.run.bots_demo import bots_demo
+    from newsproof.cli.run.up import ENDING
+
+    raise typer.Exit(run(bots_demo(of(ctx).settings(), as_json=as_json), ending=ENDING))
+
+
+@bots.command()
+def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
+    """Check a bot's definition, its secret and its far side. Sends no order."""
+    run(_check(of(ctx), name, as_json=as_json), late_logs=True)
+
+
+@bots.command()
+def halt(
+    ctx: typer.Context,
+    name: NameOrAll = None,
+    exit_positions: Annotated[
+        bool, typer.Option("--exit", help="Also close all positions. Default: positions stay until their signals end.")
+    ] = False,
+    as_json: JsonObject = False,
+) -> None:
+    """Stop new entries of one bot, or of all bots, within two seconds."""
+    run(_halt(of(ctx), name, exit_positions=exit_positions, as_json=as_json), late_logs=True)
+
+
+@bots.command()
+def resume(ctx: typer.Context, name: NameOrAll = None, as_json: JsonObject = False) -> None:
+    """End the halt of one bot, or all halts."""
+    run(_resume(of(ctx), name, as_json=as_json), late_logs=True)
+
+
+async def _list(invocation: Invocation, *, as_json: bool) -> None:
+    from newsproof.app.data_access import open_log
+    from newsproof.app.processes.bots import bots_of, views
+
+    bots_of(invocation.settings())  # a wrong file is told before a server starts
+    async with open_log(invocation) as log:
+        rows = await views(log.settings, log.address, log.topics)
+    if as_json:
+        json_lines(rows)
+        return
+    columns = ("bot", "kind", "mode", "open", "pending exits", "entries today", "halted by")
+    cells = [(r.name, r.kind, r.mode, r.open, r.pending_exits, r.entries_today, r.halted_by or "") for r in rows]
+    table(columns, cells, right=("open", "pending exits", "entries today"))
+
+
+async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
+    from newsproof.app.processes.bots import bot_of, run_bot
+
+    settings = invocation.settings()
+    bot = bot_of(settings, name)
+    if bot.mode == "paper" and bot.kind != "notify":
+        say_on_stderr(
+            f'{name} is in paper mode: nothing reaches a market. Set mode = "live" in {settings.bots_file} to trade.'
+        )
+    async with servers(settings, clickhouse=bot.prices == "imported") as found:
+        await run_bot(found.applied_to(settings), name, on_settled=_json_of if as_json else _say)
+
+
+def _say(planned: Planned, settled: Settled) -> None:
+    from schemas.printable import printable_line
+
+    what = f"{planned.intent} {planned.side or ''}".strip()
+    why = f": {settled.reason}" if settled.reason and settled.outcome != "delivered" else ""
+    because = {"enter": "", "exit": f" ({planned.reason})", "notify": f" ({planned.reason}, {planned.asset})"}[
+        planned.intent
+    ]
+    say_result(printable_line(f"{settled.outcome:9} {what:12} {planned.instrument}{because}{why}"))
+
+
+def _json_of(planned: Planned, settled: Settled) -> None:
+    json_line({"planned": planned, "settled": settled})
+
+
+async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
+    from newsproof.app.processes.bots import check_bot
+
+    found = await check_bot(invocation.settings(), name)
+    if as_json:
+        json_line(found)
+        return
+    if found["kind"] == "notify":
+        say_result(f"{name} is ready. It sends messages to people and makes no orders.")
+        return
+    there = found["open_at_far_side"]
+    holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."
+    say_result(f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}")
+
+
+async def _halt(invocation: Invocation, name: str | None, *, exit_positions: bool, as_json: bool) -> None:
+    from newsproof.app.data_access import log_to_read
+    from newsproof.app.processes.bots import bot_of, halt
+
+    if name is not None:
+        bot_of(invocation.settings(), name)
+    async with log_to_read(invocation) as log:
+        record = await halt(log.address, log.topics, name, exit=exit_positions, by=getpass.getuser())
+    closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
+    resumed = f"newsproof bots resume {name or ''}".strip()
+    json_line(record) if as_json else say_result(
+        f"{name or 'Every bot'} makes no entries any more {closing}. To end the halt: {resumed}"
+    )
+
+
+async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) -> None:
+    from newsproof.app.data_access import log_to_read
+    from newsproof.app.processes.bots import bot_of, read_book, resume
+
+    if name is not None:
+        bot_of(invocation.settings(), name)
+    async with log_to_read(invocation) as log:
+        record = await resume(log.address, log.topics, name, by=getpass.getuser())
+        book = await read_book(log.address, log.topics, name)
+    remains = name is not None and book.halt_of(name) is not None
+    if as_json:
+        json_line(record)
+    elif remains:
+        say_result(
+            f"{name} has no halt of its own any more, but all bots are halted: `newsproof bots resume` ends that"
+        )
+    else:
+        say_result(f"{name or 'Every bot'} may enter again.")

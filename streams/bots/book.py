@@ -1,0 +1,141 @@
+"""The book of a bot: a pure fold of its deliveries, and of halts. It says what is open, unknown, and spent of the limits."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from schemas.deliveries import DeliveryRecord, HaltLifted, HaltRequested, Outcome, Planned, Settled
+
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+State = Literal["planned", "attempted", "delivered", "refused", "unknown", "expired", "skipped"]
+
+
+class Delivery(msgspec.Struct, kw_only=True):
+    """One delivery. Times are the broker's append times in milliseconds since 1970; 0: not yet.
+
+    ``n``: attempts so far. ``settled``: the last result; an exit is pending until that is ``delivered``.
+    """
+
+    planned: Planned
+    planned_ms: int
+    n: int = 0
+    attempted_ms: int = 0
+    settled: Settled | None = None
+    settled_ms: int = 0
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return None if self.settled is None else self.settled.outcome
+
+    @property
+    def state(self) -> State:
+        """The outcome, else how far it has come."""
+        return self.outcome or ("attempted" if self.n else "planned")
+
+
+class Book:
+    """The fold of one bot's deliveries, or of all bots' (``bot`` None). Equal logs give equal books.
+
+    ``adapter`` and ``mode``: of these deliveries alone.
+    """
+
+    def __init__(self, bot: str | None = None, *, adapter: str | None = None, mode: str | None = None) -> None:
+        self.deliveries: dict[str, Delivery] = {}
+        self.halts: dict[str | None, HaltRequested] = {}
+        """Bot → its halt; None: the halt of all bots."""
+        self.halted_ms: dict[str | None, int] = {}
+        """The same → when it was requested."""
+        self._only = bot, adapter, mode
+        self._entered: list[Delivery] = []
+        self._exits: dict[str, Delivery] = {}
+        self._open: dict[str, Delivery] = {}
+        self._pending: dict[str, Delivery] = {}
+
+    def fold(self, at_ms: int, record: DeliveryRecord) -> bool:
+        """Apply the next record, appended at ``at_ms``; return whether it changes anything."""
+        match record:
+            case HaltRequested():
+                self.halts[record.bot], self.halted_ms[record.bot] = record, at_ms
+                return True
+            case HaltLifted(bot=None):
+                self.halts.clear()
+                return True
+            case HaltLifted():
+                return self.halts.pop(record.bot, None) is not None
+            case Planned():
+                return self._plan(at_ms, record)
+        found = self.deliveries.get(record.delivery)
+        if found is None or found.planned.bot != record.bot:
+            return False
+        if isinstance(record, Settled):
+            found.settled, found.settled_ms = record, at_ms
+        elif record.n > found.n:
+            if found.n == 0 and found.planned.intent == "enter":
+                self._entered.append(found)
+            if found.outcome == "skipped":
+                found.settled = None  # a message that a channel put off
+            found.n, found.attempted_ms = record.n, at_ms
+        self._index(found)
+        return True
+
+    def _plan(self, at_ms: int, record: Planned) -> bool:
+        of = record.bot, record.adapter, record.mode
+        if record.id in self.deliveries or any(
+            only not in (None, one) for only, one in zip(self._only, of, strict=True)
+        ):
+            return False
+        made = self.deliveries[record.id] = Delivery(planned=record, planned_ms=at_ms)
+        if record.entry is not None:
+            self._exits[record.entry] = made
+            self._index(made)
+        return True
+
+    def _index(self, changed: Delivery) -> None:
+        """Keep what is open and what is pending, since a bot asks at every record."""
+        entry = self.deliveries.get(changed.planned.entry or changed.planned.id)
+        if entry is None or entry.planned.intent != "enter":
+            return
+        id = entry.planned.id
+        exit = self._exits.get(id)
+        closed = exit is not None and exit.outcome == "delivered"
+        if _may_be_open(entry) and not closed:
+            self._open[id] = entry
+        else:
+            self._open.pop(id, None)
+        if exit is not None and not closed:
+            self._pending[id] = exit
+        else:
+            self._pending.pop(id, None)
+
+    def halt_of(self, bot: str) -> HaltRequested | None:
+        """Return the halt that holds this bot; of two, one that closes positions."""
+        found = [halt for key in (bot, None) if (halt := self.halts.get(key)) is not None]
+        return next((halt for halt in found if halt.exit), found[0] if found else None)
+
+    def positions(self) -> list[Delivery]:
+        """Return the entries that are open as far as is known: delivered or perhaps, without a delivered exit."""
+        return list(self._open.values())
+
+    def exit_of(self, entry: str) -> Delivery | None:
+        """Return the exit of an entry, if one was planned."""
+        return self._exits.get(entry)
+
+    def pending_exits(self) -> list[Delivery]:
+        """Return the exits that the far side has not confirmed."""
+        return list(self._pending.values())
+
+    def entered(self, since_ms: int, asset: str | None = None) -> int:
+        """Return the number of entries attempted since then, of this asset or of all, that the far side did not refuse."""
+        count = 0
+        for entry in reversed(self._entered):
+            if entry.attempted_ms < since_ms:
+                break
+            count += asset in (None, entry.planned.asset) and _may_be_open(entry)
+        return count
+
+
+def _may_be_open(entry: Delivery) -> bool:
+    return entry.n > 0 and entry.outcome in (None, "delivered", "unknown")
