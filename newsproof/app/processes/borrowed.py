@@ -30,5 +30,6 @@ async def with_installation(
             if await members_of(address_of(at), topics_of(at).group(group)):
                 return await work(at)
     say_on_stderr(starting)
-    async with pipeline(settings, workers=workers) as running:
+    own = settings.model_copy(update=settings.defaults_of_up)
+    async with pipeline(own, workers=workers) as running:
         return await watched(running, work(running.settings))
