@@ -106,6 +106,6 @@ mints=增发 burns=销毁 holds=持有 unlocks=解锁 launches=推出 upgrades=�
 cuts_rate=降息 holds_rate=维持利率 reports_figure=公布数据 passes=通过 appoints=任命 resigns=辞职 airdrops=空投
 opens_claims=开放领取 cancels=取消 says=表示 endorses=站台 scams=诈骗 warns=警告 freezes=冻结 lays_off=裁员
 received=收到 asking=请求 triaged=初判 recalled=回忆 searched=搜索 scraped=打开网页 expanded=扩展关键词 critiqued=核查 ended=结束
-retracting=撤回 corroborating=多方佐证 unknown=未知 cap=上限 bounds=范围 memory=历史案例 choice_clamped=超出区间
+retracting=撤回 corroborating=多方佐证 unknown=未知 cap=上限 bounds=范围 memory=历史案例 choice_clamped=超出区间 expired=已过期
 """
 _ZH = dict(pair.split("=") for pair in _WORDS.split())
