@@ -89,7 +89,7 @@ def judged_signal(
     end = conclude(draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, thin=thin)
     text = notes(case.language, draft.confidence, end, judged.judgement, judged.pages, judged.why, dated_later=later)
     if judged.why == "budget" and (denial := _denial(case, replies)):
-        text = f"{text}: {denial}"
+        text = f"{text}{'：' if case.language == 'zh' else ': '}{denial}"
     at = replies.at or case.head_at
     end, expiry_note = _with_expiry(case, end, _valid_until(case, draft), at)
     text += order_note + expiry_note
@@ -99,7 +99,7 @@ def judged_signal(
         judged,
         end,
         stage="final",
-        text=f"{text}. {reason}" if reason else text,
+        text=f"{text}{'。' if case.language == 'zh' else '. '}{reason}" if reason else text,
         at=at,
         replies=replies,
         context=SummaryContext(
@@ -120,7 +120,7 @@ def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
     if acting is None or draft.action == "observe":
         return draft, ""
     zh, en = (
-        f"; 同一事件的较早信号已给出操作(案例 {acting})",
+        f"；同一事件的较早信号已给出操作（案例 {acting}）",
         f"; an earlier signal of the event has the order (case {acting})",
     )
     return replace(draft, action="observe"), zh if case.language == "zh" else en

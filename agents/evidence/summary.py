@@ -88,7 +88,7 @@ def claim_text(
     by_parts = _by_parts(draft, stated or StatedClaim(subject=draft.entity or ""), tables, closed=steers)
 
     def said(of: Language) -> str:
-        text = _one_sentence(one_line(written[of] or "", MAX_CLAIM))
+        text = _one_sentence(_LEAD.sub("", one_line(written[of] or "", MAX_CLAIM)))
         usable = text and not steers and _is_in(text, of) and not steers_model(text)
         return text if usable else by_parts.of(of)
 
@@ -101,6 +101,11 @@ def _one_sentence(text: str) -> str:
     return joined_up.rstrip("。.!！?？;； ")
 
 
+_LEAD = re.compile(
+    r"\A[\s【\[]*(?:快讯|突发|重磅|最新(?:消息)?|breaking(?: news)?|just in|news ?flash)\s*(?:[:：|｜丨】\]]\s*)+",
+    re.IGNORECASE,
+)
+"""A newsroom's word before the claim: “有消息称快讯：…” is no sentence."""
 _END = re.compile(
     r"(?:(?<=[a-z0-9%)”\"'’])|(?<=[A-Z]{2}))(?<!\bInc)(?<!\bCorp)(?<!\bLtd)(?<!\bCo)(?<!\bNo)(?<!\bvs)[.!?]+[”\"'’]?\s+(?=\S)"
 )

@@ -75,7 +75,7 @@ def headings(columns: Iterable[str], language: Language) -> tuple[str, ...]:
 
 
 _WORDS = """
-asset=资产 action=操作 confidence=置信度 verdict=结论 support=支持来源 sources=来源 flags=标记 summary=摘要 after=用时 phase=阶段
+asset=资产 action=操作 confidence=置信度 verdict=结论 support=支持信源 sources=信源 flags=标记 summary=摘要 after=用时 phase=阶段
 what_happened=经过 why=原因 domain=域名 independent=独立 says=内容 published=发布时间 credibility=可信度 quality=质量 title=标题
 who_speaks=发言者 in_these_words=原文 why_not=未采用原因 address=地址 claim=说法 reliability=可靠性 says_so=依据 reason=理由
 rule=规则 change=变化 revision=修订 stage=阶段 decided_(UTC)=判断时间（UTC） notes=说明 event=事件 by=来自 mode=模式 prompt=提示词
@@ -83,7 +83,7 @@ ms=毫秒 tokens=词元 USD=美元 error=错误 offset=位置 appended=写入时
 earlier=更早的事件 unrelated=无关 yes=是 none=无 offline=离线 live=实时 simulated=模拟
 idle=等待 planning=规划 executing=判读 searching=搜索 scraping=打开网页 expanding=扩展关键词 critiquing=核查
 synthesizing=得出信号 recovering=重试 completed=完成 failed=失败 short_term=短期 medium_term=中期 long_term=长期
-buy=买入 sell=卖出 observe=观望 long=做多 short=做空 neutral=中性 low=低 medium=中 high=高 listing=上线 hack=攻击 regulation=监管
+buy=买入 sell=卖出 observe=观望 long=做多 short=做空 neutral=中性 low=低 medium=中 high=高 listing=上下架 hack=攻击 regulation=监管
 partnership=合作 depeg=脱锚 liquidation=清算 funding=融资 whale=巨鲸 product=产品 macro=宏观 governance=治理 airdrop=空投
 celebrity=名人 scam_alert=骗局警示 other=其他 asserted=断言 planned=计划 rumoured=传闻 denied=否认 corrected=更正 final=最终
 preliminary=初判 retracted=已撤回 superseded=被取代 confirmed=已证实 likely=很可能 unconfirmed=未证实 stale=旧闻 disputed=有争议

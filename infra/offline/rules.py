@@ -174,5 +174,5 @@ def _confidence(text: str, kind: str, entity: str, hedged: bool) -> float:
 
 def _notes(zh: bool, kind: str, hedged: bool) -> str:
     if zh:
-        return f"离线规则判断: 用词属于 {kind}" + (", 措辞为传闻或来源未具名" if hedged else "")
+        return "离线规则按用词判断" + ("，措辞为传闻或信源未具名" if hedged else "")
     return f"Judged by offline rules: words of {kind}" + (", told as a rumour or by unnamed sources" if hedged else "")

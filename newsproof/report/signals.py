@@ -28,6 +28,11 @@ def action_in_words(signal: Signal) -> Text:
     return joined(map(term, (signal.action, *beside)), " · ", " · ")
 
 
+def asset_in_words(asset: str) -> Text:
+    """Return the asset of a signal or a draft, in words if it has none."""
+    return Text("no asset", "无对应资产") if asset in {"", NO_ASSET} else Text(asset, asset)
+
+
 def stage_in_words(stage: Stage) -> Text:
     """Return the stage of a signal."""
     return Text("final", "最终") if stage == "final" else term(stage)
@@ -100,6 +105,6 @@ def print_signals(
     table(headings(columns, language), rows, title=title or Text("Signals", "信号").of(language), right=right)
     meant = Text(
         "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
-        "支持来源：支持该说法的来源，同一所有者只计一次；来源：独立来源，无论其内容。",
+        "支持信源：支持该说法的信源，同一所有者只计一次；信源：独立信源，无论其内容。",
     )
     say_result(meant.of(language))

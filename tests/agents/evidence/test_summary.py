@@ -179,6 +179,8 @@ def test_every_predicate_has_a_future() -> None:
     [
         ({"summary": "Kraken lists PEPE today."}, "Kraken lists PEPE today", "Kraken 上线 PEPE"),
         ({"summary": "Kraken lists PEPE", "summary_zh": "Kraken 今日上线 PEPE。"}, "Kraken lists PEPE", "Kraken 今日上线 PEPE"),
+        ({"summary": "BREAKING: $5M of PEPE burnt", "summary_zh": "【快讯】Kraken 今日上线 PEPE"}, "$5M of PEPE burnt", "Kraken 今日上线 PEPE"),
+        ({"summary": "Breaking a record", "summary_zh": "快讯社上线"}, "Breaking a record", "快讯社上线"),
         ({"summary": "Kraken lists PEPE", "summary_zh": "Kraken lists PEPE"}, "Kraken lists PEPE", "Kraken 上线 PEPE"),
         ({"summary": "Kraken 今日上线 PEPE"}, "Kraken lists PEPE", "Kraken 上线 PEPE"),
         ({"summary": "今日上线 PEPE", "summary_en": "今日上线"}, "Kraken lists PEPE", "Kraken 上线 PEPE"),

@@ -811,7 +811,7 @@ export default {
   "term.signal": "有信号",
   "term.dropped": "已舍弃",
   "term.failed": "失败",
-  "term.listing": "上线",
+  "term.listing": "上下架",
   "term.hack": "攻击",
   "term.regulation": "监管",
   "term.partnership": "合作",
