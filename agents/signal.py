@@ -211,7 +211,7 @@ def _signal(
         published_at=case.news.published_at,
         reference_price=_reference_price(case),
         notes=text,
-        links=tuple(dict.fromkeys(e.url for e in evidence)),
+        links=tuple(dict.fromkeys(e.url for e in evidence if e.stance != "unrelated")),
         evidence=evidence,
         independent_sources=judged.judgement.independent_sources,
         supporting_sources=judged.judgement.supporting_sources,

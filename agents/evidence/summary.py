@@ -245,7 +245,7 @@ HEADS = {
     "unchecked": Text("Not checked", "未核查"),
 }
 _WHY_UNCHECKED = {
-    "gate": Text("routine news, below the threshold for a check", "未达到核查门槛"),
+    "gate": Text("routine news, which is not searched for", "常规消息，不作核查"),
     "disabled": Text("search is off", "搜索已关闭"),
     "not_planned": Text("no search was planned", "未安排搜索"),
     "budget": Text("budget", "预算不足"),

@@ -87,7 +87,7 @@ buy=买入 sell=卖出 observe=观望 long=做多 short=做空 neutral=中性 lo
 partnership=合作 depeg=脱锚 liquidation=清算 funding=融资 whale=巨鲸 product=产品 macro=宏观 governance=治理 airdrop=空投
 celebrity=名人 scam_alert=骗局警示 other=其他 asserted=断言 planned=计划 rumoured=传闻 denied=否认 corrected=更正 final=最终
 preliminary=初判 retracted=已撤回 superseded=被取代 confirmed=已证实 likely=很可能 unconfirmed=未证实 stale=旧闻 disputed=有争议
-refuted=不实 unchecked=未核查 gate=未达到核查门槛 disabled=搜索已关闭 not_planned=未安排搜索 budget=预算不足 language=该语言的搜索服务没有响应
+refuted=不实 unchecked=未核查 gate=常规消息，不作核查 disabled=搜索已关闭 not_planned=未安排搜索 budget=预算不足 language=该语言的搜索服务没有响应
 search_failed=搜索失败 degraded=深入核查失败 duplicate=重复 same_story=同一事件 unchanged=维持不变 second_look=再次核查 look_again=再次核查 spam=广告或无内容 empty=没有文字 timeout=超时 network=网络故障 rate_limit=请求过多
 unavailable=不可用 auth=密钥无效 plan_limit=套餐额度用尽 not_open=该密钥不可用此模型 invalid_output=输出无效 cut=回复被截断
 invalid_request=请求无效 blocked=被拦截 refused=被拒绝 too_large=过大 not_configured=未配置 breaker_open=熔断中 crash=崩溃

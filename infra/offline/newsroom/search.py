@@ -1,4 +1,4 @@
-"""The offline searches that know which stories the bundled corpus covers: those of the sample."""
+"""The offline searches that know what the bundled corpus covers: the stories of the sample, and some subjects."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from infra.offline import lexicon as lx
+from infra.offline.investigating import SUBJECTS
 from infra.offline.rules import entity_of, event_type_of, keywords_of
 from infra.offline.sample_news import sample_news
 from infra.offline.search import Document, OfflineSearch
@@ -80,6 +81,15 @@ class StorySearch(OfflineSearch):
 
 def _is_near(item: Document, search: Search) -> bool:
     return item.published_at is not None and abs(search.as_of - item.published_at) <= STORY_TIME
+
+
+class SubjectSearch(OfflineSearch):
+    """Finds pages for an investigation of a subject of the corpus, and nothing for any other: no page is about that."""
+
+    def matches(self, search: Search) -> list[tuple[Document, float]]:
+        """Return what :meth:`OfflineSearch.matches` returns for a query that names a subject, else nothing."""
+        query = search.query.casefold()
+        return super().matches(search) if any(one.casefold() in query for one in SUBJECTS) else []
 
 
 def _words_of(query: str) -> frozenset[str]:

@@ -172,7 +172,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
             r.registrable_domain,
             (r.speaker or yes) if r.official else "",
             yes if r.independent else "",
-            term(page.stance).of(language),
+            narrative.stance_in_words(page, critic=bool(critique and critique.stances)).of(language),
             f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
             term(r.source_credibility).of(language),
             f"{r.quality_score:.0f}",

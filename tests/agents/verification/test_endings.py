@@ -135,6 +135,12 @@ def test_the_signal_names_its_evidence_prompts_horizon_and_mode(at_end):
     assert signal.decided_at > START
 
 
+def test_a_signal_links_to_no_page_that_says_nothing_of_the_claim(at_end):
+    read = replace(READ, stances=(*stances(1, 3), *stances(2, stance="unrelated")))
+    signal = at_end(critique=read).told(synthesis()).event.signal
+    assert signal.links == ("https://house1.example/a", "https://house3.example/a") and len(signal.evidence) == 3
+
+
 def test_what_was_found_on_a_dropped_page_is_no_flag_of_the_news(at_end):
     flags = at_end(risk_flags=("spoofed_source", "injection_suspected")).told(synthesis()).event.signal.risk_flags
     assert not {"spoofed_source", "injection_suspected"} & set(flags)
