@@ -94,7 +94,10 @@ def test_verdict_and_action_are_told_with_what_stands_behind_them(one: Signal, v
 
 def test_words_that_find_nothing_do_not_show_that_a_page_is_unrelated() -> None:
     pages = [narrative.ReadPage(reference_number=1, stance=stance) for stance in ("unrelated", "supports")]
-    assert [narrative.stance_in_words(page, critic=False).en for page in pages] == ["not clear by words alone", "supports"]
+    assert [narrative.stance_in_words(page, critic=False).en for page in pages] == [
+        "not clear by words alone",
+        "supports",
+    ]
     assert [narrative.stance_in_words(page, critic=True).zh for page in pages] == ["无关", "支持"]
 
 
