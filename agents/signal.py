@@ -23,8 +23,10 @@ from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import (
     ACTED_ON,
+    EXPIRED,
     SECOND_LOOK,
     SIGNAL_SCHEMA_VERSION,
+    Action,
     Adjustment,
     Draft,
     PromptUse,
@@ -87,16 +89,18 @@ def judged_signal(
     end = conclude(draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, thin=thin)
     text = notes(case.language, draft.confidence, end, judged.judgement, judged.pages, judged.why, dated_later=later)
     if judged.why == "budget" and (denial := _denial(case, replies)):
-        text = f"{text}: {denial}"
-    text += order_note
+        text = f"{text}{'：' if case.language == 'zh' else ': '}{denial}"
+    at = replies.at or case.head_at
+    end, expiry_note = _with_expiry(case, end, _valid_until(case, draft), at)
+    text += order_note + expiry_note
     return _signal(
         case,
         draft,
         judged,
         end,
         stage="final",
-        text=f"{text}. {reason}" if reason else text,
-        at=replies.at or case.head_at,
+        text=f"{text}{'。' if case.language == 'zh' else '. '}{reason}" if reason else text,
+        at=at,
         replies=replies,
         context=SummaryContext(
             measured=judged.measured,
@@ -116,10 +120,32 @@ def _without_second_order(case: Case, draft: Draft) -> tuple[Draft, str]:
     if acting is None or draft.action == "observe":
         return draft, ""
     zh, en = (
-        f"; 同一事件的较早信号已给出操作(案例 {acting})",
+        f"；同一事件的较早信号已给出操作（案例 {acting}）",
         f"; an earlier signal of the event has the order (case {acting})",
     )
     return replace(draft, action="observe"), zh if case.language == "zh" else en
+
+
+def _valid_until(case: Case, draft: Draft) -> datetime:
+    """Return the end of the horizon. It counts from the publication: the market knows the news from then on."""
+    return case.news.published_at + timedelta(seconds=HORIZON_S[draft.timeframe])
+
+
+def _with_expiry(case: Case, end: Conclusion, valid_until: datetime, at: datetime) -> tuple[Conclusion, str]:
+    """Return the conclusion of a decision at ``at``, and a note: an order that has already expired is flagged.
+
+    A case of the past, which is judged as of a time when the order was valid, keeps it: backtests measure it. No one could
+    ever follow an order that had expired when its news was received, so there is none.
+    """
+    if end.action == "observe" or at < valid_until:
+        return end, ""
+    action: Action = "observe" if valid_until <= case.as_of else end.action
+    zh, en = (
+        f"；新闻发布于 {case.news.published_at:%Y-%m-%d %H:%M} UTC，操作建议已于 {valid_until:%Y-%m-%d %H:%M} UTC 过期",
+        f"; the news is of {case.news.published_at:%Y-%m-%d %H:%M} UTC, so its order expired at {valid_until:%Y-%m-%d %H:%M} UTC",
+    )
+    flagged = replace(end, action=action, risk_flags=(*end.risk_flags, EXPIRED))
+    return flagged, zh if case.language == "zh" else en
 
 
 def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:
@@ -180,12 +206,12 @@ def _signal(
         confidence_calibrated=None,
         preliminary_confidence=draft.confidence,
         horizon=horizon,
-        valid_until=at + timedelta(seconds=horizon),
+        valid_until=_valid_until(case, draft),
         decided_at=at,
         published_at=case.news.published_at,
         reference_price=_reference_price(case),
         notes=text,
-        links=tuple(dict.fromkeys(e.url for e in evidence)),
+        links=tuple(dict.fromkeys(e.url for e in evidence if e.stance != "unrelated")),
         evidence=evidence,
         independent_sources=judged.judgement.independent_sources,
         supporting_sources=judged.judgement.supporting_sources,

@@ -28,7 +28,7 @@ def why_skip(signal: Signal, acted_on: bool | None, *, include_offline: bool) ->
         return f"confidence below {MIN_CONFIDENCE}"
     if signal.asset == "UNKNOWN":
         return "no asset"
-    return "old news" if {"late", "backfilled"} & set(signal.risk_flags) else ""
+    return "old news" if {"late", "backfilled", "expired"} & set(signal.risk_flags) else ""
 
 
 async def main(include_offline: bool, heartbeat_s: float) -> None:

@@ -46,6 +46,8 @@ WITHDRAWN = frozenset[Stage]({"retracted", "superseded"})
 """Stages that withdraw a judgement."""
 SECOND_LOOK = "second_look"
 """Rule of the last adjustment in a signal of a second look, which is the next revision of its first case's signal."""
+EXPIRED = "expired"
+"""Risk flag of an order that had expired when it was decided: its news was published longer ago than its horizon."""
 NO_ASSET = "UNKNOWN"
 """The ``asset`` of a signal without an asset."""
 Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
@@ -206,7 +208,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     whose summaries are the claim, whatever the verdict, and None if they were not written.
     ``direction`` is the meaning of the claim if it is true, whatever the action.
     ``confidence`` is raw; ``confidence_calibrated`` is None until a calibration exists. ``venue`` is never defaulted.
-    ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is ``timeframe`` in seconds. A signal with ``provider_mode`` offline
+    ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is ``timeframe`` in seconds. ``valid_until`` counts from
+    ``published_at``: follow no order after it. One that had expired when it was decided has the risk flag ``expired``. A signal with ``provider_mode`` offline
     or simulated is for trying and testing only.
     """
 

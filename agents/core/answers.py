@@ -41,6 +41,7 @@ RESERVED_FLAGS = frozenset(
     [
         "data_incomplete",
         "old_news",
+        "expired",
         "refuted",
         "confidence_low",
         "spoofed_source",

@@ -165,27 +165,27 @@ def notes(
     """
     zh = language == "zh"
     found = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
-    parts = [f"{found}: {why}" if why else found]
+    parts = [f"{found}{'：' if zh else ': '}{why}" if why else found]
     parts += _evidence_parts(judgement, pages, zh) if judgement.verdict != "unchecked" else []
     if dated_later:
         parts.append(
-            f"{dated_later} 个网页日期晚于新闻, 未采用"
+            f"{dated_later} 个网页日期晚于新闻，未采用"
             if zh
             else f"pages left out as dated after the news: {dated_later}"
         )
     if any(a.rule == "memory" for a in conclusion.adjustments):
         parts.append("参考了相似的历史案例" if zh else "a similar past case was taken into account")
     change = f"{preliminary:.2f} → {'最终' if zh else 'final'} {conclusion.confidence:.2f}"
-    return f"初判 {change}, 依据: {'; '.join(parts)}" if zh else f"Preliminary {change}, because: {'; '.join(parts)}"
+    return f"初判 {change}，依据：{'；'.join(parts)}" if zh else f"Preliminary {change}, because: {'; '.join(parts)}"
 
 
 VERDICT_ZH: dict[Verdict, str] = {
-    "confirmed": "已证实: 官方、足够的独立来源或实测数据支持",
-    "likely": "可能属实: 有来源支持, 但不足以证实",
-    "unconfirmed": "未证实: 已搜索, 支持不足",
-    "stale": "疑为旧闻: 支持的页面均已过时",
-    "disputed": "有争议: 来源互相矛盾, 或仅有非官方的否认",
-    "refuted": "已被否认: 当事方、主管机构、实测数据或可信来源否认",
+    "confirmed": "已证实：官方、足够的独立信源或实测数据支持",
+    "likely": "很可能：有信源支持，但不足以证实",
+    "unconfirmed": "未证实：已搜索，支持不足",
+    "stale": "旧闻：支持的网页均已过时",
+    "disputed": "有争议：信源互相矛盾，或仅有非官方的否认",
+    "refuted": "不实：当事方、主管机构、实测数据或可信信源否认",
     "unchecked": "未核查",
 }
 VERDICT_EN: dict[Verdict, str] = {
@@ -214,4 +214,4 @@ def _evidence_parts(judgement: Judgement, pages: Sequence[CheckedPage], zh: bool
         if hs
     ]
     count = judgement.supporting_sources
-    return [f"{count} 个来源支持" if zh else f"supporting sources: {count}", *parts]
+    return [f"{count} 个信源支持" if zh else f"supporting sources: {count}", *parts]

@@ -61,10 +61,8 @@ _VERBS = {
     "raises": Text("raises funds", "融资"),
 }
 """Predicates whose wording differs from “word object”."""
-_MODALITY = {
-    "planned": Text("planned", "计划中"),
-    "rumoured": Text("rumour", "传闻"),
-}
+_RUMOUR = Text("rumour", "传闻")
+_STEMS = {"was": "be", "lost": "lose", "went": "go"}
 _UNITS = {
     "USD": "美元", "CNY": "元", "JPY": "日元", "HKD": "港元", "EUR": "欧元", "KRW": "韩元", "GBP": "英镑",
 }  # fmt: skip
@@ -90,7 +88,7 @@ def claim_text(
     by_parts = _by_parts(draft, stated or StatedClaim(subject=draft.entity or ""), tables, closed=steers)
 
     def said(of: Language) -> str:
-        text = _one_sentence(one_line(written[of] or "", MAX_CLAIM))
+        text = _one_sentence(_LEAD.sub("", one_line(written[of] or "", MAX_CLAIM)))
         usable = text and not steers and _is_in(text, of) and not steers_model(text)
         return text if usable else by_parts.of(of)
 
@@ -103,6 +101,11 @@ def _one_sentence(text: str) -> str:
     return joined_up.rstrip("。.!！?？;； ")
 
 
+_LEAD = re.compile(
+    r"\A[\s【\[]*(?:快讯|突发|重磅|最新(?:消息)?|breaking(?: news)?|just in|news ?flash)\s*(?:[:：|｜丨】\]]\s*)+",
+    re.IGNORECASE,
+)
+"""A newsroom's word before the claim: “有消息称快讯：…” is no sentence."""
 _END = re.compile(
     r"(?:(?<=[a-z0-9%)”\"'’])|(?<=[A-Z]{2}))(?<!\bInc)(?<!\bCorp)(?<!\bLtd)(?<!\bCo)(?<!\bNo)(?<!\bvs)[.!?]+[”\"'’]?\s+(?=\S)"
 )
@@ -140,14 +143,14 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
     amount = _amount(stated.amount, draft, tables)
     asset = "" if draft.asset == NO_ASSET else draft.asset
     takes = stated.predicate not in _WITHOUT_OBJECT
-    modality = _MODALITY.get(stated.modality, Text())
+    modality = _RUMOUR if stated.modality == "rumoured" else Text()
 
     def said(language: Language) -> str:
         what = (of.of(language) or (asset if stated.predicate in _OF_ASSET else "")) if takes else ""
         # Without an object the sentence names at least the asset.
         concerns = Text(f"concerning {asset}", f"涉及 {asset}") if takes and asset and not what else Text()
         details = joined((concerns, amount, modality), "; ", "；")
-        clause = _clause(subject.of(language), stated.predicate, what, language)
+        clause = _clause(subject.of(language), stated.predicate, what, language, planned=stated.modality == "planned")
         return (
             fill("{clause} ({details})", "{clause}（{details}）", clause=clause, details=details).of(language)
             if clause and details
@@ -157,12 +160,20 @@ def _by_parts(draft: Draft, stated: StatedClaim, tables: Compiled, *, closed: bo
     return closed_up(Text(said("en"), said("zh")))
 
 
-def _clause(who: str, predicate: str, what: str, language: Language) -> str:
-    verb = _VERBS.get(predicate, term(predicate)).of(language)
-    if "{}" in verb and not what:
-        verb = term(predicate).of(language)
-    words = verb.replace("{}", what) if "{}" in verb else f"{verb} {what}"
+def _clause(who: str, predicate: str, what: str, language: Language, *, planned: bool) -> str:
+    verb = _VERBS.get(predicate, term(predicate))
+    if "{}" in verb.en and not what:
+        verb = term(predicate)
+    said = (_future(verb) if planned else verb).of(language)
+    words = said.replace("{}", what) if "{}" in said else f"{said} {what}"
     return f"{who} {words}".strip() if who else ""
+
+
+def _future(verb: Text) -> Text:
+    """Return what is planned: “will list” for “lists”."""
+    first, space, rest = verb.en.partition(" ")
+    stem = _STEMS.get(first) or first[: -2 if first.endswith(("sses", "shes", "ches", "oes")) else -1]
+    return Text(f"will {stem}{space}{rest}", f"将{verb.zh}")
 
 
 def _name(word: str, tables: Compiled, *, closed: bool) -> Text:
@@ -234,7 +245,7 @@ HEADS = {
     "unchecked": Text("Not checked", "未核查"),
 }
 _WHY_UNCHECKED = {
-    "gate": Text("routine news, below the threshold for a check", "未达到核查门槛"),
+    "gate": Text("routine news, which is not searched for", "常规消息，不作核查"),
     "disabled": Text("search is off", "搜索已关闭"),
     "not_planned": Text("no search was planned", "未安排搜索"),
     "budget": Text("budget", "预算不足"),

@@ -45,13 +45,13 @@ def _reason(case: Case, earlier: ConcernedSignal) -> str:
     when, source = f"{case.as_of:%Y-%m-%d %H:%M} UTC", case.case_id
     if earlier.rival is not None:
         return (
-            f"案例 {source}({when})对同一事件的报道依据更充分"
+            f"案例 {source}（{when}）对同一事件的报道依据更充分"
             if zh
             else f"a better-founded report of the same event: case {source} ({when})"
         )
     if earlier.kind == "superseded":
-        return f"案例 {source}({when})更正了该信号" if zh else f"corrected by case {source} ({when})"
-    return f"案例 {source}({when})否认了该信号" if zh else f"denied by case {source} ({when})"
+        return f"案例 {source}（{when}）更正了该信号" if zh else f"corrected by case {source} ({when})"
+    return f"案例 {source}（{when}）否认了该信号" if zh else f"denied by case {source} ({when})"
 
 
 def _evidence(case: Case, earlier: ConcernedSignal) -> tuple[SignalEvidence, ...]:

@@ -75,7 +75,7 @@ def headings(columns: Iterable[str], language: Language) -> tuple[str, ...]:
 
 
 _WORDS = """
-asset=资产 action=操作 confidence=置信度 verdict=结论 support=支持来源 sources=来源 flags=标记 summary=摘要 after=用时 phase=阶段
+asset=资产 action=操作 confidence=置信度 verdict=结论 support=支持信源 sources=信源 flags=标记 summary=摘要 after=用时 phase=阶段
 what_happened=经过 why=原因 domain=域名 independent=独立 says=内容 published=发布时间 credibility=可信度 quality=质量 title=标题
 who_speaks=发言者 in_these_words=原文 why_not=未采用原因 address=地址 claim=说法 reliability=可靠性 says_so=依据 reason=理由
 rule=规则 change=变化 revision=修订 stage=阶段 decided_(UTC)=判断时间（UTC） notes=说明 event=事件 by=来自 mode=模式 prompt=提示词
@@ -83,11 +83,11 @@ ms=毫秒 tokens=词元 USD=美元 error=错误 offset=位置 appended=写入时
 earlier=更早的事件 unrelated=无关 yes=是 none=无 offline=离线 live=实时 simulated=模拟
 idle=等待 planning=规划 executing=判读 searching=搜索 scraping=打开网页 expanding=扩展关键词 critiquing=核查
 synthesizing=得出信号 recovering=重试 completed=完成 failed=失败 short_term=短期 medium_term=中期 long_term=长期
-buy=买入 sell=卖出 observe=观望 long=做多 short=做空 neutral=中性 low=低 medium=中 high=高 listing=上线 hack=攻击 regulation=监管
+buy=买入 sell=卖出 observe=观望 long=做多 short=做空 neutral=中性 low=低 medium=中 high=高 listing=上下架 hack=攻击 regulation=监管
 partnership=合作 depeg=脱锚 liquidation=清算 funding=融资 whale=巨鲸 product=产品 macro=宏观 governance=治理 airdrop=空投
 celebrity=名人 scam_alert=骗局警示 other=其他 asserted=断言 planned=计划 rumoured=传闻 denied=否认 corrected=更正 final=最终
 preliminary=初判 retracted=已撤回 superseded=被取代 confirmed=已证实 likely=很可能 unconfirmed=未证实 stale=旧闻 disputed=有争议
-refuted=不实 unchecked=未核查 gate=未达到核查门槛 disabled=搜索已关闭 not_planned=未安排搜索 budget=预算不足 language=该语言的搜索服务没有响应
+refuted=不实 unchecked=未核查 gate=常规消息，不作核查 disabled=搜索已关闭 not_planned=未安排搜索 budget=预算不足 language=该语言的搜索服务没有响应
 search_failed=搜索失败 degraded=深入核查失败 duplicate=重复 same_story=同一事件 unchanged=维持不变 second_look=再次核查 look_again=再次核查 spam=广告或无内容 empty=没有文字 timeout=超时 network=网络故障 rate_limit=请求过多
 unavailable=不可用 auth=密钥无效 plan_limit=套餐额度用尽 not_open=该密钥不可用此模型 invalid_output=输出无效 cut=回复被截断
 invalid_request=请求无效 blocked=被拦截 refused=被拒绝 too_large=过大 not_configured=未配置 breaker_open=熔断中 crash=崩溃
@@ -106,6 +106,6 @@ mints=增发 burns=销毁 holds=持有 unlocks=解锁 launches=推出 upgrades=�
 cuts_rate=降息 holds_rate=维持利率 reports_figure=公布数据 passes=通过 appoints=任命 resigns=辞职 airdrops=空投
 opens_claims=开放领取 cancels=取消 says=表示 endorses=站台 scams=诈骗 warns=警告 freezes=冻结 lays_off=裁员
 received=收到 asking=请求 triaged=初判 recalled=回忆 searched=搜索 scraped=打开网页 expanded=扩展关键词 critiqued=核查 ended=结束
-retracting=撤回 corroborating=多方佐证 unknown=未知 cap=上限 bounds=范围 memory=历史案例 choice_clamped=超出区间
+retracting=撤回 corroborating=多方佐证 unknown=未知 cap=上限 bounds=范围 memory=历史案例 choice_clamped=超出区间 expired=已过期
 """
 _ZH = dict(pair.split("=") for pair in _WORDS.split())

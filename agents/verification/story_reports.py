@@ -131,7 +131,7 @@ def _as_page(report: StoryReport) -> SearchResult:
 def _reason(case: Case, first: StoryReport, owners: int) -> str:
     when = f"{case.as_of:%Y-%m-%d %H:%M} UTC"
     if first.language == "zh":
-        return f"另有 {owners} 个来源报道了同一事件(最近为案例 {case.case_id}, {when})"
+        return f"另有 {owners} 个信源报道了同一事件（最近为案例 {case.case_id}，{when}）"
     sources = "1 other source reports" if owners == 1 else f"{owners} other sources report"
     return f"{sources} the same event (the last one: case {case.case_id}, {when})"
 

@@ -116,18 +116,18 @@ _NAMING = f"""
 SELECT signal_id, matched
 FROM
 (
-    SELECT s.signal_id AS signal_id, s.decided_at AS decided_at,
+    SELECT s.signal_id AS signal_id, s.decided_at AS decided_at, upper(s.asset) IN {{tickers:Array(String)}} AS about,
            arrayFilter(i -> s.hits[i] OR n.hits[i], range(1, {{count:UInt32}} + 1)) AS matched
     FROM
     (
-        SELECT signal_id, case_id, decided_at, [HITS] AS hits FROM
-        (SELECT signal_id, case_id, decided_at, concat(asset, ' ', asset_name, ' ', summary, ' ', summary_zh, ' ', summary_en) AS words
+        SELECT signal_id, case_id, decided_at, asset, [HITS] AS hits FROM
+        (SELECT signal_id, case_id, decided_at, asset, concat(asset, ' ', asset_name, ' ', summary, ' ', summary_zh, ' ', summary_en) AS words
          {_KNOWN} AND (NEAR OR case_id IN (SELECT case_id FROM (SELECT case_id, text AS words {_NEWS}))))
     ) AS s
     LEFT JOIN (SELECT case_id, [HITS] AS hits FROM (SELECT case_id, text AS words {_NEWS})) AS n ON n.case_id = s.case_id
 )
 WHERE notEmpty(matched)
-ORDER BY length(matched) DESC, decided_at DESC, signal_id
+ORDER BY length(matched) DESC, about DESC, decided_at DESC, signal_id
 LIMIT {{rows:UInt32}}
 """
 # A case is opened before it is decided, by more than a day only if its news waited that long. NEAR searches for all
@@ -191,12 +191,14 @@ class FoundSignals(Free):
         patterns = {f"name{n}": _pattern(spellings) for n, spellings in enumerate(names)}
         hits = ", ".join(f"match(words, {{{key}:String}})" for key in patterns)
         asking = _NAMING.replace("HITS", hits).replace("NEAR", _NEAR) if names else _NEWEST
-        wanted = {"count": len(names), "spellings": [one for spelled in names for one in spelled]}
+        spellings = [one for spelled in names for one in spelled]
+        wanted = {"count": len(names), "spellings": spellings, "tickers": _tickers(names)}
         found = await self._candidates(asking, {**asked, **patterns, **wanted}, limit)
         if not found:
             return ()
         rows = (await self._client.query(_SAID, {**asked, "signals": list(found)})).dicts()
         rows = [row for row in rows if not effect.verdicts or row["verdict"] in effect.verdicts]
+        rows = _about(rows, names, found) if names else rows
         rows.sort(key=lambda row: row["signal_id"])
         rows.sort(key=lambda row: (len(found[row["signal_id"]]), row["decided_at"]), reverse=True)
         matched = {signal: tuple(names[i - 1][0] for i in held) for signal, held in found.items()}
@@ -212,6 +214,23 @@ class FoundSignals(Free):
             if len(signals) >= limit or len(found) < rows:
                 return dict(list(signals.items())[:limit])
             rows *= 10
+
+
+def _about(
+    rows: list[dict[str, Any]], names: tuple[tuple[str, ...], ...], found: dict[str, list[int]]
+) -> list[dict[str, Any]]:
+    """Return the rows without those that merely name an asset which others are about."""
+    named = {row["signal_id"]: _named_assets(row["asset"], names) for row in rows}
+    known = frozenset[int]().union(*named.values())
+    return [row for row in rows if named[row["signal_id"]] or not known.issuperset(found[row["signal_id"]])]
+
+
+def _named_assets(asset: str, names: tuple[tuple[str, ...], ...]) -> frozenset[int]:
+    return frozenset(n for n, spelled in enumerate(names, 1) if asset.upper() in _tickers((spelled,)))
+
+
+def _tickers(names: tuple[tuple[str, ...], ...]) -> list[str]:
+    return [one.upper().lstrip("$") for spelled in names for one in spelled]
 
 
 def _pattern(spellings: tuple[str, ...]) -> str:

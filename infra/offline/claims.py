@@ -14,9 +14,11 @@ SCALES = {
 }  # fmt: skip
 _SCALE = r"trillion|billion|million|bn\b|[bmk]\b|万亿|亿|千万|百万|万"
 _PART = re.compile(rf"({_NUMBER})\s?({_SCALE})?", re.IGNORECASE)
+_CLOCKS = "AM|PM|UTC|GMT|[ECMP][SD]?T|CES?T|BST|[KJI]ST|HKT|SGT"
+"""What follows a time of the day, which is no amount."""
 _FIGURE = re.compile(
-    rf"(?P<sign>[$€£¥])?\s?(?P<number>{_NUMBER}(?:\s?(?:{_SCALE}))?(?:\s?{_NUMBER}\s?[亿万])*)"
-    r"\s?(?:枚|个)?\s?(?P<unit>(?-i:[a-z]?[A-Z]{2,6})\b|美元|美金|日元|港元|欧元|人民币|韩元|比特币|以太坊)?",
+    rf"(?P<sign>[$€£¥])?\s?(?<!\d)(?<!\d[:：.,])(?P<number>{_NUMBER}(?:\s?(?:{_SCALE}))?(?:\s?{_NUMBER}\s?[亿万])*)(?![:：]\d)"
+    rf"\s?(?:枚|个)?\s?(?P<unit>(?-i:(?!(?:{_CLOCKS})\b)[a-z]?[A-Z]{{2,6}})\b|美元|美金|日元|港元|欧元|人民币|韩元|比特币|以太坊)?",
     re.IGNORECASE,
 )
 _MOST = 1e24

@@ -195,8 +195,11 @@ CORRECTS = _any("correction\\b", "corrects?\\b", "corrected\\b", "erratum", "更
 PLANS = _any(
     "will\\b", "plans? to\\b", "about to\\b", "set to\\b", "(?:is|are) to \\w+", "upcoming", "coming soon",
     "^(?:\\S+\\s+){1,4}to (?:soon )?(?:list|launch|accept|acquire|buy|sell|support|add|delist|raise|close|charge)\\b",
-    "即将", "将于", "将在", "将要", "(?<![虚模])拟", "计划",
+    "tomorrow\\b", "next (?:week|month|quarter|year)\\b",
+    "即将", "将于", "将在", "将要", "(?<![虚模])拟", "计划", "明[日天年]", "下(?:周|个?月|季度)",
+    "将(?:正式|陆续|逐步|全面|首次|同步)?(?:上[线架币市]|下架|退市|开放|开通|推出|发[布行]|启动|停止|关闭|暂停|恢复|支持|收购|接受|投资|融资|升级|增发|销毁|回购|新增|移除|空投|解锁|[加降]息)",
 )  # fmt: skip
+"""Words of a plan. 将 before a verb is one; before a thing that is acted on (“将 5,000 枚 ETH 转走”) it is none."""
 UNNAMED = _any(
     "insider", "sources? (?:say|said|close|familiar)", "people familiar", "traders? say", "admin says", "知情人士", "内部人士",
     "消息人士",
@@ -216,6 +219,10 @@ SPAM = _any(
     "join (?:our|my|the) (?:vip|telegram|channel|group)", "referral (?:link|code)", "use (?:my )?code\\b",
     "guaranteed (?:profit|return|gains)",
     "100x guaranteed", "加微信", "加群", "返佣", "邀请码", "稳赚", "带单",
+)  # fmt: skip
+SMALL_TALK = _any(
+    "hello\\b", "hi\\b", "hey\\b", "gm\\b", "gn\\b", "lol\\b", "thanks?\\b", "good (?:morning|evening|night)", "how are you",
+    "你好", "您好", "大家", "早上好", "晚安", "谢谢", "哈哈", "天气", "请问", "谁知道", "怎么",
 )  # fmt: skip
 LOUD = _any("breaking\\b", "urgent", "突发", "重磅")
 SECOND_HAND = _any(

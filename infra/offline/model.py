@@ -124,11 +124,7 @@ def _synthesize(call: CallModel) -> ModelReply:
     zh = language == "zh"
     cited = "".join(f"[{n}]" for n, stance in _quotes(call) if stance in ("supports", "denies"))
     if low == high:
-        why = (
-            f"离线规则: 结论 {facts['verdict']} 没有可选区间"
-            if zh
-            else f"Offline rules: {facts['verdict']} leaves no range"
-        )
+        why = "离线规则：该结论没有可选区间" if zh else f"Offline rules: {facts['verdict']} leaves no range"
     else:
         why = "离线规则取区间中值" if zh else "Offline rules took the middle of the range"
     chosen = {} if low == high else {"adjustment": round((low + high) / 2, 4)}

@@ -54,8 +54,19 @@ def draft_of(text: str) -> dict[str, Any]:
         "timeframe": "short" if kind in ("hack", "depeg", "liquidation", "whale", "scam_alert") else "medium",
         "risk_flags": flags,
         "notes": _notes(zh, kind, hedged),
-        "spam": bool(lx.SPAM.search(text)),
+        "spam": bool(lx.SPAM.search(text)) or claims_nothing(text),
     }
+
+
+def claims_nothing(text: str) -> bool:
+    """Return whether a text is small talk. It makes a claim if it has an act, a figure, or a name after its first word."""
+    return bool(lx.SMALL_TALK.search(text)) and not _is_recognised(text) and not _NAME.search(text.strip()[1:])
+
+
+def _is_recognised(text: str) -> bool:
+    """Return whether any word of the text belongs to an event, an act or a coin, or is a figure."""
+    act = lx.OFFICIAL_ACTS.search(text) or lx.NAMED.search(text) or _NUMBER.search(text)
+    return bool(act) or _action(text) != "observe" or event_type_of(text) != "other" or asset_of(text)[0] != "UNKNOWN"
 
 
 def event_type_of(text: str) -> str:
@@ -150,7 +161,8 @@ def _action(text: str) -> str:
 def _confidence(text: str, kind: str, entity: str, hedged: bool) -> float:
     if kind == "scam_alert":
         return 0.2
-    level = 0.68
+    # Of a text without a word that they know, rules cannot say whether it is true.
+    level = 0.68 if _is_recognised(text) else 0.46 if entity else 0.5
     level += 0.04 if entity else 0.0
     level += 0.03 if _NUMBER.search(text) else 0.0
     level += 0.06 if lx.OFFICIAL_ACTS.search(text) else 0.0
@@ -162,5 +174,5 @@ def _confidence(text: str, kind: str, entity: str, hedged: bool) -> float:
 
 def _notes(zh: bool, kind: str, hedged: bool) -> str:
     if zh:
-        return f"离线规则判断: 用词属于 {kind}" + (", 措辞为传闻或来源未具名" if hedged else "")
+        return "离线规则按用词判断" + ("，措辞为传闻或信源未具名" if hedged else "")
     return f"Judged by offline rules: words of {kind}" + (", told as a rumour or by unnamed sources" if hedged else "")

@@ -125,11 +125,11 @@ def _tables(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
 
 
 def _offline_pages(settings: Settings) -> dict[str, Any]:
+    from infra.offline.newsroom.search import SubjectSearch
     from infra.offline.pages import OfflinePages
-    from infra.offline.search import OfflineSearch
 
     latency_s = settings.offline_latency_seconds
-    search = OfflineSearch(latency_s=latency_s)
+    search = SubjectSearch(latency_s=latency_s)
     # Simulated searches have a provider name of their own; here they use the bundled corpus, as offline ones do.
     return {"search": {settings.mode: search}, "scrape": OfflinePages(search.documents, latency_s=latency_s)}
 

@@ -25,6 +25,7 @@ _WORDS = {
     "new_page": ("further pages: {}", "新增页面: {}"),
     "nothing_new": ("nothing", "没有变化"),
     "official": ("official", "官方"),
+    "by_words": (" by word rules, read by no critic", "，仅由词语规则判断"),
     "undated": ("undated", "无日期"),
     "not_in_corpus": ("The bundled corpus has nothing on this.", "内置语料库中没有与此相关的资料。"),
 }
@@ -50,7 +51,10 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
 
 
 def _claim_line(brief: BriefWritten, sentence: BriefSentence, *, zh: bool) -> str:
-    verdict = term(brief.claims[sentence.claim].verdict).of("zh" if zh else "en")
+    claim = brief.claims[sentence.claim]
+    verdict = term(claim.verdict).of("zh" if zh else "en")
+    if not any(one.quote for one in claim.evidence):
+        verdict += _say("by_words", zh)
     return f"{sentence.text}{f'（{verdict}）' if zh else f' ({verdict}) '}{references(sentence.references)}"
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from agents.evidence.findings import dated_later
 from agents.evidence.witnesses import counted
-from agents.text.wording import Text, fill, joined, references
+from agents.text.wording import Text, fill, joined, references, term
 from newsproof.report.recorded_reasons import translate_reason
 from schemas import events as ev
 from schemas.calls import Call
@@ -120,6 +120,12 @@ def pages_read(
     unquoted, counts = frozenset(critique.unquoted), {e.reference_number: e.stance for e in evidence}
     pages = [_as_it_counts(one, said.get(one.reference_number), unquoted) for one in references]
     return [msgspec.structs.replace(p, stance=counts.get(p.reference_number, p.stance)) for p in pages]
+
+
+def stance_in_words(page: ReadPage, *, critic: bool) -> Text:
+    """Return what a page says. Without a critic, that words of the claim are missing does not show that it is unrelated."""
+    is_unclear = not critic and page.stance == "unrelated"
+    return Text("not clear by words alone", "仅凭词语无法判断") if is_unclear else term(page.stance)
 
 
 def _as_it_counts(one: SearchReference, said: PageStance | None, unquoted: frozenset[int]) -> ReadPage:

@@ -17,27 +17,42 @@ from agents.text.wording import Text, joined, term
 _FIELDS = {"n": r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "w": r"[a-z_]+(?::[a-z_]+)?", "id": r"[\w-]+", "t": r"[\d: UTC-]+", "refs": r"(?:\[\d+\])+"}  # fmt: skip
 """Fields of a template, ``{name:kind}``: numbers, words of the code (translated by :func:`term`), ids, times, references."""
 _PLACE = re.compile(r"\{(\w+):(\w+)\}")
+_AS_WRITTEN = {
+    "，": "(?:，|, )",
+    "：": "(?:：|: )",
+    "；": "(?:；|; )",
+    "（": "[（(]",
+    "）": "[）)]",
+    "信源": "(?:信源|来源)",
+}
+_ALSO = re.compile("|".join(_AS_WRITTEN))
+"""How records from before write the marks and words of a Chinese template."""
 
 _EITHER = (
     *((VERDICT_EN[v], VERDICT_ZH[v]) for v in VERDICT_EN),
-    ("Preliminary {a:n} → final {b:n}, because: ", "初判 {a:n} → 最终 {b:n}, 依据: "),
-    ("supporting sources: {count:n}", "{count:n} 个来源支持"),
+    ("Preliminary {a:n} → final {b:n}, because: ", "初判 {a:n} → 最终 {b:n}，依据："),
+    ("supporting sources: {count:n}", "{count:n} 个信源支持"),
     ("official {refs:refs}", "官方 {refs:refs}"),
     ("supporting {refs:refs}", "支持 {refs:refs}"),
     ("denying {refs:refs}", "否认 {refs:refs}"),
     ("hedging {refs:refs}", "未肯定 {refs:refs}"),
     ("earlier {refs:refs}", "旧事 {refs:refs}"),
-    ("pages left out as dated after the news: {count:n}", "{count:n} 个网页日期晚于新闻, 未采用"),
+    ("pages left out as dated after the news: {count:n}", "{count:n} 个网页日期晚于新闻，未采用"),
     ("a similar past case was taken into account", "参考了相似的历史案例"),
-    ("denied by case {case:id} ({at:t})", "案例 {case:id}({at:t})否认了该信号"),
-    ("corrected by case {case:id} ({at:t})", "案例 {case:id}({at:t})更正了该信号"),
-    ("1 other source reports the same event (the last one: case {case:id}, {at:t})", "另有 1 个来源报道了同一事件(最近为案例 {case:id}, {at:t})"),
-    ("{n:n} other sources report the same event (the last one: case {case:id}, {at:t})", "另有 {n:n} 个来源报道了同一事件(最近为案例 {case:id}, {at:t})"),
-    ("a better-founded report of the same event: case {case:id} ({at:t})", "案例 {case:id}({at:t})对同一事件的报道依据更充分"),
+    ("the news is of {at:t}, so its order expired at {until:t}", "新闻发布于 {at:t}，操作建议已于 {until:t} 过期"),
+    ("denied by case {case:id} ({at:t})", "案例 {case:id}（{at:t}）否认了该信号"),
+    ("corrected by case {case:id} ({at:t})", "案例 {case:id}（{at:t}）更正了该信号"),
+    ("1 other source reports the same event (the last one: case {case:id}, {at:t})", "另有 1 个信源报道了同一事件（最近为案例 {case:id}，{at:t}）"),
+    ("{n:n} other sources report the same event (the last one: case {case:id}, {at:t})", "另有 {n:n} 个信源报道了同一事件（最近为案例 {case:id}，{at:t}）"),
+    ("a better-founded report of the same event: case {case:id} ({at:t})", "案例 {case:id}（{at:t}）对同一事件的报道依据更充分"),
     ("a better-founded report of the same event: case {case:id}", "案例 {case:id} 对同一事件的报道依据更充分"),
-    ("the case ended without a final signal ({why:w}): the first judgement is withdrawn", "该案例未得出最终信号({why:w}), 初判撤回"),
-    ("; ", "; "),
-    (": {why:w}", ": {why:w}"),
+    ("the case ended without a final signal ({why:w}): the first judgement is withdrawn", "该案例未得出最终信号（{why:w}），初判撤回"),
+    ("an earlier signal of the event has the order (case {case:id})", "同一事件的较早信号已给出操作（案例 {case:id}）"),
+    (VERDICT_EN["likely"], "可能属实：有信源支持，但不足以证实"),
+    (VERDICT_EN["stale"], "疑为旧闻：支持的页面均已过时"),
+    (VERDICT_EN["refuted"], "已被否认：当事方、主管机构、实测数据或可信信源否认"),
+    ("; ", "；"),
+    (": {why:w}", "：{why:w}"),
 )  # fmt: skip
 """Written in the language of the news (``agents.evidence.policy.notes``, ``agents.retraction``, ``streams.publish.revisions``)."""
 _ENGLISH = (
@@ -90,10 +105,10 @@ def translate_reason(text: str) -> Text:
     """
     for chinese in (False, True):
         made, rest = _taken_apart(text, chinese=chinese)
-        if made and (not rest or rest.startswith(". ")):
-            ours = text.removesuffix(rest)
-            both = Text(made, ours) if chinese else Text(ours, made)
-            return joined((both, translate_reason(rest.removeprefix(". "))), ". ", "。")
+        if made and (not rest or rest.startswith((". ", "。"))):
+            # Older records have half-width marks and other words: what is read in Chinese is written anew.
+            both = Text(made, _taken_apart(made, chinese=False)[0]) if chinese else Text(text.removesuffix(rest), made)
+            return joined((both, translate_reason(rest.removeprefix(". ").removeprefix("。"))), ". ", "。")
     return as_written(text)
 
 
@@ -126,6 +141,6 @@ def _templates(chinese: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 def _pattern(template: str) -> re.Pattern[str]:
     parts = _PLACE.split(template)
-    fixed = [re.escape(part) for part in parts[::3]]
+    fixed = [_ALSO.sub(lambda m: _AS_WRITTEN[m[0]], re.escape(part)) for part in parts[::3]]
     places = [f"(?P<{name}>{_FIELDS[kind]})" for name, kind in zip(parts[1::3], parts[2::3], strict=True)]
     return re.compile("".join(a + b for a, b in zip(fixed, [*places, ""], strict=True)))

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from agents.text.wording import Language, Text, fill, headings, joined, term
 from newsproof.app.invocation import say_result, table
 from schemas.printable import columns_of, fitted, shortened
-from schemas.signals import NO_ASSET, Signal, Stage
+from schemas.signals import EXPIRED, NO_ASSET, Signal, Stage
 
 
 def verdict_in_words(signal: Signal) -> Text:
@@ -22,9 +22,15 @@ def verdict_in_words(signal: Signal) -> Text:
 
 
 def action_in_words(signal: Signal) -> Text:
-    """Return the action; for ``observe``, also the direction that the claim implies."""
+    """Return the action; for ``observe``, also the direction that the claim implies; for an expired order, that it is."""
     meant = signal.action == "observe" and signal.direction != "neutral"
-    return joined(map(term, (signal.action, signal.direction) if meant else (signal.action,)), " · ", " · ")
+    beside = (signal.direction,) if meant else (EXPIRED,) if EXPIRED in signal.risk_flags else ()
+    return joined(map(term, (signal.action, *beside)), " · ", " · ")
+
+
+def asset_in_words(asset: str) -> Text:
+    """Return the asset of a signal or a draft, in words if it has none."""
+    return Text("no asset", "无对应资产") if asset in {"", NO_ASSET} else Text(asset, asset)
 
 
 def stage_in_words(stage: Stage) -> Text:
@@ -48,7 +54,7 @@ def signal_lines(
     day = timedelta(days=1)
     times = [f"{s.decided_at:%H:%M:%S}" if now - s.decided_at < day else f"{s.decided_at:%Y-%m-%d}" for s in signals]
     longest = max(map(len, times), default=0)
-    action, verdict = (4, 6) if language == "zh" else (7, 11)
+    action, verdict = (6, 6) if language == "zh" else (7, 11)
     lines = []
     for at, one in zip(times, signals, strict=True):
         name = ids.get(one.case_id, "")
@@ -59,7 +65,7 @@ def signal_lines(
             at.ljust(longest),
             fitted(name if 0 < len(name) <= 8 else one.case_id[:8], 8),
             fitted("–" if one.asset == NO_ASSET else one.asset, 6),
-            fitted(term(one.action).of(language), action),
+            fitted(term(EXPIRED if EXPIRED in one.risk_flags else one.action).of(language), action),
             f"{one.confidence:.2f}",
             fitted(term(judged or "none").of(language), verdict),
             "",
@@ -99,6 +105,6 @@ def print_signals(
     table(headings(columns, language), rows, title=title or Text("Signals", "信号").of(language), right=right)
     meant = Text(
         "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
-        "支持来源：支持该说法的来源，同一所有者只计一次；来源：独立来源，无论其内容。",
+        "支持信源：支持该说法的信源，同一所有者只计一次；信源：独立信源，无论其内容。",
     )
     say_result(meant.of(language))

@@ -15,10 +15,10 @@ from newsproof.report.narrative import (
     readers_in_words,
 )
 from newsproof.report.recorded_reasons import as_written, translate_reason
-from newsproof.report.signals import action_in_words, verdict_in_words
+from newsproof.report.signals import action_in_words, asset_in_words, verdict_in_words
 from schemas import events as ev
 from schemas.effects import Failure
-from schemas.signals import MessagePart, StatedClaim
+from schemas.signals import MessagePart, Signal, StatedClaim
 from streams.journal.case_reading import JournalRecord
 
 
@@ -80,7 +80,7 @@ def _told_opening(event: Any) -> tuple[str, Text, Text]:
                 "First judgement: {kind}, {asset}, {action} ({direction}) with confidence {confidence}. {claim}{route}",
                 "初判：{kind}，{asset}，{action}（{direction}），置信度 {confidence}。{claim}{route}",
                 kind=term(draft.event_type),
-                asset=draft.asset or Text("no asset", "无资产"),
+                asset=asset_in_words(draft.asset),
                 action=term(draft.action),
                 direction=term(draft.direction),
                 confidence=f"{draft.confidence:.2f}",
@@ -252,8 +252,8 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
             en = "Signal: {action} {asset} with confidence {confidence}; {verdict}, from the {path}."
             zh = "信号：{action} {asset}，置信度 {confidence}；{verdict}，来自{path}。"
             told_of = {
-                "action": action_in_words(s),
-                "asset": s.asset,
+                "action": _action_of(s),
+                "asset": asset_in_words(s.asset),
                 "verdict": verdict_in_words(s),
                 "path": PATHS[event.path],
             }
@@ -285,6 +285,13 @@ def _told_ending(event: Any) -> tuple[str, Text, Text]:
                 "深入核查在“{step}”处失败，改为单步判断。",
             )
             return "degraded", fill(en, zh, step=term(event.failed_step)), term(event.reason)
+
+
+def _action_of(signal: Signal) -> Text:
+    """Return the action as part of a sentence, in which “观望 · 做空” would read as two orders."""
+    if signal.action != "observe" or signal.direction == "neutral":
+        return action_in_words(signal)
+    return fill("observe · {lean}", "观望（若属实则{lean}）", lean=term(signal.direction))
 
 
 def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:

@@ -25,7 +25,7 @@ from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ConfigError, ContractError
 from schemas.news import NOT_LIVE_FLAGS, News, decode_news
 from schemas.printable import printable_line
-from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
+from schemas.signals import ACTED_ON, EXPIRED, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
 from schemas.topics import Topics
 
 __all__ = ["PublishReport", "checked_news", "publish", "running_kafka_of", "subscribe"]
@@ -140,7 +140,8 @@ async def subscribe(
     ``sell``; and every retraction. ``verdicts`` and ``actions`` select others; None means all. Signals from before
     verdicts were introduced have None as verdict, or one that allows no order: only ``verdicts=None`` yields those with
     None. With ``actions``, orders without an asset are skipped, as are orders on news that a listener received too late
-    or fetched from the past on request (risk flag ``late`` or ``backfilled``).
+    or fetched from the past on request (risk flag ``late`` or ``backfilled``), and orders on news that was older than
+    their horizon when they were decided (``expired``).
 
     Yields only signals that publish wrote in a committed transaction; other records are ignored and logged. Within
     one iteration no revision of a signal comes twice or after a later one (for the last 100,000 signals).
@@ -243,7 +244,7 @@ class _Wanted:
             return True
         if signal.action not in ORDERS:
             return signal.action in self._actions
-        is_live = NOT_LIVE_FLAGS.isdisjoint(signal.risk_flags)
+        is_live = (NOT_LIVE_FLAGS | {EXPIRED}).isdisjoint(signal.risk_flags)
         return signal.action in self._actions and signal.asset != NO_ASSET and is_live
 
 

@@ -26,7 +26,7 @@ from schemas.events import (
     SignalSynthesized,
 )
 from schemas.news import with_looks
-from schemas.signals import Signal
+from schemas.signals import EXPIRED, Signal
 from schemas.topics import Topics, partition_of
 from streams.journal.clock import appended_at
 from streams.journal.fold import JournalFold
@@ -55,6 +55,7 @@ STATUSES = {
 def in_short(signal: Signal) -> str:
     """Return a signal in a few words, such as “buy 0.93 (confirmed)” or “observe 0.00 (retracted, refuted)”."""
     stage = "" if signal.stage == "final" else f"{signal.stage}, "
+    stage += "expired, " if EXPIRED in signal.risk_flags else ""
     return f"{signal.action} {signal.confidence:.2f} ({stage}{signal.verdict or 'no verdict'})"
 
 

@@ -33,7 +33,7 @@ from schemas.events import (
 )
 from schemas.ids import signal_id
 from schemas.news import is_asked
-from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
+from schemas.signals import ACTED_ON, EXPIRED, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
 from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
 
@@ -204,7 +204,8 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
     new = tuple(e for e in event.evidence if e.url not in urls)
     # As in every other case: a single page is thin evidence for an unconfirmed claim.
     thin = ("data_incomplete",) if event.verdict == "likely" and event.supporting_sources < 2 else ()
-    flags = (*(f for f in last.risk_flags if f not in lifted), *thin)
+    expired = (EXPIRED,) if acts and event.action != "observe" and last.valid_until <= at else ()
+    flags = tuple(dict.fromkeys((*(f for f in last.risk_flags if f not in lifted), *thin, *expired)))
     change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
     return replace(
         _with_evidence(last, event.reason, at, new),

@@ -73,7 +73,7 @@ async def test_precision_is_drawn_at_the_horizon_that_is_chosen_and_tables_are_s
     assert "已证实" in await part.locator("tbody tr").nth(1).inner_text()
     saved = await part.get_by_role("link", name="另存为 CSV").first.get_attribute("href")
     assert saved == "/api/v1/report/tables/precision?days=30&format=csv"
-    await page.get_by_text("另有 26 个信号未经核实，不在此图中：未达到核查门槛 20 · 搜索失败：超时 6。").wait_for()
+    await page.get_by_text("另有 26 个信号未经核实，不在此图中：常规消息，不作核查 20 · 搜索失败：超时 6。").wait_for()
 
 
 async def test_every_chart_has_its_figures_as_a_table(fake: FakeApi, opened: Opened) -> None:

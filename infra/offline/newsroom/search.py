@@ -1,4 +1,4 @@
-"""The offline searches that know which stories the bundled corpus covers: those of the sample."""
+"""The offline searches that know what the bundled corpus covers: the stories of the sample, and some subjects."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from infra.offline import lexicon as lx
+from infra.offline.investigating import SUBJECTS
+from infra.offline.rules import entity_of, event_type_of, keywords_of
 from infra.offline.sample_news import sample_news
 from infra.offline.search import Document, OfflineSearch
 from infra.ports import Answer
@@ -41,18 +43,32 @@ class StorySearch(OfflineSearch):
     """Finds what the offline search finds for a story of the sample, and nothing for any other.
 
     A page about another event would confirm or deny a user's own news by chance. News tells a story of the sample if it
-    is of the item's days, nearly in its words, and gives no name or figure that the item does not give.
+    is of the item's days, nearly in its words, and gives no name or figure that the item does not give. News of another day
+    tells it in the item's own words alone: then each page keeps its distance in time from the event, as in
+    :class:`PlayedSearch`, so that who tries an example today sees what became of it then.
     """
 
     def __init__(self, *, latency_s: float = 0.0) -> None:
         super().__init__(latency_s=latency_s)
         self._stories = OfflineSearch(documents=_sample())
+        self._by_words = {
+            _words_of(keywords_of(d.title, event_type_of(d.title), entity_of(d.title))): d
+            for d in self._stories.documents
+        }
+
+    async def perform(self, effect: Any) -> Answer:
+        """Answer one :class:`~schemas.effects.Search`, as :meth:`OfflineSearch.perform`."""
+        search: Search = effect
+        answer, item = await super().perform(search), self._by_words.get(_words_of(search.query))
+        return answer if item is None or _is_near(item, search) else _moved(answer, search, item)
 
     def matches(self, search: Search) -> list[tuple[Document, float]]:
         """Return what :meth:`OfflineSearch.matches` returns for a story of the sample, else nothing."""
         return super().matches(search) if self._covers(search) else []
 
     def _covers(self, search: Search) -> bool:
+        if _words_of(search.query) in self._by_words:
+            return True
         near = [item for item in self._stories.documents if _is_near(item, search)]
         if not near:  # nearly all news of a user: nothing is ranked for it
             return False
@@ -65,6 +81,28 @@ class StorySearch(OfflineSearch):
 
 def _is_near(item: Document, search: Search) -> bool:
     return item.published_at is not None and abs(search.as_of - item.published_at) <= STORY_TIME
+
+
+class SubjectSearch(OfflineSearch):
+    """Finds pages for an investigation of a subject of the corpus, and nothing for any other: no page is about that."""
+
+    def matches(self, search: Search) -> list[tuple[Document, float]]:
+        """Return what :meth:`OfflineSearch.matches` returns for a query that names a subject, else nothing."""
+        query = search.query.casefold()
+        return super().matches(search) if any(one.casefold() in query for one in SUBJECTS) else []
+
+
+def _words_of(query: str) -> frozenset[str]:
+    return frozenset(query.casefold().split())
+
+
+def _moved(answer: Answer, search: Search, item: Document) -> Answer:
+    """Return the answer with each page as long before or after the case as it was before or after the item's event."""
+    if item.published_at is None or not isinstance(answer.reply, SearchReply):
+        return answer
+    by = search.as_of - item.published_at
+    moved = (replace(r, published_at=r.published_at and r.published_at + by) for r in answer.reply.results)
+    return replace(answer, reply=replace(answer.reply, results=tuple(moved)))
 
 
 class PlayedSearch(OfflineSearch):
@@ -82,9 +120,4 @@ class PlayedSearch(OfflineSearch):
         """Answer one :class:`~schemas.effects.Search`, as :meth:`OfflineSearch.perform`."""
         search: Search = effect
         answer, about = await super().perform(search), self._events.rank(search.query)
-        at = about[0][0].published_at if about else None
-        if at is None or not isinstance(answer.reply, SearchReply):
-            return answer
-        by = search.as_of - at
-        moved = (replace(r, published_at=r.published_at and r.published_at + by) for r in answer.reply.results)
-        return replace(answer, reply=replace(answer.reply, results=tuple(moved)))
+        return _moved(answer, search, about[0][0]) if about else answer

@@ -16,7 +16,7 @@ from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.recorded_reasons import translate_reason
-from newsproof.report.signals import action_in_words, stage_in_words, verdict_in_words
+from newsproof.report.signals import action_in_words, asset_in_words, stage_in_words, verdict_in_words
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted, shortened
@@ -172,7 +172,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
             r.registrable_domain,
             (r.speaker or yes) if r.official else "",
             yes if r.independent else "",
-            term(page.stance).of(language),
+            narrative.stance_in_words(page, critic=bool(critique and critique.stances)).of(language),
             f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
             term(r.source_credibility).of(language),
             f"{r.quality_score:.0f}",
@@ -243,7 +243,7 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         "  valid until {until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {by}",
         "信号 {id}：{action} {asset}（{direction}，{strength}，{timeframe}），{sure:.2f}；{stage}，{verdict}\n  {sources}\n"
         "  有效期至 {until:%Y-%m-%d %H:%M} UTC · 标记：{flags} · 由 {by} 判断",
-        id=s.signal_id, action=action_in_words(s), asset=s.asset, direction=term(s.direction),
+        id=s.signal_id, action=action_in_words(s), asset=asset_in_words(s.asset), direction=term(s.direction),
         strength=term(s.strength), timeframe=term(f"{s.timeframe}_term"), sure=s.confidence, stage=stage_in_words(s.stage),
         verdict=verdict_in_words(s), until=s.valid_until,
         sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Text("rules", "规则"),

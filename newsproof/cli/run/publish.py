@@ -53,8 +53,8 @@ def publish(
     \b
     text          what was reported, at most 256 KB; a plain line sets only this field
     source        who reported it. Default: --source
-    published_at  publication time, such as 2024-01-10T21:00:00Z. Default: now
-    received_at   time you received it. Default: now, if published_at is set
+    published_at  publication time, such as 2026-01-02T21:00:00Z. Default: now. Orders expire counting from it
+    received_at   time you received it, up to which it is judged. Default: now without published_at, else that
     external_id   id of the item at its source. Default: a hash of the text
     origins       addresses of the pages it was made from, which cannot corroborate it
     url, author, language (zh, en), media, keywords_hit, extra: stored with the item

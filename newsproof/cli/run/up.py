@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 app = commands()
 ENDING = "Stopping in order. Press Ctrl-C again to stop at once."
-_EXAMPLE = (
-    """echo '{"source": "me", "text": "SEC approves 11 spot Bitcoin exchange-traded products", "published_at": "%s"}'"""
-)
-_TIME_OF_OFFLINE_PAGES = "2024-01-10T21:00:00Z"
-"""Time at which the offline pages report the example. They cannot confirm today's news."""
+_EXAMPLE = """echo '{"source": "me", "text": "SEC approves 11 spot Bitcoin exchange-traded products"}'"""
+"""A line of the sample: told in these words, it is confirmed offline on any day. An item without a date is of now."""
 _HOLDER = "holder.json"
 """File beside the lock of ``up`` that names its holder."""
 
@@ -234,8 +231,7 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
     say("")
     command = command_name()
     say("In another terminal, in this directory:")
-    published_at = """'$(date -u +%FT%TZ)'""" if settings.mode == "live" else _TIME_OF_OFFLINE_PAGES
-    say(f"  {_EXAMPLE % published_at} | {command} publish -")
+    say(f"  {_EXAMPLE} | {command} publish -")
     say(f"  {command} signals --follow")
     say(f"  {command} cases;  {command} case ID;  {command} audit")
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')

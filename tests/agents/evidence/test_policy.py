@@ -256,8 +256,8 @@ def test_notes_begin_with_the_change_and_cite_references_in_the_language_of_the_
     read += [heard(5, "earlier"), heard(6, "supports"), heard(7, "unrelated")]
     zh, en = (notes(language, 0.85, end, found, read, None) for language in ("zh", "en"))
     assert zh == (
-        "初判 0.85 → 最终 0.50, 依据: 有争议: 来源互相矛盾, 或仅有非官方的否认; 2 个来源支持; 官方 [2]; 支持 [4][6]; 否认 [1]; "
-        "未肯定 [3]; 旧事 [5]; 参考了相似的历史案例"
+        "初判 0.85 → 最终 0.50，依据：有争议：信源互相矛盾，或仅有非官方的否认；2 个信源支持；官方 [2]；支持 [4][6]；否认 [1]；"
+        "未肯定 [3]；旧事 [5]；参考了相似的历史案例"
     )
     assert en == (
         "Preliminary 0.85 → final 0.50, because: sources contradict one another, or somebody without authority denies it; "
@@ -285,14 +285,14 @@ def test_notes_name_the_pages_that_are_dated_after_the_news() -> None:
     found = judgement("unconfirmed")
     end = conclude(draft(0.5), found)
     zh, en = (notes(language, 0.5, end, found, (), None, dated_later=2) for language in ("zh", "en"))
-    assert zh.endswith("0 个来源支持; 2 个网页日期晚于新闻, 未采用")
+    assert zh.endswith("0 个信源支持；2 个网页日期晚于新闻，未采用")
     assert en.endswith("supporting sources: 0; pages left out as dated after the news: 2")
 
 
 def test_notes_of_what_was_not_checked_say_why_and_count_no_sources() -> None:
     end = conclude(draft(0.5), unchecked())
     zh, en = (notes(language, 0.5, end, unchecked(), (), "search_failed:timeout") for language in ("zh", "en"))
-    assert zh == "初判 0.50 → 最终 0.50, 依据: 未核查: search_failed:timeout"
+    assert zh == "初判 0.50 → 最终 0.50，依据：未核查：search_failed:timeout"
     assert en == "Preliminary 0.50 → final 0.50, because: not checked: search_failed:timeout"
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agents.evidence.claim import PREDICATES
 from agents.evidence.compiled import compiled
 from agents.evidence.summary import SummaryContext, claim_text, summary_of, with_summary
 from agents.tables import load_tables
@@ -143,7 +144,11 @@ DRAFT = Draft(
     ("stated", "en", "zh"),
     [
         (StatedClaim(subject="币安", predicate="lists", asset="PEPE"), "Binance lists PEPE", "币安上线 PEPE"),
-        (StatedClaim(subject="Kraken", predicate="opens_trading", modality="planned"), "Kraken opens trading of PEPE (planned)", "Kraken 开放 PEPE 交易（计划中）"),
+        (StatedClaim(subject="Kraken", predicate="opens_trading", modality="planned"), "Kraken will open trading of PEPE", "Kraken 将开放 PEPE 交易"),
+        (StatedClaim(subject="币安", predicate="lists", modality="planned"), "Binance will list PEPE", "币安将上线 PEPE"),
+        (StatedClaim(subject="Lido", predicate="launches", object="V3", modality="planned"), "Lido will launch V3", "Lido 将推出 V3"),
+        (StatedClaim(subject="Lido", predicate="bankrupt", modality="planned"), "Lido will go bankrupt", "Lido 将破产"),
+        (StatedClaim(subject="Kraken", predicate="lists", modality="rumoured"), "Kraken lists PEPE (rumour)", "Kraken 上线 PEPE（传闻）"),
         (StatedClaim(subject="Ronin bridge", predicate="hacked", amount=ClaimAmount(value=173_600, unit="ETH")), "Ronin bridge was hacked (173,600 ETH)", "Ronin bridge 遭攻击（17.36 万 ETH）"),
         (StatedClaim(subject="Lido", predicate="leaks_data", modality="denied"), "", ""),
         (StatedClaim(subject="Grayscale", predicate="rules"), "", ""),
@@ -160,11 +165,22 @@ def test_a_claim_that_nobody_wrote_in_a_language_is_told_by_its_parts(stated: St
     assert claim_text(DRAFT, stated, "other", TABLES) == Text(en, zh)
 
 
+def test_every_predicate_has_a_future() -> None:
+    for predicate in {word for words in PREDICATES.values() for word in words} - {"scams"}:
+        planned = claim_text(
+            DRAFT, StatedClaim(subject="SEC", predicate=predicate, modality="planned"), "other", TABLES
+        )
+        stem = planned.en.removeprefix("SEC will ").split()[0]
+        assert planned.zh.startswith("美证监会将") and (not stem.endswith("s") or stem in {"pass", "dismiss"}), planned
+
+
 @pytest.mark.parametrize(
     ("written", "en", "zh"),
     [
         ({"summary": "Kraken lists PEPE today."}, "Kraken lists PEPE today", "Kraken 上线 PEPE"),
         ({"summary": "Kraken lists PEPE", "summary_zh": "Kraken 今日上线 PEPE。"}, "Kraken lists PEPE", "Kraken 今日上线 PEPE"),
+        ({"summary": "BREAKING: $5M of PEPE burnt", "summary_zh": "【快讯】Kraken 今日上线 PEPE"}, "$5M of PEPE burnt", "Kraken 今日上线 PEPE"),
+        ({"summary": "Breaking a record", "summary_zh": "快讯社上线"}, "Breaking a record", "快讯社上线"),
         ({"summary": "Kraken lists PEPE", "summary_zh": "Kraken lists PEPE"}, "Kraken lists PEPE", "Kraken 上线 PEPE"),
         ({"summary": "Kraken 今日上线 PEPE"}, "Kraken lists PEPE", "Kraken 上线 PEPE"),
         ({"summary": "今日上线 PEPE", "summary_en": "今日上线"}, "Kraken lists PEPE", "Kraken 上线 PEPE"),

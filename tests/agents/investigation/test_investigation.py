@@ -73,6 +73,7 @@ def test_three_dates_show_a_rumour_denied_and_a_report_corrected_and_say_what_is
 
 def test_a_question_in_chinese_gets_a_brief_in_chinese():
     brief = investigated("关注DeepSeek的最新进展", DATES[1]).events[-1]
+    assert "（已证实，仅由词语规则判断）" in "\n".join(brief_lines(brief))
     assert [s.text for s in brief.established] == ["DeepSeek 发布新模型 V4 Lite 并开放权重", "诺兰全国禁止 DeepSeek"]
     assert "离线" in brief.not_done[0] and brief.not_found[0] == "DeepSeek 是否发生安全事件?"
 
@@ -88,7 +89,9 @@ def test_each_crypto_subject_of_the_corpus_develops_and_is_asked_what_fits_it(su
 
 
 def test_about_another_subject_an_offline_brief_says_that_the_corpus_has_nothing():
-    brief = investigated("Monitor Zebracoin's latest developments", DATES[-1]).events[-1]
+    run = investigated("Monitor Zebracoin's latest developments", DATES[-1])
+    brief = run.events[-1]
+    assert not any(e.findings.references for e in run.events if isinstance(e, SearchCompleted))
     assert not brief.claims and "\nThe bundled corpus has nothing on this." in "\n".join(brief_lines(brief))
 
 
@@ -122,6 +125,8 @@ def test_a_critic_s_stances_count_by_their_quotes_and_invented_citations_are_rem
     _is_sound(brief)
     assert "It was launched." in [s.text for part in (brief.established, brief.unsettled) for s in part]
     assert (brief.citations_removed, brief.sentences_removed) == (2 + 1, 2)
+    lines = "\n".join(brief_lines(brief))
+    assert "It was launched. (likely) [1]" in lines
     quoted = [e.quote for c in brief.claims for e in c.evidence if e.quote]
     assert quoted and "words that no page holds" not in quoted
 

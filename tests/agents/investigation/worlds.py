@@ -13,8 +13,8 @@ from agents.prompts import load_prompts
 from agents.specification import Run, run_case
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel
+from infra.offline.newsroom.search import SubjectSearch
 from infra.offline.pages import OfflinePages
-from infra.offline.search import OfflineSearch
 from schemas.config import Snapshot
 from schemas.effects import BriefReply, CallModel, Effect, FindBrief, Recall, RecallReply, Reply, Search
 from schemas.evidence import PreviousBrief, PreviousClaim
@@ -25,8 +25,8 @@ DATES = tuple(datetime(2026, *day, 23, tzinfo=UTC) for day in ((1, 13), (1, 27),
 
 
 @lru_cache(maxsize=1)
-def corpus() -> tuple[OfflineSearch, OfflinePages]:
-    search = OfflineSearch()
+def corpus() -> tuple[SubjectSearch, OfflinePages]:
+    search = SubjectSearch()
     return search, OfflinePages(search.documents)
 
 

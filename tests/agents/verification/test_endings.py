@@ -129,10 +129,16 @@ def test_the_signal_names_its_evidence_prompts_horizon_and_mode(at_end):
     assert signal.links == ("https://house1.example/a", "https://house2.example/a", "https://house3.example/a")
     assert [e.quote for e in signal.evidence] == [t[:60] for t in TELLINGS]
     assert "[1]" in signal.notes and "evil" not in signal.notes and "[77]" not in signal.notes
-    assert signal.horizon == 7 * 86400 and signal.valid_until == signal.decided_at + timedelta(days=7)
+    assert signal.horizon == 7 * 86400 and signal.valid_until == START + timedelta(days=7)
     assert [p.name for p in signal.prompt_versions] == ["synthesize"] and signal.model == "offline-model"
     assert "offline" in signal.risk_flags and (signal.venue, signal.symbol, signal.revision) == (None, None, 1)
     assert signal.decided_at > START
+
+
+def test_a_signal_links_to_no_page_that_says_nothing_of_the_claim(at_end):
+    read = replace(READ, stances=(*stances(1, 3), *stances(2, stance="unrelated")))
+    signal = at_end(critique=read).told(synthesis()).event.signal
+    assert signal.links == ("https://house1.example/a", "https://house3.example/a") and len(signal.evidence) == 3
 
 
 def test_what_was_found_on_a_dropped_page_is_no_flag_of_the_news(at_end):
@@ -242,6 +248,36 @@ def test_a_signal_on_news_that_came_too_late_says_so(deep, triaged, judged):
         opening = replace(opening, news=replace(opening.news, extra={"flags": flags}))
         told = given(opening, triaged("single_pass"), config=deep).told(calls(fetch_memories={}), DOWN, judged())
         assert {"late", "backfilled", "gate"} & set(told.event.signal.risk_flags) == expected
+
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("published", "received", "timeframe", "action", "says"),
+    [
+        (timedelta(0), timedelta(0), "short", "sell", ""),
+        (DAY / 2, None, "short", "sell", ""),
+        (2 * DAY, None, "medium", "sell", ""),
+        # Judged as of its own day, when the order was valid: backtests measure it, bots skip it.
+        (2 * DAY, None, "short", "sell", "the news is of 2025-12-31 03:04 UTC, so its order expired at 2026-01-01 03:04 UTC"),
+        (700 * DAY, None, "medium", "sell", "expired at 2024-02-09 03:04 UTC"),
+        # It had expired when it was received: nobody could ever follow it.
+        (2 * DAY, DAY / 2, "short", "observe", "expired at 2026-01-01 03:04 UTC"),
+    ],
+)  # fmt: skip
+def test_an_order_is_valid_from_the_publication_and_says_if_it_expired_before_the_decision(
+    published, received, timeframe, action, says, deep, triaged, no_memory, planned, searched
+):
+    opening = opened(NEWS, at=START - published)
+    at = None if received is None else START - received
+    opening = replace(opening, news=replace(opening.news, received_at=at))
+    path = (opening, triaged(), no_memory, planned(), searched("critique"), READ)
+    signal = given(*path, config=deep).told(synthesis(timeframe=timeframe)).event.signal
+    assert signal.valid_until == signal.published_at + timedelta(seconds=signal.horizon)
+    assert (signal.verdict, signal.action, signal.direction) == ("confirmed", action, "short")
+    assert ("expired" in signal.risk_flags, "its order expired" in signal.notes) == (bool(says), bool(says))
+    assert says in signal.notes
 
 
 def test_a_failed_deep_path_degrades_to_the_single_pass_and_says_why(deep, triaged, no_memory, judged):

@@ -113,8 +113,8 @@ def test_a_claim_that_was_not_checked_says_why(ended: Ended, searched, path: str
 
 def test_the_gate_the_first_judgement_and_a_pass_without_a_search_tell_a_claim(deep, triaged, judged) -> None:
     gated = given(opened(NEWS), triaged("preliminary", **BOTH), config=deep).told().event.signal
-    assert gated.summary == f"Not checked (routine news, below the threshold for a check): claim that {NEWS}"
-    assert gated.summary_zh == f"未核查（未达到核查门槛）：有消息称 {ZH}"
+    assert gated.summary == f"Not checked (routine news, which is not searched for): claim that {NEWS}"
+    assert gated.summary_zh == f"未核查（常规消息，不作核查）：有消息称 {ZH}"
     single = given(opened(NEWS), triaged("single_pass", **BOTH), config=deep).told(ModelReply(), judged()).event.signal
     assert single.summary == f"Not checked (no search was planned): claim that {NEWS}"
     asked = given(opened(NEWS), config=replace(deep, publish_preliminary=True, story_window_hours=0.0))

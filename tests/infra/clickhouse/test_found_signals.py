@@ -202,3 +202,21 @@ async def test_a_verdict_asked_for_is_that_of_the_newest_revision(clickhouse: Cl
     await fill_signals(clickhouse, one("s", 2, verdict="refuted"), one("s", 1, revision=2, supersedes=1))
     assert await find(clickhouse, verdicts=("refuted",)) == ()
     assert [f.signal_id for f in await find(clickhouse, verdicts=("confirmed",))] == ["s"]
+
+
+async def test_signals_that_merely_name_an_asset_give_way_to_those_about_it(clickhouse: ClickHouse) -> None:
+    paired = {"asset": "ZK", "summary": "Binance lists ZK, paired with PEPE"}
+    await fill_signals(
+        clickhouse,
+        one("about", 3, asset="PEPE", summary="Coinbase lists a coin"),
+        one("names", 1, **paired),
+        one("of Binance", 2, asset="ARB", summary="Binance lists ARB"),
+    )
+    assert [f.signal_id for f in await find(clickhouse, names=(("PEPE", "Pepe"),))] == ["about"]
+    assert [f.signal_id for f in await find(clickhouse, names=(("PEPE",),), limit=1)] == ["about"]
+    assert [f.signal_id for f in await find(clickhouse, names=(("PEPE",), ("Binance",)))] == [
+        "names",
+        "of Binance",
+        "about",
+    ]
+    assert [f.signal_id for f in await find(clickhouse, names=(("paired",),))] == ["names"]

@@ -63,6 +63,24 @@ def test_advertising_is_spam():
     assert not draft_of("Kraken lists Chainlink")["spam"]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_dropped", "confidence"),
+    [
+        ("hi, how are you all doing", True, 0.5),
+        ("大家晚上好啊", True, 0.5),
+        ("lorem ipsum dolor", False, 0.5),
+        ("一二三四五", False, 0.5),
+        ("Thanks to Aave, Chainlink wins", False, 0.72),
+        ("大家注意：某交易所宣布停业", False, 0.74),
+    ],
+)
+def test_small_talk_is_dropped_and_of_unknown_words_nothing_is_believed(
+    text: str, is_dropped: bool, confidence: float
+) -> None:
+    judged = draft_of(text)
+    assert (judged["spam"], judged["confidence"]) == (is_dropped, confidence)
+
+
 async def test_every_answer_is_labelled_free_and_counted():
     port = OfflineModel()
     answer = await port.perform(call("triage", Untrusted("news", "比特币 ETF 获批")))

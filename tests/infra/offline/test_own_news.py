@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -36,7 +36,9 @@ OWN = """
 2026-11-26 Binance lists ZK
 2026-11-26 Coinbase to list PEPE tomorrow, insiders say
 2026-11-26 SEC approves spot Solana ETF
-2026-11-26 SEC approves 11 spot Bitcoin exchange-traded products
+2026-11-26 SEC approves 11 spot Bitcoin exchange-traded products for Coinbase
+2026-11-26 SEC approves 12 spot Bitcoin exchange-traded products
+2026-11-26 SEC rejects 11 spot Bitcoin exchange-traded products
 2026-11-26 Tether halts redemptions
 2026-11-26 OKX 上线 PEPE
 2026-11-26 Ethereum completes the Fusaka upgrade
@@ -92,6 +94,16 @@ def test_the_sample_is_judged_by_the_same_pages_as_without_that_rule(search: Sto
     every = OfflineSearch()
     for news in sample_news():
         assert judged(news.text, news.published_at, search) == judged(news.text, news.published_at, every), news.text
+
+
+def test_a_line_of_the_sample_told_today_is_judged_as_it_was_then(search: StorySearch) -> None:
+    # The example that `up` prints: an order on it is valid from now, and its pages are of these days.
+    now = datetime(2026, 11, 26, 14, tzinfo=UTC)
+    signal = judged("SEC approves 11 spot Bitcoin exchange-traded products", now, search)
+    assert (signal.verdict, signal.action, signal.valid_until > now) == ("confirmed", "buy", True)
+    dates = [e.published_at for e in signal.evidence if e.published_at is not None]
+    assert dates and all(now - timedelta(days=30) < at <= now for at in dates)
+    assert not {"expired", "old_news"} & set(signal.risk_flags)
 
 
 def test_a_story_of_the_sample_is_found_in_other_words_on_its_day_alone(search: StorySearch) -> None:

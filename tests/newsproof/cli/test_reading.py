@@ -141,7 +141,7 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
         "未核查（预算不足）",
         "观望 · 做多",
         "置信度",
-        "支持来源：",
+        "支持信源：",
         "2 个信号中的 2 个",
         "中文",
     ):

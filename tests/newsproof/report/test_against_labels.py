@@ -65,7 +65,7 @@ def test_the_tables_say_what_was_found_and_of_how_many(capsys: pytest.CaptureFix
     for words in (
         "已证实",
         "甲",
-        "未核查（未达到核查门槛）",
+        "未核查（常规消息，不作核查）",
         "观望 · 做多",
         "已撤回，不实",
         "1 of 4",
@@ -73,4 +73,4 @@ def test_the_tables_say_what_was_found_and_of_how_many(capsys: pytest.CaptureFix
         "20 of 26",
     ):
         assert words in said
-    assert "one" not in said.split("支持来源：支持")[0].split()
+    assert "one" not in said.split("支持信源：支持")[0].split()

@@ -131,7 +131,7 @@ def test_the_summary_stands_first_and_once_whatever_became_of_the_signal() -> No
         "已获 1 个来源证实：此事属实。Kroger 自己的网页这样说 [1]。",
     )
     gate = told_of(verdict="unchecked", unchecked_reason="gate", whole=True)
-    assert gate.zh == "未核查（未达到核查门槛）：有消息称此事属实。"
+    assert gate.zh == "未核查（常规消息，不作核查）：有消息称此事属实。"
     newest = Text("Retracted, denied by SEC: claim that it is so", "已撤回，SEC 否认：有消息称此事属实")
     gone = told_of(own, stage="retracted", newest=newest, whole=True)
     assert gone.en == f"{newest.en}. Before that: Kroger's own page says so [1]."

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from newsproof.report import narrative
-from newsproof.report.signals import action_in_words, summary_in, verdict_in_words
+from newsproof.report.signals import action_in_words, signal_lines, summary_in, verdict_in_words
 from schemas import events as ev
 from schemas.envelope import Envelope
 from schemas.evidence import (
@@ -21,7 +21,7 @@ from schemas.evidence import (
     Sentiment,
 )
 from schemas.signals import Adjustment, Signal, SignalEvidence
-from streams.journal.case_reading import JournalRecord
+from streams.journal.case_reading import JournalRecord, in_short
 from tests.newsproof.signal_samples import signal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -85,11 +85,28 @@ def test_calls_of_passed_by_records_are_told_too_because_they_cost_as_much() -> 
         (signal(), "confirmed", "sell"),
         (signal(verdict="unchecked", unchecked_reason="gate", action="observe"), "unchecked (gate)", "observe · short"),
         (signal(verdict="unchecked", action="observe", direction="neutral"), "unchecked", "observe"),
+        (signal(risk_flags=("offline", "expired")), "confirmed", "sell · expired"),
         (signal(verdict=None), "no verdict (published by the rules of before)", "sell"),
     ],
 )
 def test_verdict_and_action_are_told_with_what_stands_behind_them(one: Signal, verdict: str, action: str) -> None:
     assert (verdict_in_words(one).en, action_in_words(one).en) == (verdict, action)
+
+
+def test_an_expired_order_is_listed_as_one() -> None:
+    one = signal(risk_flags=("expired",))
+    (line,) = signal_lines([one], {}, now=one.decided_at, language="en", width=80)
+    assert " expired " in line and " sell " not in line
+    assert in_short(one) == f"sell {one.confidence:.2f} (expired, confirmed)"
+
+
+def test_words_that_find_nothing_do_not_show_that_a_page_is_unrelated() -> None:
+    pages = [narrative.ReadPage(reference_number=1, stance=stance) for stance in ("unrelated", "supports")]
+    assert [narrative.stance_in_words(page, critic=False).en for page in pages] == [
+        "not clear by words alone",
+        "supports",
+    ]
+    assert [narrative.stance_in_words(page, critic=True).zh for page in pages] == ["无关", "支持"]
 
 
 def test_a_summary_is_in_the_readers_language_where_somebody_wrote_it() -> None:

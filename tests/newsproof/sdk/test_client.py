@@ -67,6 +67,7 @@ async def test_by_default_only_orders_on_what_was_found_out_are_delivered(
         signal("first, to buy", **{**FIRST, "verdict": "likely", "action": "buy"}),
         signal("on old news", risk_flags=("offline", "late")),
         signal("on the past", risk_flags=("backfilled",)),
+        signal("after its horizon", risk_flags=("expired",)),
         signal("bought", verdict="likely", action="buy"),
     ]
     await write_signals(address, made_topics, *given)

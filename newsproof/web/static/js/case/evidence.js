@@ -45,7 +45,7 @@ function piece(one, { stance, said: read, quoted }, critic) {
     read?.amount === "differs" && t("read.amount"),
   ].filter(Boolean);
   const marks = [
-    h("li", { class: `tag ${STANCE[stance] ?? ""}` }, term(stance)),
+    h("li", { class: `tag ${STANCE[stance] ?? ""}` }, !critic && stance === "unrelated" ? t("read.unclear") : term(stance)),
     !read && h("li", { class: "tag" }, t(critic ? "read.not_shown" : "read.rules")),
     read && read.stance !== stance && h("li", { class: "tag warn" }, t("read.as", { stance: term(read.stance) })),
     speaker(one, read),

@@ -13,7 +13,7 @@ export function brief(data, id) {
     place?.focus();
   };
   const cited = (numbers) => (numbers ?? []).map((number) => citation(number, (n) => preview(pages.get(n), data.claims ?? []), go));
-  const sentences = (name) => data[name]?.length > 0 && section(t(`brief.${name}`), data[name].map((one) => h("li", {}, words(one.text), " ", verdict(data.claims?.[one.claim]?.verdict), " ", cited(one.references))), name);
+  const sentences = (name) => data[name]?.length > 0 && section(t(`brief.${name}`), data[name].map((one) => h("li", {}, words(one.text), " ", verdict(data.claims?.[one.claim]?.verdict), " ", byWords(data.claims?.[one.claim]), cited(one.references))), name);
   const nothing = !["established", "disputed", "unsettled"].some((name) => data[name]?.length > 0);
   return h("article", { class: "brief card", "aria-label": t("brief") },
     data.path === "partial" && h("div", { class: "notice warn small" }, h("p", {}, t("brief.partial"))),
@@ -39,6 +39,9 @@ function changes(data, cited) {
 
 const TONES = { confirmed: "good", likely: "good", refuted: "bad", disputed: "warn" };
 const verdict = (name) => h("span", { class: `tag ${TONES[name] ?? ""}` }, term(name || "unknown"));
+
+/** A verdict without a quote: no critic read the pages. */
+const byWords = (claim) => claim && !claim.evidence?.some((one) => one.quote) && h("span", { class: "small faint" }, t("brief.by_words"), " ");
 
 function judged(claims, cited) {
   if (claims.length === 0) return null;

@@ -277,6 +277,7 @@ export default {
   "case.evidence.rules": "No critic read these pages; word rules alone judged them.",
   "read.rules": "by word rules",
   "read.not_shown": "not shown to the critic",
+  "read.unclear": "not clear by words alone",
   "read.as": "read as “{stance}”",
   "read.subject": "different subject",
   "read.event": "different event",
@@ -332,6 +333,7 @@ export default {
 
   "flag.other": "The triage model named this risk in its own word. No rule defines it.",
   "flag.data_incomplete": "Thin evidence: no page was found, only titles are known, fewer than two pages address an unconfirmed or likely claim, or the claim is disputed.",
+  "flag.expired": "The news was older than its horizon when it was decided, so its order had expired. Do not follow it.",
   "flag.old_news": "The supporting pages are old, or they describe an earlier event.",
   "flag.refuted": "The party, an authority, a measurement or an established source denies it.",
   "flag.confidence_low": "The confidence is below 0.40.",
@@ -663,6 +665,7 @@ export default {
   "step.took": "Duration",
   "step.usd": "USD",
   brief: "Brief",
+  "brief.by_words": "by word rules, read by no critic",
   "brief.established": "Established",
   "brief.disputed": "Disputed",
   "brief.unsettled": "Reported, not settled",
