@@ -92,9 +92,17 @@ def translate_reason(text: str) -> Text:
         made, rest = _taken_apart(text, chinese=chinese)
         if made and (not rest or rest.startswith(". ")):
             ours = text.removesuffix(rest)
-            both = Text(made, ours) if chinese else Text(ours, made)
+            both = Text(made, _full_width(ours)) if chinese else Text(ours, _full_width(made))
             return joined((both, translate_reason(rest.removeprefix(". "))), ". ", "。")
     return as_written(text)
+
+
+_MARKS = {", ": "，", "; ": "；", ": ": "：", "(": "（", ")": "）"}
+"""Marks of the Chinese templates as they are recorded, and as Chinese readers write them."""
+
+
+def _full_width(chinese: str) -> str:
+    return re.sub("[,;:] |[()]", lambda mark: _MARKS[mark[0]], chinese)
 
 
 def as_written(text: str) -> Text:

@@ -51,14 +51,14 @@ def test_every_reason_of_the_gate_is_told_in_chinese() -> None:
 @pytest.mark.parametrize(
     ("written", "en", "zh"),
     [
-        ("初判 0.72 → 最终 0.50, 依据: 未核查: search_failed:timeout", "Preliminary 0.72 → final 0.50, because: not checked: search_failed:timeout", None),
-        ("denied by case ab-12 (2021-09-13 15:15 UTC)", None, "案例 ab-12(2021-09-13 15:15 UTC)否认了该信号"),
-        ("案例 ab-12(2021-09-13 15:15 UTC)更正了该信号", "corrected by case ab-12 (2021-09-13 15:15 UTC)", None),
+        ("初判 0.72 → 最终 0.50, 依据: 未核查: search_failed:timeout", "Preliminary 0.72 → final 0.50, because: not checked: search_failed:timeout", "初判 0.72 → 最终 0.50，依据：未核查：search_failed:timeout"),
+        ("denied by case ab-12 (2021-09-13 15:15 UTC)", None, "案例 ab-12（2021-09-13 15:15 UTC）否认了该信号"),
+        ("案例 ab-12(2021-09-13 15:15 UTC)更正了该信号", "corrected by case ab-12 (2021-09-13 15:15 UTC)", "案例 ab-12（2021-09-13 15:15 UTC）更正了该信号"),
         (
             "denied by case ab (2021-09-13 15:15 UTC). Preliminary 0.79 → final 0.72, because: supported, but by too little to "
             "call it confirmed; supporting sources: 2; supporting [2][3]. The bank. It said so.",
             None,
-            "案例 ab(2021-09-13 15:15 UTC)否认了该信号。初判 0.79 → 最终 0.72, 依据: 可能属实: 有来源支持, 但不足以证实; 2 个来源支持; "
+            "案例 ab（2021-09-13 15:15 UTC）否认了该信号。初判 0.79 → 最终 0.72，依据：可能属实：有来源支持，但不足以证实；2 个来源支持；"
             "支持 [2][3]。原文：“The bank. It said so.”",
         ),
         ("whale is no forced type; duplicates were not checked (timeout)", None, "“巨鲸”不在必查类型之列；未能查重（超时）"),
