@@ -11,6 +11,7 @@ import msgspec
 from agents.text.wording import Text, fill, joined, term
 from newsproof.report.narrative import (
     CRITIC_SAYS,
+    NO_PAGES,
     findings_in_words,
     readers_in_words,
 )
@@ -40,8 +41,13 @@ def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     """Return one line per accepted record, in their order."""
     lines: list[Line] = []
     opened: datetime | None = None
+    pages = True
     for record in (r for r in records if r.accepted):
         phase, what, why = sentence_of(record.event)
+        if isinstance(record.event, ev.SearchCompleted):
+            pages = bool(record.event.findings.references)
+        elif isinstance(record.event, ev.EvidenceCritiqued) and not pages:
+            what = NO_PAGES
         opened = opened or record.envelope.time
         after = (record.envelope.time - opened).total_seconds()
         lines.append(Line(phase=phase, after_s=after, what=what.en, thought=why.en, what_zh=what.zh, thought_zh=why.zh))
@@ -203,6 +209,7 @@ DECIDED = {
     "never_search": Text("a rule: this kind of event is never searched", "规则：这类事件从不搜索"),
     "force_search": Text("a rule: this kind of event is always searched first", "规则：这类事件一律先搜索"),
     "evidence_there": Text("a rule: there is enough evidence", "规则：证据已经足够"),
+    "second_look": Text("a rule: a second check always searches", "规则：再次核查一律搜索"),
     "rounds_used": Text("a rule: no rounds left", "规则：轮次已用完"),
     "disabled": Text("switched off in the settings", "设置中已关闭"),
     "model": Text("decided by the model", "由模型决定"),

@@ -18,9 +18,19 @@ from infra.client_settings import ClientSettings
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read
 from newsproof.app.dead_letters import UnmarkedNews
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import (
+    PIPE_COLUMNS,
+    UNWRAPPED,
+    Invocation,
+    json_line,
+    json_lines,
+    of,
+    run,
+    say_result,
+    table,
+)
 from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonLines, ListGroup, commands
+from newsproof.cli.options import JsonLines, ListGroup, Wide, commands
 from newsproof.cli.output import minute, with_remedy
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
@@ -38,6 +48,7 @@ if TYPE_CHECKING:
 app = commands()
 Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
 UNRATED = "unrated"
+STATE_WORDS = {"backing_off": "backing off", "never looked at": "not polled yet"}
 RESOLVED_WITHIN_S = 3.0
 """Time for looking up the address of a source that is added."""
 sources = typer.Typer(cls=ListGroup, help="List, check, add, remove and mute news sources. Without a command: `list`.")
@@ -45,9 +56,9 @@ app.add_typer(sources, name="sources")
 
 
 @sources.command("list")
-def list_sources(ctx: typer.Context, as_json: JsonLines = False) -> None:
+def list_sources(ctx: typer.Context, wide: Wide = False, as_json: JsonLines = False) -> None:
     """List all sources, whether they are on, and the state that the listener last reported."""
-    run(show_sources(of(ctx), as_json=as_json), late_logs=True)
+    run(show_sources(of(ctx), as_json=as_json, wide=wide), late_logs=True)
 
 
 @sources.command()
@@ -112,54 +123,39 @@ def remove(ctx: typer.Context, id: Which) -> None:
     remove_source(of(ctx).settings(), id)
 
 
-async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
+async def show_sources(invocation: Invocation, *, as_json: bool, wide: bool = False) -> None:
     """Print every source with its state."""
     settings = invocation.settings()
     rows = await _listed(settings)
     if as_json:
         json_lines(rows)
         return
-    table(
+    columns = ("source", "kind", "state", "last news", "reputation", "problem, and what to do")
+    more = ("last poll", "lag s", "new", "edits") if wide else ()
+    lines = [
         (
-            "source",
-            "kind",
-            "state",
-            "last poll",
-            "last news",
-            "lag s",
-            "new",
-            "edits",
-            "reputation",
-            "problem, and what to do",
-        ),
-        [
-            (
-                r.id,
-                r.kind,
-                r.state,
-                minute(r.looked_at),
-                minute(r.news_at),
-                "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}",
-                r.new,
-                r.edits,
-                reputation_cell(r.reputation),
-                with_remedy(r.why, r.do),
-            )
-            for r in rows
-        ],
-        right=("lag s", "new", "edits"),
-    )
-    _print_below(settings, rows)
+            r.id,
+            r.kind,
+            r.state.replace("_", " "),
+            minute(r.news_at),
+            reputation_cell(r.reputation),
+            with_remedy(r.why, r.do),
+        )
+        + ((minute(r.looked_at), "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}", r.new, r.edits) if wide else ())
+        for r in rows
+    ]
+    table(columns + more, lines, right=more[1:], piped=UNWRAPPED if wide else PIPE_COLUMNS)
+    _print_below(settings, rows, wide=wide)
 
 
-def _print_below(settings: Settings, rows: list[ListedSource]) -> None:
+def _print_below(settings: Settings, rows: list[ListedSource], *, wide: bool) -> None:
     from infra.listeners.mark import keys_at_hand
     from infra.listeners.source import UNMARKED
     from newsproof.app.source_list import NO_KEY, NO_KEY_DO
 
+    lag = " Lag: median time from publication to receipt." if wide else ""
     say_result(
-        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: median time from publication to receipt. All values are from the latest record in "
-        "the log; /metrics of a listener has live values."
+        f"{sum(r.on for r in rows)} of {len(rows)} are on.{lag} All values are from the latest record in the log."
     )
     for r in rows:
         if r.unmarked:
@@ -241,16 +237,16 @@ async def add_source(settings: Settings, url: str, *, name: str | None, language
         ) from exc
     if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\"\\\s]", url):
         raise ConfigError(f"{url!r:.100} is not an address: write https://host/feed")
-    if not private:
-        await _refuse_blocked(url)
+    unresolved = "" if private else await _refuse_blocked(url)
     lines = [f"{n} = {str(v).lower() if isinstance(v, bool) else chr(34) + v + chr(34)}" for n, v in given.items()]
     path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
-    what = "has changed" if is_known else "is now on"
-    say_result(as_started(f"{name} {what}, as written to {path}. To test it: `newsproof sources check {name}`"))
+    what = "was changed" if is_known else "was added and is on"
+    say_result(f"{name} {what}, as written to {path}. {unresolved or 'It was not tested.'}")
+    say_result(as_started(f"To test it: `newsproof sources check {name}`"))
 
 
-async def _refuse_blocked(url: str) -> None:
-    """Refuse an address that the listener would never open. A name that cannot be resolved now passes.
+async def _refuse_blocked(url: str) -> str:
+    """Refuse an address that the listener would never open. Return a warning if its name cannot be resolved now.
 
     Raises:
         ConfigError: it is no public address.
@@ -263,12 +259,14 @@ async def _refuse_blocked(url: str) -> None:
         at = guard.target(url).url
         async with asyncio.timeout(RESOLVED_WITHIN_S):
             await guard.numbers(at.host, at.port or 443)
-    except (TransientError, TimeoutError):
-        return
+    except (TransientError, TimeoutError) as exc:
+        why = str(exc) or f"resolving its name took longer than {RESOLVED_WITHIN_S:.0f} s"
+        return f"But {why}: check the address and your network."
     except PermanentError as exc:
         raise ConfigError(
             f"blocked: {exc}. Correct the address, or add --private if it is in your own network"
         ) from exc
+    return ""
 
 
 def remove_source(settings: Settings, name: str) -> None:
