@@ -69,8 +69,8 @@ def rounded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in rows]
 
 
-async def outcome(client: ClickHouse, case: str, change: float, *, horizon: int = H, **other: Any) -> None:
-    row = {
+def row_of(case: str, change: float, *, horizon: int = H, **other: Any) -> dict[str, Any]:
+    return {
         "case_id": case,
         "horizon_s": horizon,
         "asset": "DAI" if case == "g" else "USDC",
@@ -83,7 +83,11 @@ async def outcome(client: ClickHouse, case: str, change: float, *, horizon: int 
         "version": 2,
         **other,
     }
-    await client.insert("outcomes", tuple(row), [tuple(row.values())])
+
+
+async def outcomes_of(client: ClickHouse, *rows: dict[str, Any]) -> None:
+    (columns,) = {tuple(row) for row in rows}
+    await client.insert("outcomes", columns, [tuple(row.values()) for row in rows])
 
 
 def replayed(case: str, story: str, said: str, confidence: float, *, repeat: int = 0, **other: Any) -> tuple[Any, ...]:
@@ -128,9 +132,8 @@ async def the_set(client: ClickHouse) -> None:
             gone = signal(**named, preliminary_confidence=before, confidence=0.0, revision=2, stage="retracted")
             rows.append(published(gone, emitted_at=NOW + seconds(600)))
     await fill_signals(client, *rows)
-    for case, change in RETURNS.items():
-        await outcome(client, case, change)
-    await outcome(client, "h", 0.01, horizon=300)
+    outcomes = [row_of(case, change) for case, change in RETURNS.items()]
+    await outcomes_of(client, *outcomes, row_of("h", 0.01, horizon=300))
     drops = ("case_id", "horizon_s", "asset", "reason", "source", "version")
     await client.insert("outcome_drops", drops, [("f", H, "USDC", "gap", "csv:hand.csv", 2)])
     paid = {
@@ -298,7 +301,7 @@ async def test_9_outcomes_of_two_runs_are_compared_where_both_count(known: Click
 
 
 async def test_10_trust_checks_name_what_an_outcome_was_not_used_for(known: ClickHouse) -> None:
-    await outcome(known, "a", 0.5, horizon=300, entry_at=NOW - seconds(61), source="synthetic:x.csv")
+    await outcomes_of(known, row_of("a", 0.5, horizon=300, entry_at=NOW - seconds(61), source="synthetic:x.csv"))
     rows = dict(await ask(known, "v_trust_checks", "check, violations", "run_id = 'live'"))
     assert rows["entry_before_knowable"] == 1  # the planted price of a, a second before its news was knowable
     assert rows["outcome_of_another_asset"] == 1  # g
@@ -326,15 +329,14 @@ async def test_coverage_says_of_every_signal_whether_it_counts_and_why_not(known
 
 
 async def test_a_later_import_takes_the_place_of_an_earlier_one_and_each_case_counts_once(known: ClickHouse) -> None:
-    await outcome(known, "a", -0.5, version=3)
-    await outcome(known, "a", 0.7, version=1)
+    await outcomes_of(known, row_of("a", -0.5, version=3))
+    await outcomes_of(known, row_of("a", 0.7, version=1))
     found = await ask(known, "v_judged_outcomes", "round(market_return, 3), hit", f"{LIVE} AND case_id = 'a'")
     assert found == [(-0.5, 0)]
 
 
 async def test_a_return_of_exactly_zero_is_no_hit_and_no_miss(known: ClickHouse) -> None:
-    await outcome(known, "a", 0.0, version=3)
-    await outcome(known, "c", 0.0, version=3)
+    await outcomes_of(known, row_of("a", 0.0, version=3), row_of("c", 0.0, version=3))
     assert await ask(known, "v_calibration", "cases, hit_rate", LIVE) == [(2, 0.0)]  # b and d, both wrong
 
 
@@ -389,8 +391,8 @@ async def test_an_entry_before_a_live_signal_was_emitted_is_counted_and_used_for
             opened("old", received_after_s=None),
         ],
     )
-    for case, after in (("early", 39), ("fine", 40), ("old", 0)):
-        await outcome(clickhouse, case, 0.01, entry_at=NOW + seconds(after))
+    entries = (("early", 39), ("fine", 40), ("old", 0))
+    await outcomes_of(clickhouse, *(row_of(case, 0.01, entry_at=NOW + seconds(after)) for case, after in entries))
     standing = await ask(clickhouse, "v_judged_outcomes", "case_id, live, standing", f"{LIVE} AND has_outcome")
     assert standing == [("early", True, "before_emitted"), ("fine", True, "counted"), ("old", False, "counted")]
     rows = dict(await ask(clickhouse, "v_trust_checks", "check, violations", "run_id = 'live'"))
@@ -412,17 +414,21 @@ async def test_what_is_neither_hit_nor_miss_is_counted_for_itself(clickhouse: Cl
         "leaned to nothing": {"action": "observe", "direction": "neutral"},
     }
     await fill_signals(clickhouse, *(published(signal(case_id=c, signal_id=c, **how)) for c, how in said.items()))
-    await outcome(clickhouse, "unmoved", 0.0)
-    await outcome(clickhouse, "halted", -0.5, halted=True)
     drops = ("case_id", "horizon_s", "asset", "reason", "source", "version")
     await clickhouse.insert("outcome_drops", drops, [("no entry", H, "USDC", "halted", "csv:hand.csv", 2)])
-    await outcome(clickhouse, "peg lost", 0.001, depeg=0.011)
-    await outcome(clickhouse, "peg held", -0.005, depeg=0.009)
-    await outcome(clickhouse, "stable bought", 0.02, depeg=0.02)
-    await outcome(clickhouse, "leaned right", -0.04)
-    await outcome(clickhouse, "leaned wrong", -0.02)
-    await outcome(clickhouse, "leaned on a halt", -0.02, halted=True)
-    await outcome(clickhouse, "leaned to nothing", -0.02)
+    none = {"halted": False, "depeg": None}
+    changes: dict[str, tuple[float, dict[str, Any]]] = {
+        "unmoved": (0.0, {}),
+        "halted": (-0.5, {"halted": True}),
+        "peg lost": (0.001, {"depeg": 0.011}),
+        "peg held": (-0.005, {"depeg": 0.009}),
+        "stable bought": (0.02, {"depeg": 0.02}),
+        "leaned right": (-0.04, {}),
+        "leaned wrong": (-0.02, {}),
+        "leaned on a halt": (-0.02, {"halted": True}),
+        "leaned to nothing": (-0.02, {}),
+    }
+    await outcomes_of(clickhouse, *(row_of(case, change, **none | how) for case, (change, how) in changes.items()))
     columns = "case_id, acted, standing, hit, round(directed_return, 3), depeg_hit"
     assert await ask(clickhouse, "v_judged_outcomes", columns, LIVE) == [
         ("halted", 1, "halted", None, -0.5, None),
