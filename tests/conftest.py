@@ -50,8 +50,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 LONG_FILES = (
-    *("test_chaos_short.py", "test_no_secret_gets_out.py", "test_hostile.py", "test_requeue.py"),
-    *("test_demo.py", "test_up.py", "test_supervisor.py", "test_budget.py"),
+    *("test_chaos_short.py", "test_no_secret_gets_out.py", "test_hostile.py", "test_requeue.py", "test_demo.py"),
+    *("test_up.py", "test_outcomes.py", "test_start.py", "test_page_live.py", "test_page_chinese.py"),
+    *("test_page_accessibility.py", "test_acceptance_run.py", "test_one_key_is_enough.py", "test_chaos_brokers.py"),
+    *("test_shadow.py", "test_publisher.py", "test_supervisor.py", "test_parquet_export.py", "test_lease.py"),
+    *("test_research.py", "test_steps.py", "test_budget.py", "test_page_research.py", "test_web_tables.py"),
 )
 """They go first: a process that begins one of them last leaves the other with nothing to do."""
 
