@@ -58,6 +58,7 @@ def held(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
+@pytest.mark.slow
 async def test_every_table_and_view_is_read_back_as_it_is_and_its_page_says_what_every_column_holds(
     tables: ClickHouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
