@@ -1,4 +1,4 @@
-"""What all tests share: one embedded Kafka and one embedded ClickHouse a session, topics of its own for each test, and an
+"""What all tests share: one embedded Kafka and one embedded ClickHouse a run, topics of its own for each test, and an
 environment without anybody's settings or keys."""
 
 from __future__ import annotations
