@@ -1,18 +1,20 @@
-"""What all tests share: one embedded Kafka and one embedded ClickHouse a session, topics of its own for each test, and an
+"""What all tests share: one embedded Kafka and one embedded ClickHouse a run, topics of its own for each test, and an
 environment without anybody's settings or keys."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import gc
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from infra import redaction
@@ -20,7 +22,7 @@ from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
-from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.kafka.topics import KafkaAddress, ensure_topics, topic_specs
 from infra.origin import is_entry
 from infra.settings import Settings
 from newsproof.app import terminal
@@ -39,14 +41,20 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
+# Rich draws a traceback in a second.
+structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
+
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests of Ctrl-C need it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 LONG_FILES = (
-    *("test_chaos_short.py", "test_no_secret_gets_out.py", "test_hostile.py", "test_requeue.py"),
-    *("test_demo.py", "test_up.py", "test_supervisor.py", "test_budget.py"),
+    *("test_chaos_short.py", "test_no_secret_gets_out.py", "test_hostile.py", "test_requeue.py", "test_demo.py"),
+    *("test_up.py", "test_outcomes.py", "test_start.py", "test_page_live.py", "test_page_chinese.py"),
+    *("test_page_accessibility.py", "test_acceptance_run.py", "test_one_key_is_enough.py", "test_chaos_brokers.py"),
+    *("test_shadow.py", "test_publisher.py", "test_supervisor.py", "test_parquet_export.py", "test_lease.py"),
+    *("test_research.py", "test_steps.py", "test_budget.py", "test_page_research.py", "test_web_tables.py"),
 )
 """They go first: a process that begins one of them last leaves the other with nothing to do."""
 
@@ -93,22 +101,51 @@ def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", list(redaction._known))
 
 
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """A real broker for the whole session; tests keep apart by their topics' prefixes."""
-    server = EmbeddedKafka(tmp_path_factory.mktemp("kafka"))
-    asyncio.run(server.start())
-    yield server
-    asyncio.run(server.stop())
+Server = TypeVar("Server", EmbeddedKafka, EmbeddedClickHouse)
+
+
+def _shared(request: pytest.FixtureRequest, make: Callable[[Path], Server]) -> Server:
+    """Return a server that all test processes of this run use. The first that needs it starts it, and ends with it.
+
+    In the others it is as good as a running one for its address and its directory.
+    """
+    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+    base, name = factory.getbasetemp(), str(request.fixturename)
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    running, users = folder / f"{name}.running", (folder / f"{name}.users").open("a")
+    with (folder / f"{name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if running.exists():
+            fcntl.flock(users, fcntl.LOCK_SH)
+            request.config.add_cleanup(users.close)
+            directory, port = running.read_text().rsplit(":", 1)
+            server = make(Path(directory))
+            server._port = int(port)
+            return server
+        server = make(factory.mktemp(name))
+        asyncio.run(server.start())
+        running.write_text(f"{server.data_dir}:{server._port}")
+
+    def stop() -> None:
+        running.unlink()  # who comes now starts another
+        fcntl.flock(users, fcntl.LOCK_EX)
+        asyncio.run(server.stop())
+
+    # Not at the end of the last test, which has a time limit.
+    request.config.add_cleanup(stop)
+    return server
 
 
 @pytest.fixture(scope="session")
-def clickhouse_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
-    """A real engine for the whole session; tests keep apart by their databases."""
-    server = EmbeddedClickHouse(tmp_path_factory.mktemp("clickhouse"), memory_bytes=1024**3)
-    asyncio.run(server.start())
-    yield server
-    asyncio.run(server.stop())
+def kafka(request: pytest.FixtureRequest) -> EmbeddedKafka:
+    """A real broker for the whole run; tests keep apart by their topics' prefixes, and do not stop it."""
+    return _shared(request, EmbeddedKafka)
+
+
+@pytest.fixture(scope="session")
+def clickhouse_engine(request: pytest.FixtureRequest) -> EmbeddedClickHouse:
+    """A real engine for the whole run; tests keep apart by their databases, and do not stop it."""
+    return _shared(request, lambda directory: EmbeddedClickHouse(directory, memory_bytes=2 * 1024**3))
 
 
 @pytest.fixture
@@ -119,17 +156,20 @@ async def empty(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHou
         yield client
 
 
+DATABASE = f"shared_{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}"
+"""The database of this test process, which it empties before each test."""
+
 FILLED = """SELECT name FROM system.tables
 WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows > 0 AND name != 'migrations'"""
 
 
 @pytest.fixture(scope="session")
 def migrated(clickhouse_engine: EmbeddedClickHouse) -> Address:
-    """Where a database ``shared`` with the newest schema is: one for all tests, for a new one takes seconds."""
+    """Where the database ``DATABASE`` with the newest schema is: one for all tests, for a new one takes seconds."""
     at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
 
     async def made() -> None:
-        async with connect(at, database="shared") as client:
+        async with connect(at, database=DATABASE) as client:
             await migrate(client)
 
     asyncio.run(made())
@@ -139,7 +179,7 @@ def migrated(clickhouse_engine: EmbeddedClickHouse) -> Address:
 @pytest.fixture
 async def clickhouse(migrated: Address) -> AsyncIterator[ClickHouse]:
     """A client of a database with the newest schema and nothing in it."""
-    async with connect(migrated, database="shared") as client:
+    async with connect(migrated, database=DATABASE) as client:
         for (table,) in (await client.query(FILLED)).rows:
             await client.command(f"TRUNCATE TABLE {table}")
         yield client
@@ -158,10 +198,12 @@ def address(kafka: EmbeddedKafka) -> KafkaAddress:
 
 
 @pytest.fixture
-def made_topics(topics: Topics, address: KafkaAddress) -> Topics:
+async def made_topics(topics: Topics, address: KafkaAddress) -> AsyncIterator[Topics]:
     """The same, created with two partitions."""
-    asyncio.run(ensure_topics(address, topics, partitions=PARTITIONS, replication=1))
-    return topics
+    await ensure_topics(address, topics, partitions=PARTITIONS, replication=1)
+    yield topics
+    async with address.admin() as admin:  # a broker needs more time and memory for each topic that it has
+        await admin.delete_topics(list(topic_specs(topics, partitions=PARTITIONS)))
 
 
 @pytest.fixture

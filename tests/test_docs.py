@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import json
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -146,6 +147,7 @@ def test_every_setting_that_is_named_exists(page: Path) -> None:
     assert unknown == set()
 
 
+@cache
 def constants() -> set[str]:
     """Every constant that a module of ours defines, by its bare name."""
     modules = [

@@ -17,7 +17,7 @@ import msgspec
 from evaluation.compare.code_identity import RunCode
 from evaluation.runs.plan import RunPlan
 from evaluation.runs.run_tables import RunCaseRow
-from infra.kafka.topics import KafkaAddress, create_topic, known_topics, members_of, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress, create_topics, known_topics, members_of, offsets_of, read_range
 from newsproof.app.servers import say_on_stderr
 from schemas.calls import Call
 from schemas.errors import ConfigError, ContractError, TransientError
@@ -167,7 +167,7 @@ class RunTopic:
         config = {"retention.ms": str(KEPT_DAYS * 24 * 3600 * 1000), "cleanup.policy": "delete"}
         async with self._address.admin() as admin:
             if self.name not in await admin.list_topics():
-                await create_topic(admin, self.name, 1, replication, config)
+                await create_topics(admin, {self.name: (1, config)}, replication)
                 await known_topics(admin, [self.name])
 
 

@@ -21,6 +21,7 @@ from schemas.effects import FunctionCall, ModelReply, SearchReply
 from schemas.events import CaseTriaged, ContextGathered, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, PageStance, SearchReference, SearchResult, Sentiment
 from schemas.signals import Draft
+from tests import builders
 
 TELLINGS = (
     "Poly Network was exploited on Tuesday; trackers count more than $600M that left its contracts on three chains.",
@@ -43,18 +44,7 @@ def deep() -> Snapshot:
 
 @pytest.fixture
 def draft() -> Draft:
-    return Draft(
-        summary=NEWS,
-        event_type="hack",
-        asset="ETH",
-        asset_name="Ethereum",
-        action="sell",
-        direction="short",
-        confidence=0.8,
-        strength="high",
-        timeframe="short",
-        entity="Poly Network",
-    )
+    return builders.draft(summary=NEWS, entity="Poly Network")
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ def expanded(sql: str) -> str:
     return sql
 
 
+@pytest.mark.slow
 async def test_every_statement_of_the_dashboard_answers_the_analyst(server: EmbeddedClickHouse) -> None:
     wrong: dict[str, str] = {}
     async with httpx.AsyncClient(

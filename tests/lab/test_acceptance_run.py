@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
+from typer.testing import CliRunner
 
 from infra.embedded.child import free_ports
 from infra.offline.scripted import HEAVY, LIGHT, SCRIPTED_HEADER
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
+from lab.__main__ import app
 from lab.acceptance.measures import CaseMeasure, Measured
 from lab.acceptance.messages import MESSAGES, acceptance_news, ids_of
 from lab.acceptance.run import live_question
@@ -198,9 +201,11 @@ def test_live_needs_providers_that_can_be_asked_and_a_yes(
 ) -> None:
     (port,) = free_ports(1)
     nobody = {"OLLAMA_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-    done = newsproof("acceptance", "--live", "--max-cost", "0.5", module="lab", cwd=tmp_path, env=nobody | env)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert says in done.stderr and not (tmp_path / ".data").exists()
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(app, ["acceptance", "--live", "--max-cost", "0.5"], env=nobody | env)
+    assert done.exception is not None
+    assert (exits.status_of(done.exception), done.stdout) == (status, "")
+    assert says in str(done.exception) and not (tmp_path / ".data").exists()
 
 
 async def live_run(cwd: Path, max_cost: str) -> tuple[dict[str, Any], int, str]:

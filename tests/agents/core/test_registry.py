@@ -20,19 +20,9 @@ from schemas.events import (
     StepFailed,
     StepStarted,
 )
-from schemas.signals import Draft
+from tests import builders
 
-DRAFT = Draft(
-    summary="s",
-    event_type="hack",
-    asset="ETH",
-    asset_name="Ethereum",
-    action="sell",
-    direction="short",
-    confidence=0.8,
-    strength="high",
-    timeframe="short",
-)
+DRAFT = builders.draft()
 DOWN = Failure(kind="timeout", message="slow", retryable=True)
 
 

@@ -14,7 +14,7 @@ from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.effects import EarlierClaim
 from schemas.events import CaseTriaged
-from schemas.signals import Draft
+from tests import builders
 
 CONFIG = Snapshot(tables=load_tables(demo=True))
 
@@ -287,17 +287,8 @@ SITUATIONS = (
 
 
 def case_of(news: Text, **config):
-    draft = Draft(
-        summary=news.text,
-        event_type="other",
-        asset=news.asset,
-        asset_name="",
-        action="sell",
-        direction="short",
-        confidence=0.8,
-        strength="medium",
-        timeframe="short",
-        entity=news.entity,
+    draft = builders.draft(
+        summary=news.text, event_type="other", asset=news.asset, asset_name="", strength="medium", entity=news.entity
     )
     triaged = CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0)
     return case_after(opened(news.text), triaged, config=replace(CONFIG, **config))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ccxt
 import pytest
 
 from agents.tables import load_tables, ranked_assets
@@ -127,6 +126,8 @@ def test_the_assets_are_the_first_200_of_a_dated_extract_and_what_is_kept_by_han
 
 
 def test_every_venue_of_ccxt_belongs_to_one_entity_with_the_domain_of_its_site() -> None:
+    import ccxt  # half a second in every test process
+
     claimed = {i: e for e in TABLES.entities for i in e.ccxt}
     assert set(claimed) == set(ccxt.exchanges)
     for venue, entity in claimed.items():

@@ -27,6 +27,7 @@ async def tables(client: ClickHouse) -> set[str]:
     return {row[0] for row in (await client.query("SHOW TABLES")).rows}
 
 
+@pytest.mark.slow
 async def test_two_processes_that_start_at_once_end_in_the_same_schema(empty: ClickHouse) -> None:
     async with connect(empty.address, database=empty.database) as other:
         await asyncio.gather(migrate(empty), migrate(other))
@@ -73,6 +74,7 @@ def test_a_migration_that_could_do_harm_is_refused_before_it_runs(
         load_migrations(files(tmp_path, **{name: text}))
 
 
+@pytest.mark.slow
 async def test_a_second_start_applies_nothing_and_what_a_process_died_before_recording_runs_again_without_harm(
     empty: ClickHouse,
 ) -> None:

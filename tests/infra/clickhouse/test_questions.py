@@ -69,8 +69,8 @@ def rounded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in rows]
 
 
-async def outcome(client: ClickHouse, case: str, change: float, *, horizon: int = H, **other: Any) -> None:
-    row = {
+def row_of(case: str, change: float, *, horizon: int = H, **other: Any) -> dict[str, Any]:
+    return {
         "case_id": case,
         "horizon_s": horizon,
         "asset": "DAI" if case == "g" else "USDC",
@@ -83,7 +83,11 @@ async def outcome(client: ClickHouse, case: str, change: float, *, horizon: int 
         "version": 2,
         **other,
     }
-    await client.insert("outcomes", tuple(row), [tuple(row.values())])
+
+
+async def outcomes_of(client: ClickHouse, *rows: dict[str, Any]) -> None:
+    (columns,) = {tuple(row) for row in rows}
+    await client.insert("outcomes", columns, [tuple(row.values()) for row in rows])
 
 
 def replayed(case: str, story: str, said: str, confidence: float, *, repeat: int = 0, **other: Any) -> tuple[Any, ...]:
@@ -128,9 +132,8 @@ async def the_set(client: ClickHouse) -> None:
             gone = signal(**named, preliminary_confidence=before, confidence=0.0, revision=2, stage="retracted")
             rows.append(published(gone, emitted_at=NOW + seconds(600)))
     await fill_signals(client, *rows)
-    for case, change in RETURNS.items():
-        await outcome(client, case, change)
-    await outcome(client, "h", 0.01, horizon=300)
+    outcomes = [row_of(case, change) for case, change in RETURNS.items()]
+    await outcomes_of(client, *outcomes, row_of("h", 0.01, horizon=300))
     drops = ("case_id", "horizon_s", "asset", "reason", "source", "version")
     await client.insert("outcome_drops", drops, [("f", H, "USDC", "gap", "csv:hand.csv", 2)])
     paid = {
@@ -189,7 +192,8 @@ async def test_1_spend_counts_executed_calls_alone_and_says_what_share_is_of_unk
     assert await ask(known, "v_spend", "total_avoided_cost_usd", "run_id = 'b'") == [(Decimal("0.5"),)]
 
 
-async def test_2_a_correct_signal_costs_all_that_was_spent_over_those_that_proved_right(known: ClickHouse) -> None:
+async def test_2_3_4_8_what_signals_cost_how_long_they_took_and_how_confidence_changed(known: ClickHouse) -> None:
+    # 2. A correct signal costs all that was spent, over those that proved right.
     columns = "signals, with_direction, counted, correct, withdrawn, calls, total_cost_usd, unpriced_share"
     # 8 signals, e says no direction, a b c d count, a and c were right, h was withdrawn; 0.010 + 0.020 + 0.030, 1 of 4 unknown.
     assert await ask(known, "v_cost_per_correct_signal", columns, LIVE) == [(8, 7, 4, 2, 1, 4, Decimal("0.06"), 0.25)]
@@ -200,59 +204,21 @@ async def test_2_a_correct_signal_costs_all_that_was_spent_over_those_that_prove
     )
     assert none_right == [(0, None), (0, None)]
 
-
-async def test_2_a_run_of_which_no_price_is_known_costs_null_not_zero(known: ClickHouse) -> None:
+    # 2. A run of which no price is known costs null, not zero.
     # Run b has signals and no calls in the tables: nothing is known of what they cost.
     columns = "total_cost_usd, cost_per_signal_usd"
     assert await ask(known, "v_cost_per_correct_signal", columns, f"run_id = 'b' AND horizon_s = {H}") == [(None, None)]
 
-
-async def test_3_latency_from_publication_is_there_also_for_a_case_whose_opening_is_not(known: ClickHouse) -> None:
+    # 3. Latency from publication is there also for a case whose opening is not.
     columns = "signals, published_p50_ms, published_p99_ms"
     assert await ask(known, "v_latency_to_signal", columns, "run_id = 'live'") == [(8, 60_000.0, 60_000.0)]
 
-
-async def test_4_the_change_of_confidence_is_counted_in_steps_of_a_tenth(known: ClickHouse) -> None:
+    # 4. The change of confidence is counted in steps of a tenth.
     rows = await ask(known, "v_confidence_delta_bins", "delta_from, signals", "run_id = 'live'")
     # d -0.4 | e 0 | f g h 0.1 | a 0.2, b 0.25 | c 0.3 (in binary 0.30000000000000004, and f's 0.09999999999999998)
     assert rows == [(-0.4, 1), (0.0, 1), (0.1, 3), (0.2, 2), (0.3, 1)]
 
-
-async def test_5_search_helped_where_the_final_confidence_was_nearer_to_what_came(known: ClickHouse) -> None:
-    columns = "searched, cases, stories, brier_preliminary, brier_final, brier_gain"
-    assert rounded(await ask(known, "v_search_help", columns, LIVE)) == [
-        # b: (0.5-0)² = 0.25 → (0.75-0)² = 0.5625; d: (0.6-0)² = 0.36 → (0.2-0)² = 0.04; means 0.305 and 0.30125
-        (0, 2, 2, 0.305, 0.30125, 0.00375),
-        # a: (0.5-1)² = 0.25 → (0.7-1)² = 0.09; c: (0.6-1)² = 0.16 → (0.9-1)² = 0.01; means 0.205 and 0.05
-        (1, 2, 2, 0.205, 0.05, 0.155),
-    ]
-    left_out = await ask(known, "v_search_help", "neutral, withdrawn, without_outcome", f"{LIVE} AND NOT searched")
-    assert left_out == [(1, 1, 2)]  # e; h; f and g
-
-
-async def test_6_reliability_compares_what_was_said_with_what_came_bin_by_bin(known: ClickHouse) -> None:
-    columns = "confidence_from, cases, stories, mean_confidence, hit_rate, gap"
-    assert rounded(await ask(known, "v_reliability", columns, LIVE)) == [
-        (0.2, 1, 1, 0.2, 0.0, -0.2),  # d
-        (0.7, 2, 1, 0.725, 0.5, -0.225),  # a and b, of one story: (0.7 + 0.75) / 2
-        (0.9, 1, 1, 0.9, 1.0, 0.1),  # c
-    ]
-    # Brier: (0.09 + 0.5625 + 0.01 + 0.04) / 4; ECE: (1·0.2 + 2·0.225 + 1·0.1) / 4
-    assert rounded(await ask(known, "v_calibration", "cases, hit_rate, brier, ece", LIVE)) == [
-        (4, 0.5, 0.175625, 0.1875)
-    ]
-
-
-async def test_7_hits_and_returns_count_a_story_once_with_its_first_case(known: ClickHouse) -> None:
-    columns = "confidence_from, stories, cases_of_stories, hits, hit_rate, mean_return, median_return"
-    assert rounded(await ask(known, "v_hit_rate", columns, LIVE)) == [
-        (0.2, 1, 1, 0, 0.0, -0.01, -0.01),  # d: short, and the market rose by 1 %
-        (0.7, 1, 2, 1, 1.0, 0.02, 0.02),  # s1: a was knowable before b, so b's miss is not a second chance
-        (0.9, 1, 1, 1, 1.0, 0.03, 0.03),  # c: short, and the market fell by 3 %
-    ]
-
-
-async def test_8_search_cost_stands_against_the_size_of_the_change(known: ClickHouse) -> None:
+    # 8. Search cost stands against the size of the change.
     columns = "delta_from, signals, mean_searches, total_search_cost_usd, unpriced_searches"
     assert rounded(await ask(known, "v_search_cost_by_delta", columns, "run_id = 'live'", "delta_from")) == [
         (0.0, 1, 0.0, Decimal(0), 0),  # e
@@ -266,7 +232,39 @@ async def test_8_search_cost_stands_against_the_size_of_the_change(known: ClickH
 PAIR = "a_run_id = 'live' AND b_run_id = 'b'"
 
 
-async def test_9_two_runs_are_paired_by_case_and_repeats_are_averaged(known: ClickHouse) -> None:
+async def test_5_6_7_9_how_right_signals_were_and_two_runs_beside_each_other(known: ClickHouse) -> None:
+    # 5. Search helped where the final confidence was nearer to what came.
+    columns = "searched, cases, stories, brier_preliminary, brier_final, brier_gain"
+    assert rounded(await ask(known, "v_search_help", columns, LIVE)) == [
+        # b: (0.5-0)² = 0.25 → (0.75-0)² = 0.5625; d: (0.6-0)² = 0.36 → (0.2-0)² = 0.04; means 0.305 and 0.30125
+        (0, 2, 2, 0.305, 0.30125, 0.00375),
+        # a: (0.5-1)² = 0.25 → (0.7-1)² = 0.09; c: (0.6-1)² = 0.16 → (0.9-1)² = 0.01; means 0.205 and 0.05
+        (1, 2, 2, 0.205, 0.05, 0.155),
+    ]
+    left_out = await ask(known, "v_search_help", "neutral, withdrawn, without_outcome", f"{LIVE} AND NOT searched")
+    assert left_out == [(1, 1, 2)]  # e; h; f and g
+
+    # 6. Reliability compares what was said with what came, bin by bin.
+    columns = "confidence_from, cases, stories, mean_confidence, hit_rate, gap"
+    assert rounded(await ask(known, "v_reliability", columns, LIVE)) == [
+        (0.2, 1, 1, 0.2, 0.0, -0.2),  # d
+        (0.7, 2, 1, 0.725, 0.5, -0.225),  # a and b, of one story: (0.7 + 0.75) / 2
+        (0.9, 1, 1, 0.9, 1.0, 0.1),  # c
+    ]
+    # Brier: (0.09 + 0.5625 + 0.01 + 0.04) / 4; ECE: (1·0.2 + 2·0.225 + 1·0.1) / 4
+    assert rounded(await ask(known, "v_calibration", "cases, hit_rate, brier, ece", LIVE)) == [
+        (4, 0.5, 0.175625, 0.1875)
+    ]
+
+    # 7. Hits and returns count a story once, with its first case.
+    columns = "confidence_from, stories, cases_of_stories, hits, hit_rate, mean_return, median_return"
+    assert rounded(await ask(known, "v_hit_rate", columns, LIVE)) == [
+        (0.2, 1, 1, 0, 0.0, -0.01, -0.01),  # d: short, and the market rose by 1 %
+        (0.7, 1, 2, 1, 1.0, 0.02, 0.02),  # s1: a was knowable before b, so b's miss is not a second chance
+        (0.9, 1, 1, 1, 1.0, 0.03, 0.03),  # c: short, and the market fell by 3 %
+    ]
+
+    # 9. Two runs are paired by case, and repeats are averaged.
     columns = "case_id, story_id, a_action, b_action, action_flipped, a_confidence, b_confidence, confidence_change"
     assert rounded(await ask(known, "v_run_pairs", columns, PAIR)) == [
         ("a", "s1", "buy", "buy", 0, 0.7, 0.7, 0.0),  # repeats 0.8 and 0.6
@@ -287,8 +285,7 @@ async def test_9_two_runs_are_paired_by_case_and_repeats_are_averaged(known: Cli
         (Decimal("0.01"), 0, Decimal("0.1"), 1, 2)
     ]
 
-
-async def test_9_outcomes_of_two_runs_are_compared_where_both_count(known: ClickHouse) -> None:
+    # 9. Outcomes of two runs are compared where both count.
     columns = "horizon_s, cases, stories, a_hits, b_hits, a_only, b_only, a_brier, b_brier, brier_change"
     # a: hit, hit; b: miss, miss; c: hit when short, miss when long. Brier (0.09 + 0.5625 + 0.01) / 3 = 0.220833…,
     # ((0.8-1)² = 0.04 + (0.6-0)² = 0.36 + (0.9-0)² = 0.81) / 3 = 0.403333…
@@ -296,21 +293,7 @@ async def test_9_outcomes_of_two_runs_are_compared_where_both_count(known: Click
         (H, 3, 2, 2, 1, 1, 0, 0.220833333, 0.403333333, 0.1825)
     ]
 
-
-async def test_10_trust_checks_name_what_an_outcome_was_not_used_for(known: ClickHouse) -> None:
-    await outcome(known, "a", 0.5, horizon=300, entry_at=NOW - seconds(61), source="synthetic:x.csv")
-    rows = dict(await ask(known, "v_trust_checks", "check, violations", "run_id = 'live'"))
-    assert rows["entry_before_knowable"] == 1  # the planted price of a, a second before its news was knowable
-    assert rows["outcome_of_another_asset"] == 1  # g
-    assert rows["outcome_on_synthetic_prices"] == 1
-    assert rows["unpriced_calls"] == 1  # c's search
-    standing = await ask(
-        known, "v_judged_outcomes", "standing, hit", "run_id = 'live' AND case_id = 'a' AND horizon_s = 300"
-    )
-    assert standing == [("before_knowable", None)]
-
-
-async def test_coverage_says_of_every_signal_whether_it_counts_and_why_not(known: ClickHouse) -> None:
+    # Coverage says of every signal whether it counts, and why not.
     found = await ask(known, "v_outcome_coverage", "standing, signals, stories, share", LIVE)
     assert found == [
         ("counted", 4, 3, 0.5),
@@ -325,16 +308,28 @@ async def test_coverage_says_of_every_signal_whether_it_counts_and_why_not(known
     assert at_five_minutes == {"counted": 1, "neutral": 1, "not_imported": 6}  # h was denied only after ten minutes
 
 
+async def test_10_trust_checks_name_what_an_outcome_was_not_used_for(known: ClickHouse) -> None:
+    await outcomes_of(known, row_of("a", 0.5, horizon=300, entry_at=NOW - seconds(61), source="synthetic:x.csv"))
+    rows = dict(await ask(known, "v_trust_checks", "check, violations", "run_id = 'live'"))
+    assert rows["entry_before_knowable"] == 1  # the planted price of a, a second before its news was knowable
+    assert rows["outcome_of_another_asset"] == 1  # g
+    assert rows["outcome_on_synthetic_prices"] == 1
+    assert rows["unpriced_calls"] == 1  # c's search
+    standing = await ask(
+        known, "v_judged_outcomes", "standing, hit", "run_id = 'live' AND case_id = 'a' AND horizon_s = 300"
+    )
+    assert standing == [("before_knowable", None)]
+
+
 async def test_a_later_import_takes_the_place_of_an_earlier_one_and_each_case_counts_once(known: ClickHouse) -> None:
-    await outcome(known, "a", -0.5, version=3)
-    await outcome(known, "a", 0.7, version=1)
+    await outcomes_of(known, row_of("a", -0.5, version=3))
+    await outcomes_of(known, row_of("a", 0.7, version=1))
     found = await ask(known, "v_judged_outcomes", "round(market_return, 3), hit", f"{LIVE} AND case_id = 'a'")
     assert found == [(-0.5, 0)]
 
 
 async def test_a_return_of_exactly_zero_is_no_hit_and_no_miss(known: ClickHouse) -> None:
-    await outcome(known, "a", 0.0, version=3)
-    await outcome(known, "c", 0.0, version=3)
+    await outcomes_of(known, row_of("a", 0.0, version=3), row_of("c", 0.0, version=3))
     assert await ask(known, "v_calibration", "cases, hit_rate", LIVE) == [(2, 0.0)]  # b and d, both wrong
 
 
@@ -389,8 +384,8 @@ async def test_an_entry_before_a_live_signal_was_emitted_is_counted_and_used_for
             opened("old", received_after_s=None),
         ],
     )
-    for case, after in (("early", 39), ("fine", 40), ("old", 0)):
-        await outcome(clickhouse, case, 0.01, entry_at=NOW + seconds(after))
+    entries = (("early", 39), ("fine", 40), ("old", 0))
+    await outcomes_of(clickhouse, *(row_of(case, 0.01, entry_at=NOW + seconds(after)) for case, after in entries))
     standing = await ask(clickhouse, "v_judged_outcomes", "case_id, live, standing", f"{LIVE} AND has_outcome")
     assert standing == [("early", True, "before_emitted"), ("fine", True, "counted"), ("old", False, "counted")]
     rows = dict(await ask(clickhouse, "v_trust_checks", "check, violations", "run_id = 'live'"))
@@ -412,17 +407,21 @@ async def test_what_is_neither_hit_nor_miss_is_counted_for_itself(clickhouse: Cl
         "leaned to nothing": {"action": "observe", "direction": "neutral"},
     }
     await fill_signals(clickhouse, *(published(signal(case_id=c, signal_id=c, **how)) for c, how in said.items()))
-    await outcome(clickhouse, "unmoved", 0.0)
-    await outcome(clickhouse, "halted", -0.5, halted=True)
     drops = ("case_id", "horizon_s", "asset", "reason", "source", "version")
     await clickhouse.insert("outcome_drops", drops, [("no entry", H, "USDC", "halted", "csv:hand.csv", 2)])
-    await outcome(clickhouse, "peg lost", 0.001, depeg=0.011)
-    await outcome(clickhouse, "peg held", -0.005, depeg=0.009)
-    await outcome(clickhouse, "stable bought", 0.02, depeg=0.02)
-    await outcome(clickhouse, "leaned right", -0.04)
-    await outcome(clickhouse, "leaned wrong", -0.02)
-    await outcome(clickhouse, "leaned on a halt", -0.02, halted=True)
-    await outcome(clickhouse, "leaned to nothing", -0.02)
+    none = {"halted": False, "depeg": None}
+    changes: dict[str, tuple[float, dict[str, Any]]] = {
+        "unmoved": (0.0, {}),
+        "halted": (-0.5, {"halted": True}),
+        "peg lost": (0.001, {"depeg": 0.011}),
+        "peg held": (-0.005, {"depeg": 0.009}),
+        "stable bought": (0.02, {"depeg": 0.02}),
+        "leaned right": (-0.04, {}),
+        "leaned wrong": (-0.02, {}),
+        "leaned on a halt": (-0.02, {"halted": True}),
+        "leaned to nothing": (-0.02, {}),
+    }
+    await outcomes_of(clickhouse, *(row_of(case, change, **none | how) for case, (change, how) in changes.items()))
     columns = "case_id, acted, standing, hit, round(directed_return, 3), depeg_hit"
     assert await ask(clickhouse, "v_judged_outcomes", columns, LIVE) == [
         ("halted", 1, "halted", None, -0.5, None),

@@ -25,22 +25,6 @@ from schemas.errors import ConfigError
 CHECKOUT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    server = EmbeddedKafka(tmp_path_factory.mktemp("kafka data"))
-    asyncio.run(server.start())
-    yield server
-    asyncio.run(server.stop())
-
-
-@pytest.fixture
-async def kafka(shared: EmbeddedKafka) -> EmbeddedKafka:
-    """The broker of this module, running, whatever the test before did to it."""
-    if not shared.running:
-        await shared.start()
-    return shared
-
-
 @pytest.fixture
 def jar_cache(tmp_path: Path) -> Iterator[Path]:
     """A cache of its own with the real jars in it, as links: cheap, and nobody else's is touched."""

@@ -233,7 +233,7 @@ async def test_a_question_of_two_halves_is_answered_from_figures_and_from_the_ca
     models = Models(research_route=both, research_answer=written)
     where = {
         "clickhouse_url": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
-        "clickhouse_database": "shared",
+        "clickhouse_database": clickhouse.database,
     }
     async with outside(Market(), models) as (at, _), chatting(world, tmp_path, at, **where) as chat:
         events = await chat.asked()
@@ -276,7 +276,7 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     models = Models(research_answer={**obeys, "key_insights": ["Told by [99]"]})
     where = {
         "clickhouse_url": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
-        "clickhouse_database": "shared",
+        "clickhouse_database": clickhouse.database,
     }
     async with outside(market, models) as (at, _), chatting(world, tmp_path, at, **where) as chat:
         events = await chat.asked()

@@ -461,6 +461,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     assert "Import 4, 5 (csv:p.csv) was removed" in printed and "oldest first: none" in printed
 
 
+@pytest.mark.slow
 async def test_every_statement_of_the_page_is_answered_and_every_question_has_one(clickhouse: ClickHouse) -> None:
     spec = spec_from_file_location("sql_page", CHECKOUT / "docs" / "sql.py")
     assert spec is not None and spec.loader is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,7 +35,7 @@ from tests.infra.clickhouse.clickhouse_samples import (
 
 
 @pytest.fixture
-async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ClickHouse]:
+async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> ClickHouse:
     """Two signals, one of them twice, a call of a model and a search, and a case of a run."""
 
     @asynccontextmanager
@@ -52,21 +51,25 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Asy
     await fill(clickhouse, [record(gathered, case="a", step="search")])
     columns = ("run_id", "case_id", "has_signal", "signal", "started_at")
     await clickhouse.insert("run_cases", columns, [("b", "a", 1, '{"verdict":"likely"}', datetime.now(UTC))])
-    yield clickhouse
+    return clickhouse
 
 
 def held(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-async def test_every_table_and_view_is_read_back_as_it_is(tables: ClickHouse, tmp_path: Path) -> None:
-    done = await export_parquet(Invocation(), tmp_path / "new" / "out")
+@pytest.mark.slow
+async def test_every_table_and_view_is_read_back_as_it_is_and_its_page_says_what_every_column_holds(
+    tables: ClickHouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "out"
+    done = await export_parquet(Invocation(), out)
     asked = await tables.query(
         "SELECT name FROM system.tables WHERE database = currentDatabase() AND name != 'migrations'"
     )
     assert {one.table for one in done.tables} == {row[0] for row in asked.rows} > {"signals", "v_spend", "v_labels"}
     for one in done.tables:
-        path = tmp_path / "new" / "out" / one.file
+        path = out / one.file
         final = "" if one.table.startswith("v_") else " FINAL"
         counted = (await tables.query(f"SELECT count() FROM {one.table}{final}")).rows[0][0]
         file = pyarrow.parquet.read_table(path)
@@ -74,13 +77,19 @@ async def test_every_table_and_view_is_read_back_as_it_is(tables: ClickHouse, tm
         assert file.column_names == [column.name for column in one.columns], one.table
     rows = {one.table: one.rows for one in done.tables}
     # The signal that was written twice is there once.
-    assert (rows["signals"], rows["llm_calls"], rows["tool_calls"], rows["run_cases"], rows["labels"]) == (
-        2,
-        1,
-        1,
-        1,
-        0,
-    )
+    counted = [rows[name] for name in ("signals", "llm_calls", "tool_calls", "run_cases", "labels")]
+    assert counted == [2, 1, 1, 1, 0]
+    page = (out / "README.md").read_text("utf-8")
+    described = load_descriptions()
+    for one in done.tables:
+        assert f"## {one.file}" in page
+        for column in one.columns:
+            assert column.comment == described.of_column(one.table, column.name) != ""
+            assert f"| `{column.name}` |" in page
+    assert msgspec.json.decode((out / "export.json").read_bytes(), type=Export) == done
+    print_export(done, out)
+    said = capsys.readouterr().out
+    assert "signals.parquet" in said and f"{len(done.tables)} files in" in said
 
 
 async def test_values_keep_their_types(tables: ClickHouse, tmp_path: Path) -> None:
@@ -105,23 +114,6 @@ async def test_clickhouse_reads_the_files_back(tables: ClickHouse, tmp_path: Pat
     again = chdb.query(asked.format(f"file('{tmp_path}/v_judgements.parquet', Parquet)"), "JSONCompactEachRow")
     expected = [list(row) for row in (await tables.query(asked.format("v_judgements"))).rows]
     assert [json.loads(line) for line in str(again).splitlines()] == expected != []
-
-
-async def test_the_page_says_what_every_column_holds(
-    tables: ClickHouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = await export_parquet(Invocation(), tmp_path)
-    page = (tmp_path / "README.md").read_text("utf-8")
-    described = load_descriptions()
-    for one in done.tables:
-        assert f"## {one.file}" in page
-        for column in one.columns:
-            assert column.comment == described.of_column(one.table, column.name) != ""
-            assert f"| `{column.name}` |" in page
-    assert msgspec.json.decode((tmp_path / "export.json").read_bytes(), type=Export) == done
-    print_export(done, tmp_path)
-    said = capsys.readouterr().out
-    assert "signals.parquet" in said and f"{len(done.tables)} files in" in said
 
 
 async def test_a_directory_that_is_not_empty_is_refused_and_nothing_of_others_is_ever_removed(

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from infra.kafka.topics import KafkaAddress, create_topic
+from infra.kafka.topics import KafkaAddress, create_topics
 from newsproof.app import exits
 from newsproof.cli.main import app
 from newsproof.report.track_record import Outcome, track_page, track_record
@@ -28,7 +28,7 @@ YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 async def write_yesterday(address: KafkaAddress, topics: Topics, *signals: Signal) -> None:
     """Write signals as of yesterday, on a topic that keeps the time of its writer."""
     async with address.admin() as admin:
-        await create_topic(admin, topics.signals, 1, 1, {"message.timestamp.type": "CreateTime"})
+        await create_topics(admin, {topics.signals: (1, {"message.timestamp.type": "CreateTime"})}, 1)
     async with address.producer() as producer:
         for one in signals:
             at = int(YESTERDAY.timestamp() * 1000)

@@ -9,10 +9,13 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -28,44 +31,64 @@ pytestmark = pytest.mark.slow
 LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
 
 
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`up` in this test's directory, from the moment when it says that it runs."""
+@contextmanager
+def started(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `up` in a directory; yield it, and what it has said, as soon as it says how to go on in another terminal."""
     env = environment(METRICS_PORT="0", WEB_PORT="0")
-    up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    up = subprocess.Popen([*COMMAND, "up"], cwd=directory, env=env, stderr=subprocess.PIPE, text=True)
     assert up.stderr is not None
-    told = ""
-    while "Newsproof runs" not in (line := up.stderr.readline()):
-        assert line, "it ended instead of running"
-        told += line
-    phases = re.findall(r"^ +[0-9.]+ s (.*)$", told, re.M)
+    said = ""
+    try:
+        while "In another terminal" not in (line := up.stderr.readline()):
+            assert line, f"it ended instead of running: {said}"
+            said += line
+        yield up, said
+    finally:
+        up.kill()
+        up.communicate()
+
+
+class Running(NamedTuple):
+    """`up` that runs for all tests that do not end it."""
+
+    process: subprocess.Popen[str]
+    said: str
+    directory: Path
+
+    @property
+    def page(self) -> str:
+        """What it says of the page's address."""
+        return re.findall(r"  Page +(.*)", self.said)[0]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One `up` for those tests. At the end it is killed, which leaves no process."""
+    directory = tmp_path_factory.mktemp("up")
+    with started(directory) as (up, said):
+        yield Running(up, said, directory)
+        children = psutil.Process(up.pid).children(recursive=True)
+        assert len(children) >= 4
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+@pytest.mark.security
+def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_its_token(
+    running: Running,
+) -> None:
+    phases = re.findall(r"^ +[0-9.]+ s (.*)$", running.said, re.M)
     assert sorted(phases[:2]) == ["ClickHouse is ready", "Kafka is ready"]
     assert phases[2:] == [
         "topics and tables are ready",
         "starting worker-0, research, web, sink",
         "the page is ready",
     ]
-    yield up
-    up.kill()
-    up.communicate()
-
-
-@pytest.mark.security
-def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_its_token(
-    running: subprocess.Popen[str], tmp_path: Path
-) -> None:
-    assert running.stderr is not None
-    said = ""
-    while "In another terminal" not in (line := running.stderr.readline()):
-        assert line, "it ended"
-        said += line
-    told = re.findall(r"  Page +(.*)", said)[0]
-    data = tmp_path / ".data"
+    data = running.directory / ".data"
     token = (data / "web-token").read_text().strip()
-    assert token not in said and told.endswith("  (log in with the token in .data/web-token)"), (
-        "a pipe may lead to a log"
-    )
-    with httpx.Client(**asked_with(told, data), timeout=60, trust_env=False) as client:
+    assert token not in running.said, "a pipe may lead to a log"
+    assert running.page.endswith("  (log in with the token in .data/web-token)")
+    with httpx.Client(**asked_with(running.page, data), timeout=60, trust_env=False) as client:
         assert client.get("/").headers["content-type"].startswith("text/html")
         question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
         with client.stream("POST", "/api/v1/research/chat", json=question) as answer:
@@ -89,13 +112,11 @@ def test_a_certificate_that_cannot_be_used_is_refused_before_anything_starts(tmp
 
 
 @pytest.mark.security
-def test_only_the_page_has_its_token_in_its_environment(running: subprocess.Popen[str], tmp_path: Path) -> None:
-    import psutil
-
-    token = (tmp_path / ".data" / "web-token").read_text().strip()
-    children = psutil.Process(running.pid).children(recursive=True)
+def test_only_the_page_has_its_token_in_its_environment(running: Running) -> None:
+    token = (running.directory / ".data" / "web-token").read_text().strip()
+    children = psutil.Process(running.process.pid).children(recursive=True)
     while not all((commands := {child.pid: child.cmdline() for child in children}).values()):
-        assert running.poll() is None  # the last of them has not begun yet: until then it has neither
+        assert running.process.poll() is None  # the last of them has not begun yet: until then it has neither
     assert all(any(name in words for words in commands.values()) for name in ("worker", "research-worker", "sink"))
     knowing = [commands[one.pid] for one in children if token in one.environ().values()]
     assert len(knowing) == 1 and "web" in knowing[0]
@@ -103,15 +124,10 @@ def test_only_the_page_has_its_token_in_its_environment(running: subprocess.Pope
 
 @pytest.mark.security
 def test_the_port_whose_address_is_told_is_nobody_elses_even_while_the_page_is_dead(
-    running: subprocess.Popen[str], tmp_path: Path
+    running: Running,
 ) -> None:
-    import psutil
-
-    assert running.stderr is not None
-    while "Page" not in (line := running.stderr.readline()):
-        assert line, "it printed no address"
-    at = urlsplit(line.split()[1])
-    web = next(one for one in psutil.Process(running.pid).children(recursive=True) if "web" in one.cmdline())
+    at = urlsplit(running.page.split()[0])
+    web = next(one for one in psutil.Process(running.process.pid).children(recursive=True) if "web" in one.cmdline())
     web.kill()
     web.wait(10)
     with socket.socket() as stranger:
@@ -119,7 +135,7 @@ def test_the_port_whose_address_is_told_is_nobody_elses_even_while_the_page_is_d
         with pytest.raises(OSError, match="in use"):
             stranger.bind(("127.0.0.1", at.port))
     # Who asks meanwhile waits for the page that is started again.
-    asked = asked_with(line.split()[1], tmp_path / ".data")
+    asked = asked_with(running.page.split()[0], running.directory / ".data")
     assert httpx.get(f"{asked['base_url']}healthz", timeout=60, trust_env=False).status_code == 200
 
 
@@ -131,24 +147,17 @@ def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(t
     assert "Starting" not in done.stderr
 
 
-def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
-    running: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(running: Running) -> None:
+    cwd = running.directory
     text = b"Bybit cold wallet hacked, 400,000 ETH drained, the exchange says"
-    follower = subprocess.Popen(
-        [*COMMAND, "signals", "--follow", "--json"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    follow, pipe = [*COMMAND, "signals", "--follow", "--json"], subprocess.PIPE
+    follower = subprocess.Popen(follow, cwd=cwd, env=environment(), stdout=pipe, stderr=pipe, text=True)
     item = json.dumps(
         {"source": "s", "external_id": "mine", "text": text.decode(), "published_at": "2025-02-21T16:00:00Z"}
     )
-    published = newsproof("publish", "-", cwd=tmp_path, stdin=f"{item}\n{item}\n".encode())
+    published = newsproof("publish", "-", cwd=cwd, stdin=f"{item}\n{item}\n".encode())
     assert published.stdout == "published 2, refused 0\n", published.stderr
-    assert newsproof("publish", "-", "--raw", cwd=tmp_path, stdin=b"{broken").returncode == exits.OK
+    assert newsproof("publish", "-", "--raw", cwd=cwd, stdin=b"{broken").returncode == exits.OK
     assert follower.stdout is not None
     signal_seen = json.loads(follower.stdout.readline())
     assert "offline" in signal_seen["risk_flags"] and signal_seen["asset"] == "ETH"
@@ -158,32 +167,28 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
 
     letters: list[str] = []
     while not letters:
-        letters = newsproof("dlq", "list", "--json", cwd=tmp_path).stdout.splitlines()
+        letters = newsproof("dlq", "list", "--json", cwd=cwd).stdout.splitlines()
     assert json.loads(letters[0])["reason"] == "not_json"
-    report = json.loads(newsproof("audit", "--json", cwd=tmp_path).stdout)
-    assert (report["news"], report["cases"], report["signals"], report["dead_letters"], report["lost"]) == (
-        3,
-        1,
-        1,
-        1,
-        0,
-    )
-    (case,) = map(json.loads, newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines())
+    report = json.loads(newsproof("audit", "--json", cwd=cwd).stdout)
+    counted = [report[name] for name in ("news", "cases", "signals", "dead_letters", "lost")]
+    assert counted == [3, 1, 1, 1, 0]
+    (case,) = map(json.loads, newsproof("cases", "--json", cwd=cwd).stdout.splitlines())
     assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
-    scraped = httpx.get(f"{health_of(tmp_path / '.data' / 'metrics' / 'worker-0.json')}/metrics", trust_env=False).text
+    scraped = httpx.get(f"{health_of(cwd / '.data' / 'metrics' / 'worker-0.json')}/metrics", trust_env=False).text
     for line in ("news_repeated_total 1.0", "news_refused_total 1.0", "signals_published_total 1.0", "open_cases 0.0"):
         assert f"newsproof_{line}" in scraped
 
 
-def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp_path: Path) -> None:
-    second = newsproof("up", cwd=tmp_path)
-    assert second.returncode == exits.USAGE
-    assert f"already runs on .data: PID {running.pid}, since " in second.stderr
-    logs = tmp_path / ".data" / "logs"
-    while not all(f"{name} starts" in (logs / file).read_text() for name, file in LOGS.items()):
-        assert running.poll() is None
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+def test_ctrl_c_ends_the_whole_tree_in_order(tmp_path: Path) -> None:
+    with started(tmp_path) as (running, _):
+        second = newsproof("up", cwd=tmp_path)
+        assert second.returncode == exits.USAGE
+        assert f"already runs on .data: PID {running.pid}, since " in second.stderr
+        logs = tmp_path / ".data" / "logs"
+        while not all(f"{name} starts" in (logs / file).read_text() for name, file in LOGS.items()):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
     assert running.returncode == exits.INTERRUPTED
     ending = err[err.index("Stopping in order. Press Ctrl-C again to stop at once.") :].splitlines()[1:]
     assert [line.strip() for line in ending] == [
@@ -215,16 +220,6 @@ def test_ctrl_c_while_it_starts_ends_what_began_and_a_second_one_all_at_once(tmp
         assert (up.returncode, err.splitlines(keepends=True)[-1]) == (exits.INTERRUPTED, last)
         while processes_in(tmp_path):
             pass  # they end with it, within milliseconds; the test's own time limit is the bound
-
-
-def test_killing_it_leaves_no_process(running: subprocess.Popen[str], tmp_path: Path) -> None:
-    import psutil
-
-    children = psutil.Process(running.pid).children(recursive=True)
-    assert len(children) >= 4
-    running.kill()
-    _, alive = psutil.wait_procs(children, timeout=10)
-    assert alive == []
 
 
 async def test_a_taken_metrics_port_is_named() -> None:

@@ -68,6 +68,7 @@ def test_unknown_prices_are_counted_and_in_no_sum(report: Report) -> None:
     assert [usd(v) for v in (None, 0.0, 0.00012, 1234.5)] == ["unknown", "0.00", "0.00012", "1,234.50"]
 
 
+@pytest.mark.slow
 async def test_figures_are_of_the_period_and_agree_with_the_views(report: Report, clickhouse: ClickHouse) -> None:
     for name, sql in {
         "calibration": "SELECT horizon_s, cases, hit_rate, mean_confidence, brier, ece FROM v_calibration WHERE run_id = 'live' ORDER BY horizon_s",

@@ -14,21 +14,12 @@ from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.evidence import MarketValue, MemoryEntry, Observation, Page, PageStance
 from schemas.news import News
-from schemas.signals import ClaimAmount, Draft, MessagePart, StatedClaim
+from schemas.signals import ClaimAmount, MessagePart, StatedClaim
+from tests import builders
 from tests.newsproof.report.test_narrative import FOUND, NOW, record
 from tests.newsproof.signal_samples import signal
 
-DRAFT = Draft(
-    summary="s",
-    event_type="hack",
-    asset="ETH",
-    asset_name="Ethereum",
-    action="sell",
-    direction="short",
-    confidence=0.75,
-    strength="high",
-    timeframe="short",
-)
+DRAFT = builders.draft(confidence=0.75)
 TIMEOUT = Failure(kind="timeout", message="no answer within 10 s", retryable=True)
 CUT = Call(
     kind="model",

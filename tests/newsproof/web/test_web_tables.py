@@ -13,6 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from evaluation.prices.study import OFFSETS_MIN
+from infra.clickhouse.client import ClickHouse
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
@@ -41,9 +43,16 @@ async def tables(world: World, web_settings: Settings) -> AsyncIterator[str]:
         yield found.clickhouse
 
 
-async def fill(world: World, settings: Settings, url: str) -> None:
+@pytest.fixture
+def shared(clickhouse: ClickHouse, clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
+    """Settings of a service that reads the session's tables."""
+    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
+    return {"clickhouse_url": url, "clickhouse_database": clickhouse.database}
+
+
+async def fill(world: World, settings: Settings) -> None:
     """Bring everything that is in the log into the tables."""
-    async with clickhouse_of(settings.model_copy(update={"clickhouse_url": url})) as client:
+    async with clickhouse_of(settings) as client:
         sink = Sink(world.address, world.topics, client)
         running = asyncio.create_task(sink.run())
         await sink.caught_up()
@@ -52,14 +61,14 @@ async def fill(world: World, settings: Settings, url: str) -> None:
 
 
 async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
-    world: World, web_settings: Settings, serving: Serving, tables: str, monkeypatch: pytest.MonkeyPatch
+    world: World, web_settings: Settings, serving: Serving, shared: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [await open_case(world, n, TRIAGED, DROPPED, text=f"story {n} of {'hacks' if n % 5 == 0 else 'listings'}")
             for n in range(25)]  # fmt: skip
     going = await open_case(world, 100, TRIAGED, text="long " * 80 + "needle")  # more than is held in memory
-    await fill(world, web_settings, tables)
+    await fill(world, web_settings.model_copy(update=shared))
     monkeypatch.setattr(live, "RECENT_RECORDS", 4)  # the newest alone are remembered
-    async with serving(clickhouse_url=tables) as http:
+    async with serving(**shared) as http:
         await until_ready(http, world)
 
         async def answers() -> bool:
@@ -97,13 +106,13 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
     )  # the sink has not seen it, and memory holds later ones alone
     for n in range(201, 211):
         await open_case(world, n, TRIAGED, DROPPED)
-    async with serving(clickhouse_url=tables) as http:
+    async with serving(**shared) as http:
         await until_ready(http, world)
         assert (await http.get(f"/api/v1/cases/{behind}")).json()["case"]["status"] == "dropped"
 
 
 async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
-    world: World, web_settings: Settings, serving: Serving, tables: str
+    world: World, web_settings: Settings, serving: Serving, shared: dict[str, str]
 ) -> None:
     case, head, value, headers = opening(1)
     await write(world, case, value, headers)
@@ -113,8 +122,8 @@ async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
         head, value, headers = after(case, head, event)
         await write(world, case, value, headers)
     await write_signals(world.address, world.topics, ended, replace(denied, confidence=0.0))
-    await fill(world, web_settings, tables)
-    async with serving(clickhouse_url=tables) as http:
+    await fill(world, web_settings.model_copy(update=shared))
+    async with serving(**shared) as http:
         await until_ready(http, world)
 
         async def withdrawn() -> bool:
@@ -163,7 +172,8 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
 ) -> None:
     await open_case(world, 1, TRIAGED, DROPPED)
     await write_signals(world.address, world.topics, signal("a"), signal("a", revision=2, confidence=0.1))
-    await fill(world, web_settings, tables)
+    at = web_settings.model_copy(update={"clickhouse_url": tables})
+    await fill(world, at)
     monkeypatch.setattr(analytics_api, "MOST_ROWS", 10)
     async with serving(clickhouse_url=tables) as http:
 
@@ -191,7 +201,7 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         none = (await http.get("/api/v1/report/study?by=source")).json()
         assert none == {"study": None, "why": "there are no prices yet: newsproof outcomes import"}
         assert (await http.get("/api/v1/report/charts/study.svg")).status_code == 404
-        await prices_are_told(http, web_settings.model_copy(update={"clickhouse_url": tables}))
+        await prices_are_told(http, at)
         told = (await http.get("/api/v1/report/study?by=source")).json()["study"]
         assert (told["run_id"], told["study"]["events"]) == ("live", 1)
         saved = await http.get("/api/v1/report/study?by=source&format=csv")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
-from infra.kafka.topics import KafkaAddress
+from infra.embedded.kafka.server import EmbeddedKafka
+from infra.kafka.topics import KafkaAddress, create_topics, known_topics
 from streams.journal.log import Isolation, KafkaLog, Log, record_ends
 from streams.journal.memory_log import MemoryLog
-from tests.streams.world import World
 
 CONTENT = (("plain", b"0"), ("committed", b"1"), ("aborted", b"3"), ("plain", b"5"), ("committed", b"6"))
 """Of partition 0: a transaction's marker takes the offset behind its record, so 2, 4 and 7 are gaps and the end is 8."""
@@ -50,10 +52,24 @@ def in_memory(topic: str) -> MemoryLog:
     return log
 
 
+@pytest.fixture(scope="module")
+def filled(kafka: EmbeddedKafka) -> tuple[Log, str]:
+    """A log on Kafka that every test reads, and none writes."""
+    topic = f"log-{uuid4().hex}"
+
+    async def fill() -> Log:
+        async with kafka.address.admin() as admin:
+            await create_topics(admin, {topic: (2, {})}, 1)
+            await known_topics(admin, [topic])
+        return await on_kafka(kafka.address, topic)
+
+    return asyncio.run(fill()), topic
+
+
 @pytest.fixture(params=["kafka", "memory"])
-async def log(request: pytest.FixtureRequest, world: World) -> tuple[Log, str]:
-    topic = world.topics.news
-    return (in_memory(topic) if request.param == "memory" else await on_kafka(world.address, topic)), topic
+def log(request: pytest.FixtureRequest) -> tuple[Log, str]:
+    found: tuple[Log, str] = request.getfixturevalue("filled") if request.param == "kafka" else (in_memory("t"), "t")
+    return found
 
 
 async def read(log: Log, spans: dict[TopicPartition, tuple[int, int]], **how: Any) -> list[int]:
