@@ -10,6 +10,7 @@ import asyncio
 import difflib
 import time
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -32,6 +33,8 @@ from evaluation.compare.run_rows import (
 )
 from evaluation.prices.run_signals import read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
+from evaluation.replay.journal import FileSource, recordings
+from evaluation.replay.log_file import read_log_file
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
@@ -195,8 +198,16 @@ _COMPUTED = {
     "knowable_ms": "toUnixTimestamp64Milli(knowable_at)",
 }
 _COLUMNS = ", ".join(
-    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__
+    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__[:-1]
 )
+_LATENCIES = """
+SELECT case_id, request_hash, avg(latency_ms) FROM v_calls WHERE run_id = 'live' AND latency_ms IS NOT NULL
+GROUP BY case_id, request_hash
+"""
+_REUSED = """
+SELECT case_id, request_hash, count() FROM v_calls WHERE run_id = {run:String} AND execution = 'reused'
+GROUP BY case_id, request_hash
+"""
 # The cases of a run; of a backtest from the table alone, for the view joins much that a list of ids does not need.
 _CASES = {
     True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
@@ -316,25 +327,87 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE_RUN]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
-    rows, count, about, name = await asyncio.gather(
+    rows, count, about, recorded, name = await asyncio.gather(
         tables.query(rows_of, {"one": run, "run": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
+        _recorded_ms(tables, run),
         run_name(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE_RUN else ("", "")
+    every = [ComparedCase(*row) for row in rows.rows]
+    reused = Counter[str]()
+    for row in every:
+        reused[row.case_id] += row.reused
     return RunRows(
         run_id=run,
         cases=int(count.rows[0][0]),
-        rows=[ComparedCase(*row) for row in rows.rows],
+        rows=[replace(row, delay_ms=_delay_ms(row, recorded.get(row.case_id), reused[row.case_id])) for row in every],
         status=status,
         changes=changes,
         name=name,
     )
 
 
-async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S) -> Returns:
-    """Read the returns after the cases of these runs: one entry per case, whichever run acts on it."""
+async def _recorded_ms(tables: ClickHouse, run: str) -> dict[str, float | None]:
+    """Return by case the recorded latency of the calls that a run reused, over all repeats; None: not known of one of them."""
+    reused, live = await asyncio.gather(tables.query(_REUSED, {"run": run}), tables.query(_LATENCIES))
+    known = {(case_id, wanted): ms for case_id, wanted, ms in live.rows}
+    if any((case_id, wanted) not in known for case_id, wanted, _ in reused.rows):
+        # A run of the sample log replays calls that this installation never made.
+        async for one in recordings(FileSource(read_log_file()), lambda _id: True):
+            for call in (call for record in one.records for call in record.event.calls):
+                known.setdefault((one.case_id, call.request_hash), call.latency_ms)
+    found: dict[str, float | None] = {}
+    for case_id, wanted, many in reused.rows:
+        before, ms = found.get(case_id, 0.0), known.get((case_id, wanted))
+        found[case_id] = None if before is None or ms is None else before + many * ms
+    return found
+
+
+def _delay_ms(row: ComparedCase, recorded_ms: float | None, reused: int) -> float | None:
+    executed_ms = row.latency_ms if row.executed else 0.0
+    if not row.reused or executed_ms is None:
+        return executed_ms
+    return None if recorded_ms is None else executed_ms + recorded_ms * row.reused / reused
+
+
+def _delays(run: RunRows) -> dict[str, float]:
+    of_case: dict[str, list[float | None]] = {}
+    for row in run.rows:
+        if row.status == "replayed":
+            of_case.setdefault(row.case_id, []).append(row.delay_ms)
+    known = {case_id: [ms for ms in every if ms is not None] for case_id, every in of_case.items()}
+    return {case_id: sum(ms) / len(ms) for case_id, ms in known.items() if len(ms) == len(of_case[case_id])}
+
+
+def own_times(times: Mapping[str, CaseTimes], runs: Sequence[RunRows], latency_s: float) -> list[dict[str, CaseTimes]]:
+    """Return for each run the times at which it enters, as :func:`returns_of` takes them with a latency of 0.
+
+    A run enters its own delay after the news was knowable. Where a run's delay is not known, all enter at one time.
+    """
+    delays = [_delays(run) for run in runs]
+    known = set.intersection(*map(set, delays))
+    return [
+        {
+            case_id: replace(
+                at,
+                knowable_ms=at.knowable_ms + round(of_run[case_id]) if case_id in known else entry_ms(at, latency_s),
+                emitted_ms=None,
+            )
+            for case_id, at in times.items()
+        }
+        for of_run in delays
+    ]
+
+
+async def read_returns(
+    tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S, delayed_s: int = 0
+) -> Returns:
+    """Read the returns after the cases of these runs: one entry per case, whichever run acts on it.
+
+    ``delayed_s``: read :attr:`Returns.own`, too, over so many seconds; 0: do not.
+    """
     rows = [row for run in runs for row in run.rows]
     times, imports = await asyncio.gather(_read_times(tables, rows), standing_imports(tables))
     asked = horizons_of(rows)
@@ -350,15 +423,19 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
         until_ms=last + _AFTER_MS,
         imports=imports,
     )
-    found = returns_of(
-        asked,
-        times,
-        Markets(series, renamed),
-        now_ms=int(time.time() * 1000),
-        latency_s=latency_s,
-        entry_within_s={one.version: one.entry_within_s for one in imports},
-    )
-    return msgspec.structs.replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
+    markets, now_ms = Markets(series, renamed), int(time.time() * 1000)
+    within = {one.version: one.entry_within_s for one in imports}
+    found = returns_of(asked, times, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
+    if delayed_s:
+        once = {key: (delayed_s,) for key in asked}
+        found = replace(
+            found,
+            own=tuple(
+                returns_of(once, own, markets, now_ms=now_ms, latency_s=0.0, entry_within_s=within)
+                for own in own_times(times, runs, latency_s)
+            ),
+        )
+    return replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
 
 
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:

@@ -144,6 +144,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     """Moves after a day of another asset, which B buys where A does not act."""
     late_s: float = 0.0
     """How much longer B takes for a case."""
+    missed_moves: Floats | None = None
+    """What the asset of a case moves before B enters it."""
 
 
 def _made(rng: np.random.Generator, cases: Cases, *sides: npt.NDArray[Any]) -> Made:
@@ -176,7 +178,12 @@ def _inputs(rng: np.random.Generator, world: World, made: Made) -> tuple[list[Ru
         pennies = enumerate(made.penny.tolist())
         moved |= {(names[n], "PENNY", horizon): move for n, move in pennies for horizon in made.cases.returns}
     truths = {names[n]: truth for n, truth in made.truths.items()}
-    return runs, Returns(held=moved, moved=moved, adjusted=moved, truths=truths)
+    late = moved
+    if made.missed_moves is not None:
+        gone = dict(zip(names, made.missed_moves.tolist(), strict=True))
+        late = {key: (1.0 + move) / (1.0 + gone[key[0]]) - 1.0 for key, move in moved.items()}
+    own = (Returns(held=moved), Returns(held=late))
+    return runs, Returns(held=moved, moved=moved, adjusted=moved, own=own, truths=truths)
 
 
 def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: list[str]) -> Iterator[ComparedCase]:
@@ -192,12 +199,13 @@ def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: 
     for n, name in enumerate(names):
         spent = Decimal(f"{cost[n]:.7f}")
         acts, missed = int(made.sides[side][n]), bool(made.missed[side][n])
+        took_ms = latency[n] + side * made.late_s * 1000
         penny = made.penny is not None and side == 1 and not made.sides[0][n]
         yield ComparedCase(
             case_id=name, repeat=0, story_id=name, status="miss" if missed else "replayed", has_signal=not missed,
             event_type="listing", asset="PENNY" if penny else "BTC", action=("sell", "observe", "buy")[acts + 1],
             direction="long" if acts >= 0 else "short", preliminary_confidence=0.6, confidence=confidence[n], executed=1,
-            cost_usd=spent, would_have_cost_usd=spent, latency_ms=latency[n] + side * made.late_s * 1000,
+            cost_usd=spent, would_have_cost_usd=spent, latency_ms=took_ms, delay_ms=took_ms,
             verdict=verdicts[n], signal_hash=n * 2 + side, notes_hash=1, language="en",
             source=str(made.sources[n]), horizon_s=own[n], knowable_ms=int((BEGIN_S + at[n]) * 1000),
         )  # fmt: skip
@@ -296,6 +304,15 @@ def always_sure(rng: np.random.Generator, world: World) -> Made:
     return msgspec.structs.replace(made, judged=(made.judged[0], (words, np.full(sure.size, 0.97))))
 
 
+def late(rng: np.random.Generator, world: World) -> Made:
+    """B judges as A and takes a quarter of an hour longer, in which the price makes the move of the news, and moves by chance."""
+    made = judged(rng, world)
+    quarter_s = 900.0
+    chance = RETURN * math.sqrt(quarter_s / DAY_S) * rng.standard_normal(made.cases.at.size)
+    gone = np.where(np.asarray(made.true), 0.005, -0.005) + chance
+    return msgspec.structs.replace(made, late_s=quarter_s, missed_moves=gone)
+
+
 def never_acts(rng: np.random.Generator, world: World) -> Made:
     """B judges as A, and never acts."""
     made = judged(rng, world)
@@ -345,10 +362,12 @@ CHEATS: dict[str, Callable[[np.random.Generator, World], Made]] = {
     "confirms all that A refuted": confirms_what_was_refuted,
     "0.97 everywhere": always_sure,
     "never acts": never_acts,
+    "takes 15 minutes longer": late,
 }
 """Candidates to which the gate must not open."""
 POWER: dict[str, tuple[World, Callable[[np.random.Generator, World], Made]]] = {
     "filter of losers": (MIXED, filtered),
+    "a delay of 15 minutes a case": (MIXED, late),
     "half of the sources harmed, half helped, 60 days": (World(days=60, per_day=10), both_ways),
 }
 
@@ -381,6 +400,8 @@ def one_power(name: str, seed: int) -> bool:
     found = _compared(world, make, seed)
     if make is filtered:
         return found.primary.verdict == "better"
+    if make is late:
+        return any(m.verdict == "worse" for m in found.metrics if m.metric in ("delay", "profit_delayed"))
     kinds = next((one for one in found.segments if one.name == "source"), None)
     return kinds is not None and kinds.differs and {"better", "worse"} <= {one.verdict for one in kinds.segments}
 

@@ -571,7 +571,10 @@ def test_a_gate_sees_what_a_run_leaves_out_and_opens_for_what_is_better_or_says_
     assert (status, "a loss of action_rate" in why) == (exits.GATE_CLOSED, True), why
     assert gated(right, right, {}) == (exits.OK, "open: B says the same as A in every case")
     status, why = gated(mixed, right, TRUE)
-    assert (status, why.count("is excluded")) == (exits.OK, 5), why
+    assert (status, why.count("is excluded")) == (exits.OK, 7), why
+    slow = [msgspec.structs.replace(row, delay_ms=900_000.0) for row in right]
+    status, why = gated(right, slow, TRUE)
+    assert (status, why) == (exits.GATE_CLOSED, "closed: a loss of delay of more than 60000 ms is certain")
     with pytest.raises(ConfigError, match="--margin 'luck': write a number"):
         parse_margins(["luck=1"])
     assert parse_margins(["0.01", "tail=0.2"]) == {"": 0.01, "tail": 0.2}

@@ -7,11 +7,11 @@ import random
 import msgspec
 import pytest
 
-from evaluation.compare.inputs import CaseTimes, entry_ms, horizons_of, returns_of
+from evaluation.compare.inputs import CaseTimes, entry_ms, horizons_of, own_times, returns_of
 from evaluation.compare.run_rows import Returns
 from infra.market.outcomes.markets import Markets
 from schemas.prices import PriceSeries
-from tests.evaluation.compare.compare_samples import case
+from tests.evaluation.compare.compare_samples import case, run
 
 START = 1_767_225_600_000
 MINUTE = 60_000
@@ -35,6 +35,16 @@ def test_both_runs_enter_when_the_live_signal_was_emitted_else_after_the_latency
     assert entry_ms(CaseTimes(knowable_ms=START, emitted_ms=None, withdrawn_ms=None), 45.0) == START + 45_000
     late = priced(bars(5, [100.0, 110.0, 121.0] + [133.1] * 20), emitted_ms=START + 7 * MINUTE)
     assert late.held["c", "BTC", 3_600] == pytest.approx(0.1), "entered at 121"
+
+
+def test_each_run_enters_after_its_own_delay_where_both_are_known() -> None:
+    times = {name: CaseTimes(knowable_ms=START, emitted_ms=START + 9, withdrawn_ms=None) for name in ("c", "unknown")}
+    fast, slow = (
+        run(str(ms), [case("c", delay_ms=ms), case("c", repeat=1, delay_ms=ms + 2), case("unknown", delay_ms=known)])
+        for ms, known in ((1_000.0, 5.0), (900_000.0, None))
+    )
+    entries = [{name: entry_ms(at, 0.0) - START for name, at in own.items()} for own in own_times(times, (fast, slow), 30.0)]
+    assert entries == [{"c": 1_001, "unknown": 9}, {"c": 900_001, "unknown": 9}]
 
 
 @pytest.mark.parametrize("step", [1, 5, 15])

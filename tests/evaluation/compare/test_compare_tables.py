@@ -130,6 +130,20 @@ async def two_runs(tables: ClickHouse) -> None:
         )
 
 
+    # What good reused: three calls of case-0, of which live's took 0.5 s each, and two of case-1, of which one is not known.
+    calls = [("good", "case-0", "h"), ("good", "case-0", "i"), ("good", "case-0", "j"), ("good", "case-1", "h"), ("good", "case-1", "x")]
+    calls += [("live", "case-0", "h"), ("live", "case-0", "i"), ("live", "case-0", "j"), ("live", "case-1", "h")]
+    await fill(
+        tables,
+        "tool_calls",
+        [
+            {"run_id": run_id, "case_id": case_id, "event_id": wanted, "request_hash": wanted, "accepted": 1, "as_of": AT}
+            | {"execution": "executed" if run_id == "live" else "reused", "latency_ms": 500.0 if run_id == "live" else None}
+            for run_id, case_id, wanted in calls
+        ],
+    )
+
+
 @pytest.fixture(scope="module")
 def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
     """The settings of a database with these runs."""
@@ -181,6 +195,14 @@ def test_the_same_command_says_the_same_again_and_a_run_is_identical_to_itself(d
     first, again = (run(database, "v3", "v4", "--format", "json").stdout for _ in range(2))
     assert first == again and json.loads(first)["metrics"]
     assert "Verdict: identical: B equals A in all 10 cases." in run(database, "v3", "v3").stdout
+
+
+async def test_a_case_takes_its_executed_calls_and_the_recorded_time_of_those_reused(database: dict[str, str]) -> None:
+    async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
+        good, _ = await read_run_rows(tables, "good", "short")
+    assert {row.case_id: row.delay_ms for row in good.rows if row.case_id < "case-3"} == {
+        "case-0": 120.0 + 1_500.0, "case-1": None, "case-2": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
