@@ -427,7 +427,7 @@ async def read_returns(
     within = {one.version: one.entry_within_s for one in imports}
     found = returns_of(asked, times, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
     if delayed_s:
-        once = {key: (delayed_s,) for key in asked}
+        once = dict.fromkeys(asked, (delayed_s,))
         found = replace(
             found,
             own=tuple(

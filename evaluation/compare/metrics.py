@@ -273,14 +273,18 @@ def _of_sides(terms: Terms, grid: Grid) -> str:
     if terms.exposed is None or terms.role == "shown":
         return ""
     used = (terms.counts > 0).any(axis=1)
-    sums = np.bincount(grid.labels, weights=(terms.low[used, 1] - terms.high[used, 0]))
-    above, apart = int((sums > 0).sum()), int((sums != 0).sum())
+    return describe_sides(np.bincount(grid.labels, weights=terms.low[used, 1] - terms.high[used, 0]) / used.sum())
+
+
+def describe_sides(parts: Floats) -> str:
+    """Return how many blocks are above 0, with a sign test, and the worst one; "" for too few. ``parts`` sum to the mean."""
+    above, apart = int((parts > 0).sum()), int((parts != 0).sum())
     if apart < MIN_BLOCKS:
         return ""
     tail = sum(math.comb(apart, k) for k in range(min(above, apart - above) + 1)) / 2.0**apart
     return (
-        f"B is above A in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
-        f"and in its worst block by {sums.min() / used.sum():+.5f} of the mean"
+        f"the difference is above 0 in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
+        f"and the worst block brings {parts.min():+.5f} to the mean"
     )
 
 

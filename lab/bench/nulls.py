@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -21,9 +22,10 @@ import numpy.typing as npt
 
 from evaluation.compare.compare_runs import gate_status
 from evaluation.compare.comparison import Comparison, compare
-from evaluation.compare.run_rows import HORIZONS, ComparedCase, Returns, RunRows
+from evaluation.compare.run_rows import HORIZONS, ComparedCase, Returns, RunRows, Watch
 from evaluation.compare.terms import OWN_HORIZONS, Scoring
-from evaluation.statistics.sequence import looked_at
+from evaluation.compare.watch import differences_of, parse_metric, watch_result
+from evaluation.statistics.sequence import FIRST_BLOCK
 from lab.bench.measures import Figure
 from newsproof.app import exits
 
@@ -372,6 +374,17 @@ POWER: dict[str, tuple[World, Callable[[np.random.Generator, World], Made]]] = {
 }
 
 
+ANY = frozenset({"better", "worse", "higher", "lower"})
+BETTER = frozenset({"better"})
+WATCHED: dict[str, tuple[World, Callable[[np.random.Generator, World], Made], str, frozenset[str]]] = {
+    "40 days x 10 cases": (MIXED, null, "profit@24h", ANY),
+    "moods AR 0.7, 120 days, action_rate": (World(days=120, per_day=4, mood=0.7, trend=0.3), null, "action_rate", ANY),
+    "a rare crash": (MIXED, rare_crash, "profit@24h", BETTER),
+    "filter of losers": (MIXED, filtered, "profit@24h", BETTER),
+}
+"""Growing runs that are looked at whenever a block closes, the metric, and the verdicts that count."""
+
+
 def one_null(name: str, seed: int) -> Verdicts:
     """Return the differences that one comparison reported in a null."""
     world, make = NULLS[name]
@@ -386,12 +399,25 @@ def one_null(name: str, seed: int) -> Verdicts:
     )
 
 
-def one_watched(seed: int) -> bool:
-    """Return whether a check of a growing null after every ten of 400 cases ever reports a difference."""
+def one_watched(
+    world: World, make: Callable[[np.random.Generator, World], Made], metric: str, says: frozenset[str], seed: int
+) -> bool:
+    """Return whether somebody who looks at a growing run whenever a block closes is ever told one of these verdicts."""
     rng = np.random.default_rng(seed)
-    made = null(rng, MIXED)
-    # Blocks of profit@24h are two days long.
-    return looked_at((made.sides[1] - made.sides[0]) * made.cases.returned, made.cases.day // 2, every=10)
+    runs, returns = _inputs(rng, world, make(rng, world))
+    chosen, watch = parse_metric(metric), Watch(metric=metric)
+    at = {row.case_id: row.knowable_ms / 1000 for row in runs[0].rows}
+    received = {name: datetime.fromtimestamp(seconds, UTC) for name, seconds in at.items()}
+    ends = range(BEGIN_S + FIRST_BLOCK * chosen.block_s, int(max(at.values())), chosen.block_s)
+    for end_s in ends:
+        known = [
+            msgspec.structs.replace(run, rows=[row for row in run.rows if at[row.case_id] < end_s]) for run in runs
+        ]
+        found = differences_of(known[0], known[1], returns, received, chosen)
+        found = msgspec.structs.replace(found, open_from=end_s // chosen.block_s)
+        if watch_result("b", watch, chosen, found).verdict in says:
+            return True
+    return False
 
 
 def one_power(name: str, seed: int) -> bool:
@@ -437,7 +463,8 @@ async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:
     reported. Segments, corrected as a separate family, are reported separately.
     """
     with ProcessPoolExecutor() as pool:
-        return [*_false_alarms(pool, repetitions), *_power(pool, repetitions), *_gates(pool, repetitions)]
+        parts = (_false_alarms, _watched, _power, _gates)
+        return [figure for part in parts for figure in part(pool, repetitions)]
 
 
 def _false_alarms(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
@@ -464,12 +491,21 @@ def _false_alarms(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
             Figure(name=f"segments said to differ: {name}", value=shares["segments"], unit="share", target="<= 0.075",
                    baseline=f"{repetitions} repetitions")
         )  # fmt: skip
-    seeds = range(1_000_000 * 40, 1_000_000 * 40 + repetitions)
-    watched = sum(pool.map(one_watched, seeds, chunksize=64)) / repetitions
-    figures.append(
-        Figure(name="false alarms: shadow looked at every 10 cases up to 400", value=watched, unit="share",
-               target="<= 0.06", baseline=f"{repetitions} repetitions")
-    )  # fmt: skip
+    return figures
+
+
+def _watched(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
+    figures = []
+    for number, (name, how) in enumerate(WATCHED.items()):
+        seeds = range(1_000_000 * (40 + number), 1_000_000 * (40 + number) + repetitions)
+        share = sum(pool.map(partial(one_watched, *how), seeds, chunksize=8)) / repetitions
+        kind, target = {"a rare crash": ("cheats passed", "<= 0.08"), "filter of losers": ("power", ">= 0.80")}.get(
+            name, ("false alarms", "<= 0.06")
+        )
+        figures.append(
+            Figure(name=f"{kind}: shadow watched as each block closes, {name}", value=share, unit="share", target=target,
+                   baseline=f"{repetitions} repetitions")
+        )  # fmt: skip
     return figures
 
 
