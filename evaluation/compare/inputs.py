@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -33,20 +32,18 @@ from evaluation.compare.run_rows import (
 )
 from evaluation.prices.run_signals import read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
+from evaluation.prices.trades import LATENCY_S, Order, TradeRules, bars_of
 from evaluation.replay.journal import FileSource, recordings
 from evaluation.replay.log_file import read_log_file
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
 from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S, Markets, wanted_symbols
-from infra.market.outcomes.returns import Within, first_bar_from, price
+from infra.market.outcomes.returns import Within, exit_within_s, is_stable
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
-from schemas.prices import JudgedCase, Outcome, PriceSeries, Renaming
-
-LATENCY_S = 30.0
-"""Seconds from the time news was knowable to the entry, for cases without the latency of a live signal."""
+from schemas.prices import JudgedCase, PriceSeries, Renaming
 
 
 class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +57,15 @@ class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
     emitted_ms: int | None
     withdrawn_ms: int | None
 
+    @property
+    def signal_ms(self) -> int:
+        """When a trader has the signal."""
+        return max(self.knowable_ms, self.emitted_ms or 0)
+
 
 def entry_ms(times: CaseTimes, latency_s: float = LATENCY_S) -> int:
-    """Return the time at which both runs enter a case: that of the live signal, else ``latency_s`` after the news was knowable."""
-    if times.emitted_ms is not None:
-        return max(times.knowable_ms, times.emitted_ms)
-    return times.knowable_ms + round(latency_s * 1000)
+    """Return the time at which a case is entered: ``latency_s`` after its signal."""
+    return times.signal_ms + round(latency_s * 1000)
 
 
 def horizons_of(rows: Iterable[ComparedCase]) -> dict[tuple[str, str], set[int]]:
@@ -97,9 +97,10 @@ def returns_of(
 ) -> Returns:
     """Return the returns after each case and asset at each horizon, from the case's entry on.
 
-    A signal that was withdrawn is held until the first price from then on; one that was withdrawn by the bar of the entry is not
-    traded. A horizon that is not over yet has no return, also of a withdrawn signal: only those would be counted.
+    Entry and exit are those of :func:`bars_of`. A horizon that is not over yet has no return, also of a withdrawn signal: only
+    those would be counted.
     """
+    rules = TradeRules(latency_s=latency_s, within_s=entry_within_s)
     held: dict[ReturnKey, float] = {}
     moved: dict[ReturnKey, float] = {}
     spans: dict[ReturnKey, Span] = {}
@@ -112,38 +113,31 @@ def returns_of(
             untraded.add((case_id, asset))
             continue
         cases.append(case)
-        left: tuple[float, Span] | None = None
-        if withdrawn_ms is not None:
-            series = markets.of(case)
-            entry = "no_symbol" if series is None else first_bar_from(series, begin, entry_within_s, now_ms)
-            if withdrawn_ms <= (series.times_ms[entry] if series is not None and isinstance(entry, int) else begin):
-                untraded.add((case_id, asset))
-                continue
-            if series is not None and isinstance(entry, int):
-                left = _change_until(series, entry, withdrawn_ms, now_ms)
+        series = markets.of(case)
+        if withdrawn_ms is not None and withdrawn_ms <= begin:
+            untraded.add((case_id, asset))
+            continue
+        if series is None:
+            continue
         for horizon_s in horizons:
-            found = price(markets, case, horizon_s, entry_ms=begin, now_ms=now_ms, entry_within_s=entry_within_s)
-            key = (case_id, asset, horizon_s)
-            if withdrawn_ms is not None and withdrawn_ms < begin + horizon_s * 1000:
-                if left is not None and (isinstance(found, Outcome) or found.reason == "halted"):
-                    held[key], spans[key] = left
-            elif isinstance(found, Outcome):
-                held[key], spans[key] = found.change, (found.entry_at_ms, found.exit_at_ms)
-                if not found.halted and found.depeg is None:
-                    moved[key] = found.change
+            order = Order(
+                case_id=case_id, asset=asset, side=1, confidence=1.0, horizon_s=horizon_s,
+                emitted_at_ms=times[case_id].signal_ms, withdrawn_at_ms=withdrawn_ms,
+            )  # fmt: skip
+            bars, key = bars_of(order, series, rules, now_ms), (case_id, asset, horizon_s)
+            if bars == "withdrawn_before":
+                untraded.add((case_id, asset))
+            elif not isinstance(bars, str):
+                first, last, left_at, why = bars
+                begin_ms, end_ms = series.times_ms[first], series.times_ms[last]
+                if why == "horizon" and end_ms - begin_ms > (horizon_s + exit_within_s(horizon_s)) * 1000:
+                    continue  # too late to be the price at this horizon
+                held[key] = float(left_at) / series.opens[first] - 1.0
+                spans[key] = begin_ms, end_ms
+                if why == "horizon" and not is_stable(asset, series):
+                    moved[key] = held[key]
     adjusted, unadjusted = adjusted_of(held, spans, cases, markets)
     return Returns(held=held, moved=moved, untraded=frozenset(untraded), adjusted=adjusted, unadjusted=unadjusted)
-
-
-def _change_until(series: PriceSeries, entry: int, at_ms: int, now_ms: int) -> tuple[float, Span] | None:
-    """Return the return, and its times, from an entry's bar to the first price from ``at_ms`` on; of a halted market, to its next or
-    last one."""
-    found = first_bar_from(series, at_ms, ENTRY_WITHIN_S, now_ms)
-    if found == "halted":
-        found = min(bisect_left(series.times_ms, at_ms), len(series.times_ms) - 1)
-    if not isinstance(found, int):
-        return None
-    return series.opens[found] / series.opens[entry] - 1.0, (series.times_ms[entry], series.times_ms[found])
 
 
 def _case(case_id: str, asset: str, times: Mapping[str, CaseTimes], latency_s: float) -> JudgedCase:
@@ -381,20 +375,16 @@ def _delays(run: RunRows) -> dict[str, float]:
     return {case_id: sum(ms) / len(ms) for case_id, ms in known.items() if len(ms) == len(of_case[case_id])}
 
 
-def own_times(times: Mapping[str, CaseTimes], runs: Sequence[RunRows], latency_s: float) -> list[dict[str, CaseTimes]]:
-    """Return for each run the times at which it enters, as :func:`returns_of` takes them with a latency of 0.
+def own_times(times: Mapping[str, CaseTimes], runs: Sequence[RunRows]) -> list[dict[str, CaseTimes]]:
+    """Return for each run the times of its own signals: its delay after the news was knowable.
 
-    A run enters its own delay after the news was knowable. Where a run's delay is not known, all enter at one time.
+    Where a run's delay is not known, all have their signal at one time.
     """
     delays = [_delays(run) for run in runs]
     known = set.intersection(*map(set, delays))
     return [
         {
-            case_id: replace(
-                at,
-                knowable_ms=at.knowable_ms + round(of_run[case_id]) if case_id in known else entry_ms(at, latency_s),
-                emitted_ms=None,
-            )
+            case_id: replace(at, emitted_ms=at.knowable_ms + round(of_run[case_id])) if case_id in known else at
             for case_id, at in times.items()
         }
         for of_run in delays
@@ -431,8 +421,8 @@ async def read_returns(
         found = replace(
             found,
             own=tuple(
-                returns_of(once, own, markets, now_ms=now_ms, latency_s=0.0, entry_within_s=within)
-                for own in own_times(times, runs, latency_s)
+                returns_of(once, own, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
+                for own in own_times(times, runs)
             ),
         )
     return replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))

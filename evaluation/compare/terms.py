@@ -17,6 +17,7 @@ import numpy.typing as npt
 from agents.signal import HORIZON_S
 from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
 from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, ReturnKey, Returns, Unadjusted
+from evaluation.prices.trades import TRADE_COST
 from evaluation.statistics import block_length_s
 from evaluation.statistics.blocks import DRAWS
 from schemas.prices import PROFIT_CAP
@@ -37,7 +38,9 @@ _NO_BETA = (
     "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
 )
 _NO_PRICE = "no case that a run acted on has a price: newsproof outcomes import"
-_NO_DELAY = "the recorded latency of reused calls is not in ClickHouse: let the sink write the cases that the run replays"
+_NO_DELAY = (
+    "the recorded latency of reused calls is not in ClickHouse: let the sink write the cases that the run replays"
+)
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
@@ -49,7 +52,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
 
     primary: str = PRIMARY
     cap: float = PROFIT_CAP
-    trade_cost: float = 0.002
+    trade_cost: float = TRADE_COST
     seed: int = 0
     draws: int = DRAWS
 
@@ -308,7 +311,9 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
         _paired(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=alike, note=why),
         _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case's price is fully known"),
         _paired(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=alike, note=why),
-        _paired(pairs, "delay", lambda o: o.delay_ms, "ms", "lower", bounds=(0.0, max(delays, default=0.0)), note=_NO_DELAY),
+        _paired(
+            pairs, "delay", lambda o: o.delay_ms, "ms", "lower", bounds=(0.0, max(delays, default=0.0)), note=_NO_DELAY
+        ),
     ]
 
 

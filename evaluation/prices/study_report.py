@@ -24,6 +24,7 @@ from evaluation.prices.study import (
     event_paths,
     study_of,
 )
+from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
@@ -149,7 +150,8 @@ def _on_benchmark(signal: RunSignal) -> JudgedCase:
 
 def _event(signal: RunSignal) -> StudyEvent:
     groups = {"verdict": signal.verdict, "event_type": signal.event_type, "source": signal.source}
-    return StudyEvent(side=_SIDES.get(signal.direction, 0), at_ms=signal.from_ms, groups=groups)
+    at_ms = signal.from_ms + round(LATENCY_S * 1000)
+    return StudyEvent(side=_SIDES.get(signal.direction, 0), at_ms=at_ms, groups=groups)
 
 
 def _warnings(study: Study, synthetic: int) -> list[str]:

@@ -109,7 +109,9 @@ def sequence(means: Floats, level: float = LEVEL, inflation: float = 1.0) -> tup
     squares = np.cumsum(centred**2) - np.cumsum(centred) ** 2 / n
     variance = np.maximum(squares, 0.0) / np.maximum(n - 1.0, 1.0)
     spread = n * _tuned(1.0 - level)
-    width = np.sqrt(inflation * variance * 2.0 * (spread + 1.0) / (n * spread) * np.log(np.sqrt(spread + 1.0) / (1.0 - level)))
+    width = np.sqrt(
+        inflation * variance * 2.0 * (spread + 1.0) / (n * spread) * np.log(np.sqrt(spread + 1.0) / (1.0 - level))
+    )
     width[: max(FIRST_BLOCK, math.ceil(MIN_BLOCKS * inflation)) - 1] = np.inf
     return running, width
 

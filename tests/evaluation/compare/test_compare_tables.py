@@ -129,16 +129,31 @@ async def two_runs(tables: ClickHouse) -> None:
             tables, "llm_calls", [call | {"run_id": run_id, "event_id": step, "step": step, "request_model": model}]
         )
 
-
     # What good reused: three calls of case-0, of which live's took 0.5 s each, and two of case-1, of which one is not known.
-    calls = [("good", "case-0", "h"), ("good", "case-0", "i"), ("good", "case-0", "j"), ("good", "case-1", "h"), ("good", "case-1", "x")]
+    calls = [
+        ("good", "case-0", "h"),
+        ("good", "case-0", "i"),
+        ("good", "case-0", "j"),
+        ("good", "case-1", "h"),
+        ("good", "case-1", "x"),
+    ]
     calls += [("live", "case-0", "h"), ("live", "case-0", "i"), ("live", "case-0", "j"), ("live", "case-1", "h")]
     await fill(
         tables,
         "tool_calls",
         [
-            {"run_id": run_id, "case_id": case_id, "event_id": wanted, "request_hash": wanted, "accepted": 1, "as_of": AT}
-            | {"execution": "executed" if run_id == "live" else "reused", "latency_ms": 500.0 if run_id == "live" else None}
+            {
+                "run_id": run_id,
+                "case_id": case_id,
+                "event_id": wanted,
+                "request_hash": wanted,
+                "accepted": 1,
+                "as_of": AT,
+            }
+            | {
+                "execution": "executed" if run_id == "live" else "reused",
+                "latency_ms": 500.0 if run_id == "live" else None,
+            }
             for run_id, case_id, wanted in calls
         ],
     )
@@ -169,10 +184,10 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
     hits = metrics["hit_rate", "1h"]
     assert (hits["cases"], hits["a"], hits["b"]) == (10, 6 / 10, None)
     assert (hits["delta_low"], hits["delta_high"]) == (pytest.approx(0.1), pytest.approx(0.2))
-    # Entered at the first open from 30 s after the news on, left an hour later; 0.002 for each trade.
+    # Entered at the first open from 30 s after the news on, left an hour later; 0.003 for each trade.
     profit = metrics["profit", None]
     assert (profit["role"], profit["blocks"]) == ("primary", 10)
-    assert profit["a"] == pytest.approx((6 * 0.02 - 4 * 0.01) / 10 - 0.002)
+    assert profit["a"] == pytest.approx((6 * 0.02 - 4 * 0.01) / 10 - 0.003)
     # What it missed may have been of any horizon, and no bars say what came of the longer ones: up to the cap.
     assert profit["delta_high"] == pytest.approx((0.02 + 0.25 + 0.01) / 10)
     assert metrics["cost", None]["verdict"] == "not measured"
