@@ -16,7 +16,6 @@ from evaluation.compare.code_identity import CodeChange
 from evaluation.compare.comparison import Comparison, apply_claims, compare, with_texts
 from evaluation.compare.documents import as_html, as_json, as_markdown
 from evaluation.compare.inputs import (
-    LATENCY_S,
     other_models,
     read_returns,
     read_run_rows,
@@ -29,6 +28,7 @@ from evaluation.compare.run_records import claim_of, read_code_change, read_tria
 from evaluation.compare.run_rows import RunRows, declared_primary, visible
 from evaluation.compare.terminal import figure, show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
+from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits

@@ -33,6 +33,7 @@ from evaluation.compare.run_rows import (
 from evaluation.prices.run_signals import read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
 from evaluation.prices.trades import LATENCY_S, Order, TradeRules, bars_of
+from evaluation.replay.cutoffs import cutoff_of
 from evaluation.replay.journal import FileSource, recordings
 from evaluation.replay.log_file import read_log_file
 from infra.clickhouse.client import ClickHouse
@@ -244,7 +245,8 @@ SELECT case_id, substringUTF8(replaceRegexpAll(any(text), '\\s+', ' '), 1, {leng
 WHERE case_id IN {cases:Array(String)} GROUP BY case_id
 """
 _MODELS = """
-SELECT step, run_id, arraySort(groupUniqArray(concat(provider_name, ':', request_model))) FROM llm_calls
+SELECT step, run_id, arraySort(groupUniqArray(concat(provider_name, ':', request_model))),
+       groupUniqArrayIf(request_model, provider_mode = 'live') FROM llm_calls
 WHERE run_id IN ({{a:String}}, {{b:String}}) AND accepted AND error_type = '' AND execution != 'miss'
   AND case_id IN ({in_a}) AND case_id IN ({in_b})
 GROUP BY step, run_id ORDER BY step, run_id
@@ -300,19 +302,27 @@ async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, s
 
 
 async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
-    """Return a sentence on the steps that different models answered in run A and in run B; empty if there are none."""
+    """Return sentences on the steps that different models answered in run A and in run B, and on models without a known cutoff."""
     sql = _MODELS.format(
         in_a=_CASES[a == LIVE_RUN].replace("{run", "{a"), in_b=_CASES[b == LIVE_RUN].replace("{run", "{b")
     )
     by: dict[str, dict[str, Sequence[str]]] = {}
-    for step, run_id, models in (await tables.query(sql, {"a": a, "b": b})).rows:
+    live_models: dict[str, set[str]] = {}
+    for step, run_id, models, live in (await tables.query(sql, {"a": a, "b": b})).rows:
         by.setdefault(step, {})[run_id] = models
+        live_models.setdefault(run_id, set()).update(live)
     other = [
         f"{step} by {', '.join(of[a])} in {a} and by {', '.join(of[b])} in {b}"
         for step, of in by.items()
         if a in of and b in of and of[a] != of[b]
     ]
-    return [visible(f"other models judged: {'; '.join(other)}; a difference may be due to the model")] if other else []
+    said = [f"other models judged: {'; '.join(other)}; a difference may be due to the model"] if other else []
+    for run, live in live_models.items():
+        if unknown := sorted(name for name in live if cutoff_of(name) is None):
+            said.append(
+                f"run {run}: the training cutoff of {', '.join(unknown)} is unknown; it may know the outcome of any case"
+            )
+    return [visible(one) for one in said]
 
 
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:

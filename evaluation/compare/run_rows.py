@@ -179,6 +179,16 @@ class _Changes(msgspec.Struct):
     models: dict[str, str] = {}
     primary: str = ""
     watch: Watch | None = None
+    on_miss: str = ""
+
+
+def looks_up_misses(changes: str) -> bool:
+    """Return whether a backtest looked up what was never recorded, from the JSON in the table ``runs``. A shadow looks up at the time."""
+    try:
+        found = msgspec.json.decode(changes, type=_Changes)
+    except msgspec.DecodeError:
+        return False
+    return found.on_miss == "live" and found.watch is None
 
 
 def declared_primary(changes: str) -> str:

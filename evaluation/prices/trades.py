@@ -15,7 +15,7 @@ import msgspec
 
 from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S
 from infra.market.outcomes.returns import EXIT_WITHIN, Within, first_bar_from
-from schemas.prices import PriceSeries
+from schemas.prices import DropReason, PriceSeries
 
 LATENCY_S = 30.0
 """Seconds from the signal, or its withdrawal, to the order."""
@@ -191,7 +191,7 @@ def bars_of(
     stopped = _stopped(order, series, rules, first, end_ms) if rules.stop is not None else None
     if stopped is not None:
         return first, *stopped
-    last = own
+    last: int | DropReason = own
     if reason == "withdrawn":
         last = first_bar_from(series, end_ms, max(ENTRY_WITHIN_S, hold_s * EXIT_WITHIN), now_ms)
     if isinstance(last, int):

@@ -54,6 +54,10 @@ async def show_dry_run(
 
 
 def _say_offline(plan: RunPlan, settings: Settings) -> None:
+    if plan.on_miss == "live":
+        say(
+            "--on-miss live searches today: results and pages from after a case may reach it, above all those without a date."
+        )
     if plan.prompts and settings.mode == "offline":
         say("Offline mode uses rules that read no prompt. `newsproof model-server` serves a model that reads prompts.")
 
@@ -128,8 +132,10 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) ->
             ("refused", t.refused, "cases whose signal uses evidence from after the case"),
             ("executed", t.executed, f"calls, {money(t.cost)} USD" + (f", {t.unpriced_calls} of unknown price" if t.unpriced_calls else "")),
             ("reused", t.reused, f"calls, {money(t.avoided)} USD avoided"),
-            ("look-ahead", t.look_ahead, "evidence, memories and prices from after the case, refused"),
-            ("after cutoff", t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"),
+            ("look-ahead", t.look_ahead, "evidence, memories and prices from after the case, refused: a lower bound"),
+            ("undated", t.undated, "results and pages without a date, which may be from after the case"),
+            ("after cutoff", "unknown" if t.unknown_cutoffs else t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"
+             + (f" (no cutoff is known of {', '.join(sorted(t.unknown_cutoffs))})" if t.unknown_cutoffs else "")),
         ]  # fmt: skip
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:

@@ -119,6 +119,7 @@ async def two_runs(tables: ClickHouse) -> None:
     news = {"run_id": "live", "case_id": "case-9", "event_id": "e", "text": "Exchange X  denies\na listing. " * 9}
     await fill(tables, "news", [news | {"opened_at": AT, "published_at": AT}])
     call = {"case_id": "case-9", "provider_name": "gemini", "accepted": 1, "as_of": AT, "execution": "executed"}
+    call |= {"provider_mode": "live"}
     for run_id, step, model in (
         ("v3", "critique", "flash"),
         ("v4", "critique", "pro"),
@@ -198,6 +199,7 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
         "other models judged: critique by gemini:flash in v3 and by gemini:pro in v4; a difference may be due to the model"
         in told["warnings"]
     )
+    assert "run v4: the training cutoff of flash, pro is unknown; it may know the outcome of any case" in told["warnings"]
     assert (counts["days"], counts["first_day"], counts["last_day"]) == (9, "2026-03-01", "2026-03-10")
     assert [(f["case_id"], f["verdict_a"], f["verdict_b"]) for f in told["verdict_flips"]] == [
         ("case-9", "likely", "refuted")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.compare.comparison import growing_warning
-from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch
+from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch, looks_up_misses
 from evaluation.compare.watch import (
     Differences,
     WatchResult,
@@ -169,6 +169,12 @@ def test_a_metric_without_a_better_side_stops_on_either_alone() -> None:
     with pytest.raises(ConfigError, match="--stop-when either"):
         parse_watch("confidence", "better")
     assert parse_watch("confidence", "either") == Watch(metric="confidence", stop_when="either")
+
+
+def test_a_backtest_that_looked_up_what_was_missing_is_named() -> None:
+    assert looks_up_misses(RunPlan(run_id="r", on_miss="live").changes)
+    shadow = RunPlan(run_id="r", on_miss="live", watch=Watch(metric="confidence")).changes
+    assert not any(map(looks_up_misses, (shadow, RunPlan(run_id="r").changes, "", "{")))
 
 
 def test_a_comparison_of_a_growing_run_says_so() -> None:
