@@ -76,7 +76,7 @@ def compare(
     frames: Frames = "pandas",
     primary: str | None = None,
     cap: float | None = None,
-    trade_cost: float = 0.003,
+    trade_cost: float = 0.002,
     seed: int = 0,
     **options: Any,
 ) -> Compared:

@@ -101,7 +101,7 @@ def returns_of(
     Entry and exit are those of :func:`bars_of`. A horizon that is not over yet has no return, also of a withdrawn signal: only
     those would be counted.
     """
-    rules = TradeRules(latency_s=latency_s, within_s=entry_within_s)
+    rules = TradeRules(latency_s=latency_s)
     held: dict[ReturnKey, float] = {}
     moved: dict[ReturnKey, float] = {}
     spans: dict[ReturnKey, Span] = {}
@@ -125,7 +125,7 @@ def returns_of(
                 case_id=case_id, asset=asset, side=1, confidence=1.0, horizon_s=horizon_s,
                 emitted_at_ms=times[case_id].signal_ms, withdrawn_at_ms=withdrawn_ms,
             )  # fmt: skip
-            bars, key = bars_of(order, series, rules, now_ms), (case_id, asset, horizon_s)
+            bars, key = bars_of(order, series, rules, now_ms, entry_within_s), (case_id, asset, horizon_s)
             if bars == "withdrawn_before":
                 untraded.add((case_id, asset))
             elif not isinstance(bars, str):

@@ -137,7 +137,7 @@ def profit_of(
         name=of, unit="return", better="higher", low=low, high=high, counts=counts, horizon_s=horizon_s,
         block_s=block_length_s(longest),
         role="shown" if of == "profit_uncapped" else "secondary",
-        note=_NO_BETA if of == "profit_adjusted" else _NO_PRICE if of != "profit_delayed" or returns.own else _NO_DELAY,
+        note=_NO_BETA if of == "profit_adjusted" else _NO_PRICE,
         remark=_of_prices(unpriced, alike, without),
         exposed=np.array([_trades_of(pair.a) != _trades_of(pair.b) for pair in pairs], dtype=bool),
         shock=_shock(pairs, moves[0], horizon_s, cap),

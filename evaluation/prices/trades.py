@@ -19,7 +19,7 @@ from schemas.prices import DropReason, PriceSeries
 
 LATENCY_S = 30.0
 """Seconds from the signal, or its withdrawal, to the order."""
-FEE_BPS = Decimal(10)
+FEE_BPS = Decimal(5)
 SLIPPAGE_BPS = Decimal(5)
 TRADE_COST = float(2 * (FEE_BPS + SLIPPAGE_BPS)) / 1e4
 """What both fills of a trade cost, as a share of its value."""
@@ -84,7 +84,7 @@ class TradeRules(msgspec.Struct, frozen=True, kw_only=True):
     sizing: Sizing = "fixed"
     hold_s: int | None = None
     stop: Decimal | None = None
-    within_s: Within = ENTRY_WITHIN_S
+    within_s: float = ENTRY_WITHIN_S
 
 
 class Trade(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,11 +168,14 @@ def _fill(price: Decimal, side: int, rules: TradeRules) -> Decimal:
 
 
 def bars_of(
-    order: Order, series: PriceSeries, rules: TradeRules, now_ms: int
+    order: Order, series: PriceSeries, rules: TradeRules, now_ms: int, within_s: Within | None = None
 ) -> tuple[int, int, Decimal, ExitReason] | NoTradeReason:
-    """Return the bars of entry and exit, the exit's price before slippage and its reason; or why there is no trade."""
+    """Return the bars of entry and exit, the exit's price before slippage and its reason; or why there is no trade.
+
+    ``within_s``: by how much the entry's bar may be late, in place of the rules'.
+    """
     latency_ms, withdrawn_ms = round(rules.latency_s * 1000), order.withdrawn_at_ms
-    first = first_bar_from(series, order.emitted_at_ms + latency_ms, rules.within_s, now_ms)
+    first = first_bar_from(series, order.emitted_at_ms + latency_ms, within_s or rules.within_s, now_ms)
     if not isinstance(first, int):
         return first
     entry_ms, hold_s = series.times_ms[first], rules.hold_s or order.horizon_s

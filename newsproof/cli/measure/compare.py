@@ -60,7 +60,7 @@ def compare(
     ] = 10,
     primary: Primary = None,
     cap: Cap = None,
-    trade_cost: Cost = 30.0,
+    trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     allow_code_change: AllowCodeChange = False,
     draws: Draws = 9_999,
@@ -91,7 +91,7 @@ def gate(
     format: Format = ReportFormat.table,
     primary: Primary = None,
     cap: Cap = None,
-    trade_cost: Cost = 30.0,
+    trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     allow_code_change: AllowCodeChange = False,
     draws: Draws = 9_999,
@@ -128,7 +128,7 @@ def power(
     as_json: JsonLastLine = False,
     primary: Primary = None,
     cap: Cap = None,
-    trade_cost: Cost = 30.0,
+    trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
     draws: Draws = 9_999,
     seed: Seed = 0,
@@ -180,9 +180,7 @@ def pnl(
     ctx: typer.Context,
     run_id: Run,
     latency: Latency = 30.0,
-    fee_bps: Annotated[
-        float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")
-    ] = 10.0,
+    fee_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")] = 5.0,
     slippage_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Slippage per fill, in basis points.")] = 5.0,
     stake: Annotated[float, typer.Option(min=0.01, help="Stake per trade, in USD.")] = 1_000.0,
     capital: Annotated[

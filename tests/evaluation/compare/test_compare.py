@@ -57,10 +57,10 @@ def test_scores_of_two_runs_by_hand() -> None:
     assert (hits.a, hits.b, hits.delta) == (0.75, 0.875, 0.125)
     # One block of eight differs: with a random sign its t is as large in every draw.
     assert (hits.p, hits.note) == (1.0, "few blocks: 8 days")
-    # A case earns its return less 0.003 for the trade. Six gain 0.02 and two lose 0.01; B gains 0.01 on g instead.
+    # A case earns its return less 0.002 for the trade. Six gain 0.02 and two lose 0.01; B gains 0.01 on g instead.
     profit = found.primary
     assert profit.label == "profit"
-    assert profit.a == pytest.approx((6 * 0.02 - 2 * 0.01) / 8 - 0.003)
+    assert profit.a == pytest.approx((6 * 0.02 - 2 * 0.01) / 8 - 0.002)
     assert profit.delta == pytest.approx(0.02 / 8)
     assert brier.a == pytest.approx((6 * 0.16 + 2 * 0.36) / 8)
     assert brier.b == pytest.approx((7 * 0.04 + 1 * 0.64) / 8)
@@ -322,11 +322,11 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     # Whatever horizon B would have had, the asset moved no more than 3 %.
     found = compare(run("A", a), run("B", b), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert (found.primary.verdict, found.primary.b) == ("not distinguishable", None)
-    # A loses 0.033 a case there: B can have earned from the same (sold: +0.027) down to the same loss.
+    # A loses 0.032 a case there: B can have earned from the same (sold: +0.028) down to the same loss.
     assert found.primary.delta_low == pytest.approx(0.0)
-    assert found.primary.delta_high == pytest.approx((0.027 + 0.033) / 4)
+    assert found.primary.delta_high == pytest.approx((0.028 + 0.032) / 4)
     # A difference has to pass the gap between the ends before it shows.
-    assert found.primary.detectable is not None and found.primary.detectable > (0.027 + 0.033) / 4
+    assert found.primary.detectable is not None and found.primary.detectable > (0.028 + 0.032) / 4
     assert gate_status(found, found, {})[0] == exits.GATE_UNDECIDED, "a gate that cannot see does not open"
     assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
@@ -352,9 +352,9 @@ def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_be
     rows = [case(name, **at) for name, at in names]
     observing = [case(name, **at, action="observe") for name, at in names]
     found = compare(run("A", observing), run("B", rows), after({3600: came}))
-    assert found.primary.b == pytest.approx((29 * 0.001 + 0.25) / 30 - 0.003)
+    assert found.primary.b == pytest.approx((29 * 0.001 + 0.25) / 30 - 0.002)
     uncapped = metric(found, "profit_uncapped")
-    assert (uncapped.b, uncapped.role, uncapped.p) == (pytest.approx((29 * 0.001 + 4.0) / 30 - 0.003), "shown", None)
+    assert (uncapped.b, uncapped.role, uncapped.p) == (pytest.approx((29 * 0.001 + 4.0) / 30 - 0.002), "shown", None)
 
 
 def test_profit_less_what_the_market_did_is_of_the_cases_with_a_beta() -> None:
@@ -380,16 +380,16 @@ def test_profit_less_what_the_market_did_is_of_the_cases_with_a_beta() -> None:
     found = compare(run("A", rows(1)), run("B", rows(-1)), returns)
     less = metric(found, "profit_adjusted")
     assert (less.role, less.cases, less.verdict) == ("secondary", 50, "worse")
-    assert (less.a, less.b) == (pytest.approx((0.01 - 0.003) / 2), pytest.approx((-0.01 - 0.003) / 2))
+    assert (less.a, less.b) == (pytest.approx((0.01 - 0.002) / 2), pytest.approx((-0.01 - 0.002) / 2))
     assert less.p_holm is not None and less.p is not None and less.p_holm > less.p
     assert "10 cases without a beta are left out: is_benchmark 5, no_beta 5" in less.note
-    assert found.primary.a == pytest.approx((25 * 0.06 + 10 * 0.05) / 60 - 0.003 * 35 / 60)
+    assert found.primary.a == pytest.approx((25 * 0.06 + 10 * 0.05) / 60 - 0.002 * 35 / 60)
     # What B missed it may have won or lost, as far as the asset moved against the market.
     gone = [case(row.case_id, **at, asset="SOL", status="miss", has_signal=0, action="") if n == 0 else row
             for n, (row, (_, at)) in enumerate(zip(rows(-1), names, strict=True))]  # fmt: skip
     missed = metric(compare(run("A", rows(1)), run("B", gone), returns), "profit_adjusted")
     assert missed.cases == 50 and missed.delta is None and missed.delta_low is not None and less.delta is not None
-    assert missed.delta_low == pytest.approx(less.delta - (0.01 + 0.003) / 50)
+    assert missed.delta_low == pytest.approx(less.delta - (0.01 + 0.002) / 50)
     alone = compare(run("A", rows(1)[50:]), run("B", rows(-1)[50:]), returns)
     assert metric(alone, "profit_adjusted").verdict == "not measured"
     note = metric(alone, "profit_adjusted").note
@@ -404,8 +404,8 @@ def test_what_one_run_acts_on_without_a_price_may_be_anything_up_to_the_cap() ->
     returns = msgspec.structs.replace(after({3600: came}), untraded=frozenset({(names[1][0], "BTC")}))
     found = compare(run("A", observing), run("B", rows), returns).primary
     assert (found.cases, found.a, found.b) == (8, 0.0, None)
-    assert found.delta_low == pytest.approx((6 * 0.017 - 0.25 - 0.003) / 8), "a withdrawn trade earns nothing"
-    assert found.delta_high == pytest.approx((6 * 0.017 + 0.25 - 0.003) / 8)
+    assert found.delta_low == pytest.approx((6 * 0.018 - 0.25 - 0.002) / 8), "a withdrawn trade earns nothing"
+    assert found.delta_high == pytest.approx((6 * 0.018 + 0.25 - 0.002) / 8)
     assert "1 cases that one run acts on have no price and are counted both ways" in found.note
 
 
@@ -452,8 +452,8 @@ def test_a_repeat_that_missed_is_as_unknown_as_a_case() -> None:
     one_of_five = [case(name, **at, repeat=n, **(gone if n else {})) for name, at in names for n in range(5)]
     found = compare(run("A", observing), run("B", one_of_five), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert found.primary.verdict == "not distinguishable"
-    assert found.primary.delta_low == pytest.approx((0.017 - 4 * 0.023) / 5)
-    assert found.primary.delta_high == pytest.approx(0.017)
+    assert found.primary.delta_low == pytest.approx((0.018 - 4 * 0.022) / 5)
+    assert found.primary.delta_high == pytest.approx(0.018)
 
 
 def test_a_missed_signal_may_have_had_any_horizon() -> None:
@@ -464,10 +464,10 @@ def test_a_missed_signal_may_have_had_any_horizon() -> None:
     b = [case(name, **at, **(gone if n % 4 == 0 else {"action": "observe"})) for n, (name, at) in enumerate(names)]
     long = {name: 0.05 for name, _ in names}
     found = compare(run("A", a), run("B", b), after({3600: short} | dict.fromkeys(OWN_HORIZONS, long))).primary
-    assert found.delta_low == pytest.approx((-0.05 - 0.003) / 4 - (0.0003 - 0.003))
+    assert found.delta_low == pytest.approx((-0.05 - 0.002) / 4 - (0.0003 - 0.002))
     assert found.verdict == "not distinguishable"
     fixed = compare(run("A", a), run("B", b), after({3600: short}), how=Scoring(primary="profit@1h")).primary
-    assert fixed.delta_low == pytest.approx((-0.0003 - 0.003) / 4 - (0.0003 - 0.003))
+    assert fixed.delta_low == pytest.approx((-0.0003 - 0.002) / 4 - (0.0003 - 0.002))
 
 
 def test_one_failed_case_is_no_outcome() -> None:
@@ -588,7 +588,7 @@ def test_the_tail_is_the_mean_of_the_worst_cases() -> None:
     came = {row.case_id: -0.1 if n % 40 == 0 else 0.01 for n, row in enumerate(rows)}
     never = [msgspec.structs.replace(row, action="observe") for row in rows]
     tail = metric(compare_runs(run("A", rows), run("B", never), after({86_400: came})), "tail@24h")
-    # Of 80 cases the worst four: two lost a tenth, two others gained 0.01; each less 0.003.
+    # Of 80 cases the worst four: two lost a tenth, two others gained 0.01; each less 0.002.
     assert (tail.a, tail.b) == (pytest.approx((2 * -0.102 + 2 * 0.008) / 4), 0.0)
 
 

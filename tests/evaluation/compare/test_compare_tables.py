@@ -185,10 +185,10 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
     hits = metrics["hit_rate", "1h"]
     assert (hits["cases"], hits["a"], hits["b"]) == (10, 6 / 10, None)
     assert (hits["delta_low"], hits["delta_high"]) == (pytest.approx(0.1), pytest.approx(0.2))
-    # Entered at the first open from 30 s after the news on, left an hour later; 0.003 for each trade.
+    # Entered at the first open from 30 s after the news on, left an hour later; 0.002 for each trade.
     profit = metrics["profit", None]
     assert (profit["role"], profit["blocks"]) == ("primary", 10)
-    assert profit["a"] == pytest.approx((6 * 0.02 - 4 * 0.01) / 10 - 0.003)
+    assert profit["a"] == pytest.approx((6 * 0.02 - 4 * 0.01) / 10 - 0.002)
     # What it missed may have been of any horizon, and no bars say what came of the longer ones: up to the cap.
     assert profit["delta_high"] == pytest.approx((0.02 + 0.25 + 0.01) / 10)
     assert metrics["cost", None]["verdict"] == "not measured"
@@ -199,7 +199,9 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
         "other models judged: critique by gemini:flash in v3 and by gemini:pro in v4; a difference may be due to the model"
         in told["warnings"]
     )
-    assert "run v4: the training cutoff of flash, pro is unknown; it may know the outcome of any case" in told["warnings"]
+    assert (
+        "run v4: the training cutoff of flash, pro is unknown; it may know the outcome of any case" in told["warnings"]
+    )
     assert (counts["days"], counts["first_day"], counts["last_day"]) == (9, "2026-03-01", "2026-03-10")
     assert [(f["case_id"], f["verdict_a"], f["verdict_b"]) for f in told["verdict_flips"]] == [
         ("case-9", "likely", "refuted")

@@ -141,8 +141,8 @@ def test_a_profit_is_zero_where_nobody_acts_and_its_blocks_are_open_until_prices
     nothing = run("live", [case(f"case-{n}", action="observe") for n in range(8)], status="")
     held = {(f"case-{n}", "BTC", 86_400): 0.03 for n in (0, 1, 4)}  # the price of case-6 is not there yet
     found = differences_of(nothing, run("candidate", rows), Returns(held=held), at, parse_metric("profit@24h"))
-    assert found.least.tolist() == pytest.approx([0.027, -0.033, 0.0, 0.0, 0.027, 0.0, -0.253, 0.0])
-    assert found.most.tolist() == pytest.approx([0.027, -0.033, 0.0, 0.0, 0.027, 0.0, 0.247, 0.0])
+    assert found.least.tolist() == pytest.approx([0.028, -0.032, 0.0, 0.0, 0.028, 0.0, -0.252, 0.0])
+    assert found.most.tolist() == pytest.approx([0.028, -0.032, 0.0, 0.0, 0.028, 0.0, 0.248, 0.0])
     assert found.open_from == int((BEGAN + timedelta(days=4)).timestamp()) // 172_800
     assert found.exposed is not None and found.exposed.tolist() == [n in acted for n in range(8)]
     assert found.shock == 0.03
