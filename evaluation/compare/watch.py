@@ -231,8 +231,13 @@ def watch_result(
     """Return the verdict on these differences."""
     least, blocks = differences.least, (differences.at_s // metric.block_s).astype(np.int64)
     closed = blocks < differences.open_from
-    middle = (least + differences.most)[closed] / 2.0
-    inflation = inflation_of(differences.at_s[closed], middle, metric.block_s) if closed.any() else 1.0
+    middle = (least + differences.most) / 2.0
+    # As each block closed, so that what was said at a look stays.
+    inflation = np.array([
+        inflation_of(differences.at_s[known], middle[known], metric.block_s) if n >= FIRST_BLOCK else 1.0
+        for n, last in enumerate(np.unique(blocks[closed]), 1)
+        for known in (blocks <= last,)
+    ])  # fmt: skip
     seen = look(least, differences.most, blocks, differences.open_from, inflation=inflation)
     verdict, sides, held = _verdict(seen, metric.better), "", False
     if differences.exposed is not None and seen.blocks:
@@ -256,7 +261,7 @@ def watch_result(
         block_days=metric.block_s // DAY_S,
         decided_at=seen.decided_at,
         cases=blocks.size,
-        inflation=inflation,
+        inflation=float(inflation[-1]) if inflation.size else 1.0,
         sides=sides,
         held=held,
         stop=not code_change and _stops(verdict, watch.stop_when),

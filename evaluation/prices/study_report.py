@@ -174,7 +174,7 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
     said = [
         f"Event study of {name or report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
-        "from the first open after the signal"
+        "from the entry"
     ]
     for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
         if counts:

@@ -52,12 +52,13 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(
-    least: Floats, most: Floats, blocks: Ints, open_from: int, level: float = LEVEL, inflation: float = 1.0
+    least: Floats, most: Floats, blocks: Ints, open_from: int, level: float = LEVEL, inflation: Floats | float = 1.0
 ) -> Look:
     """Look at paired differences so far.
 
     ``least`` and ``most`` hold one value per case (B minus A), the ends of what it can be; ``blocks`` the number of each
-    case's block, in the order of time. Blocks from ``open_from`` on are open, as cases of them may come: they do not count.
+    case's block, in the order of time. Blocks from ``open_from`` on are open, as cases of them may come: they do not count. ``inflation``:
+    one figure, or one as each block closed.
 
     Raises:
         ValueError: not one block for each difference.
@@ -94,7 +95,7 @@ def closed_means(differences: Floats, blocks: Ints, open_from: int) -> Floats:
     return np.asarray(np.bincount(numbers, weights=differences[closed]) / np.bincount(numbers), dtype=np.float64)
 
 
-def sequence(means: Floats, level: float = LEVEL, inflation: float = 1.0) -> tuple[Floats, Floats]:
+def sequence(means: Floats, level: float = LEVEL, inflation: Floats | float = 1.0) -> tuple[Floats, Floats]:
     """Return the running mean after each block, and the half width of its interval.
 
     The half width is infinite before :data:`FIRST_BLOCK` blocks, and before they say as much as :data:`MIN_BLOCKS` independent
@@ -112,7 +113,7 @@ def sequence(means: Floats, level: float = LEVEL, inflation: float = 1.0) -> tup
     width = np.sqrt(
         inflation * variance * 2.0 * (spread + 1.0) / (n * spread) * np.log(np.sqrt(spread + 1.0) / (1.0 - level))
     )
-    width[: max(FIRST_BLOCK, math.ceil(MIN_BLOCKS * inflation)) - 1] = np.inf
+    width[(n < FIRST_BLOCK) | (n < MIN_BLOCKS * inflation)] = np.inf
     return running, width
 
 

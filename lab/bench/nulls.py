@@ -187,6 +187,8 @@ def one_watched(
     at = {row.case_id: row.knowable_ms / 1000 for row in runs[0].rows}
     received = {name: datetime.fromtimestamp(seconds, UTC) for name, seconds in at.items()}
     ends = range(BEGIN_S + FIRST_BLOCK * chosen.block_s, int(max(at.values())), chosen.block_s)
+    if chosen.better == "neither":
+        ends = ends[-1:]  # nothing is held back, and what was said at a look stays
     for end_s in ends:
         known = [
             msgspec.structs.replace(run, rows=[row for row in run.rows if at[row.case_id] < end_s]) for run in runs

@@ -77,7 +77,7 @@ def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
     assert seen("confidence", [-0.3] * 20).verdict == "lower"
     undecided = seen("profit@4h", [0.0] * 20, spread=0.3)
     assert (undecided.verdict, undecided.decided_at) == ("not yet distinguishable", None)
-    assert describe_watch(seen("profit@4h", [0.3] * 20)).startswith("better since day 17: +0.29")
+    assert describe_watch(seen("profit@4h", [0.3] * 20)).startswith("better since day 18: +0.29")
 
 
 def test_days_that_may_depend_on_each_other_are_too_few_for_longer() -> None:
@@ -207,12 +207,12 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     done = watch(database, "shadow-1", "--json")
     assert done.exit_code == exits.OK, done.output
     found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 20, 42, 16)
+    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 20, 42, 18)
     assert found["delta_low"] == found["delta_high"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
     assert found["stop"] is True
     shown = watch(database, "shadow-1").stdout
     assert "shadow-1 compared with offline judgements (run id live)" in shown
-    assert "Verdict: lower since day 16" in shown and "The stop rule (either) holds" in shown
+    assert "Verdict: lower since day 18" in shown and "The stop rule (either) holds" in shown
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:
