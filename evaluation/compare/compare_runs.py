@@ -16,7 +16,6 @@ from evaluation.compare.code_identity import CodeChange
 from evaluation.compare.comparison import Comparison, apply_claims, compare, with_texts
 from evaluation.compare.documents import as_html, as_json, as_markdown
 from evaluation.compare.inputs import (
-    LATENCY_S,
     other_models,
     read_returns,
     read_run_rows,
@@ -24,11 +23,13 @@ from evaluation.compare.inputs import (
     read_titles,
     read_truths,
 )
-from evaluation.compare.metrics import EQUAL, MetricResult
+from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
 from evaluation.compare.run_records import claim_of, read_code_change, read_trials
 from evaluation.compare.run_rows import RunRows, declared_primary, visible
 from evaluation.compare.terminal import figure, show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
+from evaluation.prices.trades import LATENCY_S
+from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
@@ -80,9 +81,10 @@ async def compare_for_gate(
     of_sample = [t.run_id for t in trials if t.log == "sample" and {a, b} == {t.run_id, LIVE_RUN}]
     # Another recording was decided by another code, too: of that nothing is to be said.
     change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
-    returns = await read_returns(tables, (first, second), latency_s=latency_s)
-    returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
     how, said = _with_primary(how or Scoring(primary=""), second)
+    delayed_s = profit_horizon(how) or DAY_S
+    returns = await read_returns(tables, (first, second), latency_s=latency_s, delayed_s=delayed_s)
+    returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
     said += await other_models(tables, a, b)
     found = compare(first, second, returns, how=how, differences=differences, warnings=said)
@@ -132,9 +134,12 @@ def print_comparison(result: Comparison, format: str) -> None:
         say_result(_DOCUMENTS[format](result).rstrip("\n"))
 
 
-MARGINS = {"profit": 0.005, "tail": 0.03, "truth_errors": 0.05, "truth_brier": 0.02, "action_rate": 0.1}
+MARGINS = {
+    "profit": 0.005, "tail": 0.03, "truth_errors": 0.05, "truth_brier": 0.02, "action_rate": 0.1, "delay": 60_000.0,
+    "profit_delayed": 0.005,
+}  # fmt: skip
 """Losses that a gate accepts if no ``--margin`` says otherwise: of the primary metric (a profit, or another one that is declared),
-of the mean of the worst cases, in truth, and of coverage."""
+of the mean of the worst cases, in truth, of coverage, of time (milliseconds a case), and of profit at each run's own delay."""
 
 
 def parse_margins(given: Sequence[str]) -> dict[str, float]:
@@ -177,7 +182,7 @@ def gate_status(found: Comparison, claimed: Comparison, margins: Mapping[str, fl
         seen, claim = next(pair for pair in both if name in ("", pair[0].metric))
         margin = margins.get(name, margins.get(seen.metric, MARGINS.get(seen.metric, 0.02)))
         least, most = _losses(seen, found)
-        what = f"a loss of {seen.label} of more than {margin:g}"
+        what = f"a loss of {seen.label} of more than {margin:g}{' ms' if seen.unit == 'ms' else ''}"
         if (not name and seen.verdict == "worse") or (least is not None and least > margin):
             lost.append(f"closed: {seen.label} is worse in B" if not name else f"closed: {what} is certain")
         elif most is None or most > margin or (claim.p is None and seen.p is not None):
@@ -194,7 +199,7 @@ def _losses(m: MetricResult, found: Comparison) -> tuple[float | None, float | N
     if m.verdict in EQUAL:
         # Of cases that are not measured, as many may differ as would leave none among those measured once in twenty.
         rest = found.changed_texts and m.cases < found.comparability.aligned
-        return 0.0, 3.0 / m.cases if rest else 0.0
+        return 0.0, (None if m.unit == "ms" else 3.0 / m.cases) if rest else 0.0
     alike = {"truth_errors": "verdict_flips", "truth_brier": "confidence"}.get(m.metric, "")
     if m.verdict == "not measured" and alike and not found.comparability.only_a + found.comparability.only_b:
         of = next(one for one in found.metrics if one.metric == alike)

@@ -19,7 +19,16 @@ from evaluation.compare.metrics import (
 )
 from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_cases, same_text
 from evaluation.compare.run_records import Claim
-from evaluation.compare.run_rows import Returns, RunRows, Texts, changes_summary, difference, visible, watch_in
+from evaluation.compare.run_rows import (
+    Returns,
+    RunRows,
+    Texts,
+    changes_summary,
+    difference,
+    looks_up_misses,
+    visible,
+    watch_in,
+)
 from evaluation.compare.segments import Dimension, Segment, split_by_segment
 from evaluation.compare.terms import Scoring
 from schemas.printable import counted
@@ -293,7 +302,10 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
         if growing := growing_warning(name, visible(run.status), run.changes):
             yield growing
         if count.look_ahead:
-            yield f"run {name} refused {counted(count.look_ahead, 'piece')} of later information (evidence, memories, prices)"
+            pieces = counted(count.look_ahead, "piece")
+            yield f"run {name} refused {pieces} of later information (evidence, memories, prices), a lower bound: pages without a date may be later, too"
+        if looks_up_misses(run.changes):
+            yield f"run {name} looked up misses when it ran (--on-miss live): what it found may be from after its cases"
         if count.after_training_cutoff:
             yield (
                 f"run {name}: {counted(count.after_training_cutoff, 'case')} from before its model's training cutoff; "

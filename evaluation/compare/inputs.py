@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -32,18 +32,19 @@ from evaluation.compare.run_rows import (
 )
 from evaluation.prices.run_signals import read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
+from evaluation.prices.trades import LATENCY_S, Order, TradeRules, bars_of
+from evaluation.replay.cutoffs import cutoff_of
+from evaluation.replay.journal import FileSource, recordings
+from evaluation.replay.log_file import read_log_file
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
 from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S, Markets, wanted_symbols
-from infra.market.outcomes.returns import Within, first_bar_from, price
+from infra.market.outcomes.returns import Within, exit_within_s, is_stable
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
-from schemas.prices import JudgedCase, Outcome, PriceSeries, Renaming
-
-LATENCY_S = 30.0
-"""Seconds from the time news was knowable to the entry, for cases without the latency of a live signal."""
+from schemas.prices import JudgedCase, PriceSeries, Renaming
 
 
 class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +58,15 @@ class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
     emitted_ms: int | None
     withdrawn_ms: int | None
 
+    @property
+    def signal_ms(self) -> int:
+        """When a trader has the signal."""
+        return max(self.knowable_ms, self.emitted_ms or 0)
+
 
 def entry_ms(times: CaseTimes, latency_s: float = LATENCY_S) -> int:
-    """Return the time at which both runs enter a case: that of the live signal, else ``latency_s`` after the news was knowable."""
-    if times.emitted_ms is not None:
-        return max(times.knowable_ms, times.emitted_ms)
-    return times.knowable_ms + round(latency_s * 1000)
+    """Return the time at which a case is entered: ``latency_s`` after its signal."""
+    return times.signal_ms + round(latency_s * 1000)
 
 
 def horizons_of(rows: Iterable[ComparedCase]) -> dict[tuple[str, str], set[int]]:
@@ -94,9 +98,10 @@ def returns_of(
 ) -> Returns:
     """Return the returns after each case and asset at each horizon, from the case's entry on.
 
-    A signal that was withdrawn is held until the first price from then on; one that was withdrawn by the bar of the entry is not
-    traded. A horizon that is not over yet has no return, also of a withdrawn signal: only those would be counted.
+    Entry and exit are those of :func:`bars_of`. A horizon that is not over yet has no return, also of a withdrawn signal: only
+    those would be counted.
     """
+    rules = TradeRules(latency_s=latency_s)
     held: dict[ReturnKey, float] = {}
     moved: dict[ReturnKey, float] = {}
     spans: dict[ReturnKey, Span] = {}
@@ -109,38 +114,31 @@ def returns_of(
             untraded.add((case_id, asset))
             continue
         cases.append(case)
-        left: tuple[float, Span] | None = None
-        if withdrawn_ms is not None:
-            series = markets.of(case)
-            entry = "no_symbol" if series is None else first_bar_from(series, begin, entry_within_s, now_ms)
-            if withdrawn_ms <= (series.times_ms[entry] if series is not None and isinstance(entry, int) else begin):
-                untraded.add((case_id, asset))
-                continue
-            if series is not None and isinstance(entry, int):
-                left = _change_until(series, entry, withdrawn_ms, now_ms)
+        series = markets.of(case)
+        if withdrawn_ms is not None and withdrawn_ms <= begin:
+            untraded.add((case_id, asset))
+            continue
+        if series is None:
+            continue
         for horizon_s in horizons:
-            found = price(markets, case, horizon_s, entry_ms=begin, now_ms=now_ms, entry_within_s=entry_within_s)
-            key = (case_id, asset, horizon_s)
-            if withdrawn_ms is not None and withdrawn_ms < begin + horizon_s * 1000:
-                if left is not None and (isinstance(found, Outcome) or found.reason == "halted"):
-                    held[key], spans[key] = left
-            elif isinstance(found, Outcome):
-                held[key], spans[key] = found.change, (found.entry_at_ms, found.exit_at_ms)
-                if not found.halted and found.depeg is None:
-                    moved[key] = found.change
+            order = Order(
+                case_id=case_id, asset=asset, side=1, confidence=1.0, horizon_s=horizon_s,
+                emitted_at_ms=times[case_id].signal_ms, withdrawn_at_ms=withdrawn_ms,
+            )  # fmt: skip
+            bars, key = bars_of(order, series, rules, now_ms, entry_within_s), (case_id, asset, horizon_s)
+            if bars == "withdrawn_before":
+                untraded.add((case_id, asset))
+            elif not isinstance(bars, str):
+                first, last, left_at, why = bars
+                begin_ms, end_ms = series.times_ms[first], series.times_ms[last]
+                if why == "horizon" and end_ms - begin_ms > (horizon_s + exit_within_s(horizon_s)) * 1000:
+                    continue  # too late to be the price at this horizon
+                held[key] = float(left_at) / series.opens[first] - 1.0
+                spans[key] = begin_ms, end_ms
+                if why == "horizon" and not is_stable(asset, series):
+                    moved[key] = held[key]
     adjusted, unadjusted = adjusted_of(held, spans, cases, markets)
     return Returns(held=held, moved=moved, untraded=frozenset(untraded), adjusted=adjusted, unadjusted=unadjusted)
-
-
-def _change_until(series: PriceSeries, entry: int, at_ms: int, now_ms: int) -> tuple[float, Span] | None:
-    """Return the return, and its times, from an entry's bar to the first price from ``at_ms`` on; of a halted market, to its next or
-    last one."""
-    found = first_bar_from(series, at_ms, ENTRY_WITHIN_S, now_ms)
-    if found == "halted":
-        found = min(bisect_left(series.times_ms, at_ms), len(series.times_ms) - 1)
-    if not isinstance(found, int):
-        return None
-    return series.opens[found] / series.opens[entry] - 1.0, (series.times_ms[entry], series.times_ms[found])
 
 
 def _case(case_id: str, asset: str, times: Mapping[str, CaseTimes], latency_s: float) -> JudgedCase:
@@ -195,8 +193,16 @@ _COMPUTED = {
     "knowable_ms": "toUnixTimestamp64Milli(knowable_at)",
 }
 _COLUMNS = ", ".join(
-    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__
+    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__[:-1]
 )
+_LATENCIES = """
+SELECT case_id, request_hash, avg(latency_ms) FROM v_calls WHERE run_id = 'live' AND latency_ms IS NOT NULL
+GROUP BY case_id, request_hash
+"""
+_REUSED = """
+SELECT case_id, request_hash, count() FROM v_calls WHERE run_id = {run:String} AND execution = 'reused'
+GROUP BY case_id, request_hash
+"""
 # The cases of a run; of a backtest from the table alone, for the view joins much that a list of ids does not need.
 _CASES = {
     True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
@@ -239,7 +245,8 @@ SELECT case_id, substringUTF8(replaceRegexpAll(any(text), '\\s+', ' '), 1, {leng
 WHERE case_id IN {cases:Array(String)} GROUP BY case_id
 """
 _MODELS = """
-SELECT step, run_id, arraySort(groupUniqArray(concat(provider_name, ':', request_model))) FROM llm_calls
+SELECT step, run_id, arraySort(groupUniqArray(concat(provider_name, ':', request_model))),
+       groupUniqArrayIf(request_model, provider_mode = 'live') FROM llm_calls
 WHERE run_id IN ({{a:String}}, {{b:String}}) AND accepted AND error_type = '' AND execution != 'miss'
   AND case_id IN ({in_a}) AND case_id IN ({in_b})
 GROUP BY step, run_id ORDER BY step, run_id
@@ -295,19 +302,27 @@ async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, s
 
 
 async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
-    """Return a sentence on the steps that different models answered in run A and in run B; empty if there are none."""
+    """Return sentences on the steps that different models answered in run A and in run B, and on models without a known cutoff."""
     sql = _MODELS.format(
         in_a=_CASES[a == LIVE_RUN].replace("{run", "{a"), in_b=_CASES[b == LIVE_RUN].replace("{run", "{b")
     )
     by: dict[str, dict[str, Sequence[str]]] = {}
-    for step, run_id, models in (await tables.query(sql, {"a": a, "b": b})).rows:
+    live_models: dict[str, set[str]] = {}
+    for step, run_id, models, live in (await tables.query(sql, {"a": a, "b": b})).rows:
         by.setdefault(step, {})[run_id] = models
+        live_models.setdefault(run_id, set()).update(live)
     other = [
         f"{step} by {', '.join(of[a])} in {a} and by {', '.join(of[b])} in {b}"
         for step, of in by.items()
         if a in of and b in of and of[a] != of[b]
     ]
-    return [visible(f"other models judged: {'; '.join(other)}; a difference may be due to the model")] if other else []
+    said = [f"other models judged: {'; '.join(other)}; a difference may be due to the model"] if other else []
+    for run, live in live_models.items():
+        if unknown := sorted(name for name in live if cutoff_of(name) is None):
+            said.append(
+                f"run {run}: the training cutoff of {', '.join(unknown)} is unknown; it may know the outcome of any case"
+            )
+    return [visible(one) for one in said]
 
 
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
@@ -316,25 +331,83 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE_RUN]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
-    rows, count, about, name = await asyncio.gather(
+    rows, count, about, recorded, name = await asyncio.gather(
         tables.query(rows_of, {"one": run, "run": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
+        _recorded_ms(tables, run),
         run_name(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE_RUN else ("", "")
+    every = [ComparedCase(*row) for row in rows.rows]
+    reused = Counter[str]()
+    for row in every:
+        reused[row.case_id] += row.reused
     return RunRows(
         run_id=run,
         cases=int(count.rows[0][0]),
-        rows=[ComparedCase(*row) for row in rows.rows],
+        rows=[replace(row, delay_ms=_delay_ms(row, recorded.get(row.case_id), reused[row.case_id])) for row in every],
         status=status,
         changes=changes,
         name=name,
     )
 
 
-async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S) -> Returns:
-    """Read the returns after the cases of these runs: one entry per case, whichever run acts on it."""
+async def _recorded_ms(tables: ClickHouse, run: str) -> dict[str, float | None]:
+    """Return by case the recorded latency of the calls that a run reused, over all repeats; None: not known of one of them."""
+    reused, live = await asyncio.gather(tables.query(_REUSED, {"run": run}), tables.query(_LATENCIES))
+    known = {(case_id, wanted): ms for case_id, wanted, ms in live.rows}
+    if any((case_id, wanted) not in known for case_id, wanted, _ in reused.rows):
+        # A run of the sample log replays calls that this installation never made.
+        async for one in recordings(FileSource(read_log_file()), lambda _id: True):
+            for call in (call for record in one.records for call in record.event.calls):
+                known.setdefault((one.case_id, call.request_hash), call.latency_ms)
+    found: dict[str, float | None] = {}
+    for case_id, wanted, many in reused.rows:
+        before, ms = found.get(case_id, 0.0), known.get((case_id, wanted))
+        found[case_id] = None if before is None or ms is None else before + many * ms
+    return found
+
+
+def _delay_ms(row: ComparedCase, recorded_ms: float | None, reused: int) -> float | None:
+    executed_ms = row.latency_ms if row.executed else 0.0
+    if not row.reused or executed_ms is None:
+        return executed_ms
+    return None if recorded_ms is None else executed_ms + recorded_ms * row.reused / reused
+
+
+def _delays(run: RunRows) -> dict[str, float]:
+    of_case: dict[str, list[float | None]] = {}
+    for row in run.rows:
+        if row.status == "replayed":
+            of_case.setdefault(row.case_id, []).append(row.delay_ms)
+    known = {case_id: [ms for ms in every if ms is not None] for case_id, every in of_case.items()}
+    return {case_id: sum(ms) / len(ms) for case_id, ms in known.items() if len(ms) == len(of_case[case_id])}
+
+
+def own_times(times: Mapping[str, CaseTimes], runs: Sequence[RunRows]) -> list[dict[str, CaseTimes]]:
+    """Return for each run the times of its own signals: its delay after the news was knowable.
+
+    Where a run's delay is not known, all have their signal at one time.
+    """
+    delays = [_delays(run) for run in runs]
+    known = set.intersection(*map(set, delays))
+    return [
+        {
+            case_id: replace(at, emitted_ms=at.knowable_ms + round(of_run[case_id])) if case_id in known else at
+            for case_id, at in times.items()
+        }
+        for of_run in delays
+    ]
+
+
+async def read_returns(
+    tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S, delayed_s: int = 0
+) -> Returns:
+    """Read the returns after the cases of these runs: one entry per case, whichever run acts on it.
+
+    ``delayed_s``: read :attr:`Returns.own`, too, over so many seconds; 0: do not.
+    """
     rows = [row for run in runs for row in run.rows]
     times, imports = await asyncio.gather(_read_times(tables, rows), standing_imports(tables))
     asked = horizons_of(rows)
@@ -350,15 +423,19 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
         until_ms=last + _AFTER_MS,
         imports=imports,
     )
-    found = returns_of(
-        asked,
-        times,
-        Markets(series, renamed),
-        now_ms=int(time.time() * 1000),
-        latency_s=latency_s,
-        entry_within_s={one.version: one.entry_within_s for one in imports},
-    )
-    return msgspec.structs.replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
+    markets, now_ms = Markets(series, renamed), int(time.time() * 1000)
+    within = {one.version: one.entry_within_s for one in imports}
+    found = returns_of(asked, times, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
+    if delayed_s:
+        once = dict.fromkeys(asked, (delayed_s,))
+        found = replace(
+            found,
+            own=tuple(
+                returns_of(once, own, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
+                for own in own_times(times, runs)
+            ),
+        )
+    return replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
 
 
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:

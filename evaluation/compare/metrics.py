@@ -145,9 +145,9 @@ def parse_primary(text: str) -> str:
 
 def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
     """Measure all metrics, the primary first; and return the terms of the profit that segments are made of."""
-    of_primary = how.primary if how.primary.startswith(PROFIT) else PRIMARY
-    profit = profit_of(pairs, returns, how, _horizon_of(of_primary))
+    profit = profit_of(pairs, returns, how, profit_horizon(how))
     others = [profit_of(pairs, returns, how, profit.horizon_s, of=of) for of in ("profit_uncapped", "profit_adjusted")]
+    others.append(profit_of(pairs, returns, how, profit.horizon_s or DAY_S, of="profit_delayed"))
     others += [profit_of(pairs, returns, how, at) for at in (DAY_S, *LONGER_S, None) if at != profit.horizon_s]
     every = [profit, tail_of(profit), *others, *terms_of_truth(pairs, returns.truths), *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
@@ -176,8 +176,9 @@ def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], ret
 # What is measured
 
 
-def _horizon_of(label: str) -> int | None:
-    _, _, name = label.partition("@")
+def profit_horizon(how: Scoring) -> int | None:
+    """Return the horizon in seconds of the profit that a comparison begins with; None: each signal's own."""
+    _, _, name = (how.primary if how.primary.startswith(PROFIT) else PRIMARY).partition("@")
     return next((seconds for seconds, short in PROFIT_HORIZONS.items() if short == name), None)
 
 
@@ -272,14 +273,18 @@ def _of_sides(terms: Terms, grid: Grid) -> str:
     if terms.exposed is None or terms.role == "shown":
         return ""
     used = (terms.counts > 0).any(axis=1)
-    sums = np.bincount(grid.labels, weights=(terms.low[used, 1] - terms.high[used, 0]))
-    above, apart = int((sums > 0).sum()), int((sums != 0).sum())
+    return describe_sides(np.bincount(grid.labels, weights=terms.low[used, 1] - terms.high[used, 0]) / used.sum())
+
+
+def describe_sides(parts: Floats) -> str:
+    """Return how many blocks are above 0, with a sign test, and the worst one; "" for too few. ``parts`` sum to the mean."""
+    above, apart = int((parts > 0).sum()), int((parts != 0).sum())
     if apart < MIN_BLOCKS:
         return ""
     tail = sum(math.comb(apart, k) for k in range(min(above, apart - above) + 1)) / 2.0**apart
     return (
-        f"B is above A in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
-        f"and in its worst block by {sums.min() / used.sum():+.5f} of the mean"
+        f"the difference is above 0 in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
+        f"and the worst block brings {parts.min():+.5f} to the mean"
     )
 
 

@@ -42,7 +42,7 @@ class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
     ``no signal``. ``verdict`` is "" if no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the
     earliest repeat with the majority's ``action``; reports show its text. ``acts`` is the share of repeats that say buy or sell.
-    ``said`` holds the signals of all repeats that worked.
+    ``said`` holds the signals of all repeats that worked. ``delay_ms``: as :class:`ComparedCase`.
     """
 
     case_id: str
@@ -59,6 +59,7 @@ class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     full_cost_usd: float | None
     latency_ms: float | None
+    delay_ms: float | None
     unpriced: bool
     missing: float
     said: tuple[RepeatSignal, ...]
@@ -223,6 +224,7 @@ def average_repeats(repeats: Sequence[ComparedCase], asked: int | None = None) -
             [_known(row.would_have_cost_usd, row) if row.executed or row.reused else None for row in repeats]
         ),
         latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
+        delay_ms=_mean([row.delay_ms for row in repeats]),
         unpriced=any(row.unpriced_calls for row in repeats),
         missing=0.0 if asked is None else 1.0 - len(repeats) / asked,
         said=said,

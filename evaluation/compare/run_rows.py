@@ -58,7 +58,8 @@ class ComparedCase(RunCase, frozen=True):
 
     ``verdict`` is the signal's, "" where it has none (no signal, or one of schema 1). ``knowable_ms``: Unix time from when on
     one could have acted on the news. ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the
-    signal's leaves out :data:`HOW_NOT_WHAT`.
+    signal's leaves out :data:`HOW_NOT_WHAT`. ``delay_ms``: what the case takes without a recording, its executed calls and the
+    recorded latency of those reused; None: not known. It is the last field, and no column.
     """
 
     verdict: str = ""
@@ -69,6 +70,7 @@ class ComparedCase(RunCase, frozen=True):
     source: str = ""
     horizon_s: int = 0
     knowable_ms: int = 0
+    delay_ms: float | None = None
 
 
 class RunRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +109,8 @@ entry for a beta, or none of BTC at the exit."""
 class Returns(msgspec.Struct, frozen=True, kw_only=True):
     """Returns of assets after each case: exit price / entry price - 1, for anybody who bought at the case's entry.
 
-    Both runs of a comparison enter a case at one time, so that neither gains by a price that the other could not have had.
+    Both runs of a comparison enter a case at one time, so that a difference is due to their judgements. ``own`` holds the returns
+    of A and of B where each enters after its own delay; empty: not read.
     ``held``: until the horizon, or until the signal was withdrawn if that was sooner. ``moved``: over the whole horizon, and
     only where it says whether a direction was right: not of a withdrawn signal, a stablecoin or a halted market. Absent: no
     price. ``untraded``: cases and assets that nobody trades: withdrawn before anybody could have entered, or no ticker.
@@ -120,6 +123,7 @@ class Returns(msgspec.Struct, frozen=True, kw_only=True):
     untraded: frozenset[tuple[str, str]] = frozenset()
     adjusted: Mapping[ReturnKey, float] = {}
     unadjusted: Mapping[tuple[str, str], Unadjusted] = {}
+    own: tuple[Returns, ...] = ()
     invented: bool = False
     """Whether some of the prices are synthetic."""
     truths: Mapping[str, float] = {}
@@ -175,6 +179,16 @@ class _Changes(msgspec.Struct):
     models: dict[str, str] = {}
     primary: str = ""
     watch: Watch | None = None
+    on_miss: str = ""
+
+
+def looks_up_misses(changes: str) -> bool:
+    """Return whether a backtest looked up what was never recorded, from the JSON in the table ``runs``. A shadow looks up at the time."""
+    try:
+        found = msgspec.json.decode(changes, type=_Changes)
+    except msgspec.DecodeError:
+        return False
+    return found.on_miss == "live" and found.watch is None
 
 
 def declared_primary(changes: str) -> str:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from agents.signal import HORIZON_S
 from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
 from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, ReturnKey, Returns, Unadjusted
+from evaluation.prices.trades import TRADE_COST
 from evaluation.statistics import block_length_s
 from evaluation.statistics.blocks import DRAWS
 from schemas.prices import PROFIT_CAP
@@ -28,7 +29,7 @@ Role = Literal["primary", "secondary", "shown"]
 """``primary``: the one metric that was declared beforehand, tested at 5 %. ``secondary``: tested, Holm-corrected as one family.
 ``shown``: not tested."""
 
-Profit = Literal["profit", "profit_uncapped", "profit_adjusted"]
+Profit = Literal["profit", "profit_uncapped", "profit_adjusted", "profit_delayed"]
 PROFIT: Profit = "profit"
 PRIMARY = "profit@24h"
 """The default. At each signal's own horizon, up to 30 days, blocks would be so long that a few weeks could not be tested."""
@@ -37,6 +38,9 @@ _NO_BETA = (
     "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
 )
 _NO_PRICE = "no case that a run acted on has a price: import prices with `newsproof outcomes import`"
+_NO_DELAY = (
+    "the recorded latency of reused calls is not in ClickHouse: let the sink write the cases that the run replays"
+)
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
@@ -48,7 +52,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
 
     primary: str = PRIMARY
     cap: float = PROFIT_CAP
-    trade_cost: float = 0.002
+    trade_cost: float = TRADE_COST
     seed: int = 0
     draws: int = DRAWS
 
@@ -100,19 +104,20 @@ def profit_of(
     what each is said to have earned.
 
     ``of``: profit_uncapped has no cap; profit_adjusted takes returns less what the market did, over the cases of which each
-    asset that a run names has a beta, whether it acts on it or not.
+    asset that a run names has a beta, whether it acts on it or not; profit_delayed takes the returns from each run's own entry.
     """
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     cap = np.inf if of == "profit_uncapped" else how.cap
-    moves = returns.adjusted if of == "profit_adjusted" else returns.held
+    of_runs = (returns.own or (Returns(), Returns())) if of == "profit_delayed" else (returns, returns)
+    moves = [one.adjusted if of == "profit_adjusted" else one.held for one in of_runs]
     longest, priced, unpriced, alike = horizon_s or 0, 0, 0, 0
     without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
     for n, pair in enumerate(pairs):
         if n in without:
             continue
         runs = [
-            _RunTrades(one, _earned(pair.case_id, one, returns.untraded, moves, horizon_s, cap, how.trade_cost))
-            for one in (pair.a, pair.b)
+            _RunTrades(one, _earned(pair.case_id, one, of_run.untraded, changes, horizon_s, cap, how.trade_cost))
+            for one, of_run, changes in zip((pair.a, pair.b), of_runs, moves, strict=True)
         ]
         priced += any(ran.has_price for ran in runs)
         if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
@@ -120,7 +125,7 @@ def profit_of(
             counts[n] = 1.0
             continue
         unpriced += any(ran.lacks_price for ran in runs)
-        reach = _reach(pair, moves, horizon_s, cap) if any(ran.gone for ran in runs) else 0.0
+        reach = max(_reach(pair, one, horizon_s, cap) for one in moves) if any(ran.gone for ran in runs) else 0.0
         counts[n] = 1.0
         for column, ran in enumerate(runs):
             low[n, column], high[n, column] = ran.between(cap, reach, how.trade_cost)
@@ -135,7 +140,7 @@ def profit_of(
         note=_NO_BETA if of == "profit_adjusted" else _NO_PRICE,
         remark=_of_prices(unpriced, alike, without),
         exposed=np.array([_trades_of(pair.a) != _trades_of(pair.b) for pair in pairs], dtype=bool),
-        shock=_shock(pairs, moves, horizon_s, cap),
+        shock=_shock(pairs, moves[0], horizon_s, cap),
     )  # fmt: skip
 
 
@@ -296,6 +301,7 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
         for pair in pairs
     ]
     why = _why_no_calls(pairs, alike)
+    delays = [o.delay_ms for p in pairs for o in (p.a, p.b) if o is not None and o.delay_ms is not None]
     share = (0.0, 1.0)
     return [
         _paired(pairs, "confidence", lambda o: o.confidence, "probability", bounds=share, note="no case has a signal"),
@@ -305,6 +311,9 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
         _paired(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=alike, note=why),
         _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case's price is fully known"),
         _paired(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=alike, note=why),
+        _paired(
+            pairs, "delay", lambda o: o.delay_ms, "ms", "lower", bounds=(0.0, max(delays, default=0.0)), note=_NO_DELAY
+        ),
     ]
 
 

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.compare.inputs import read_returns, read_run_rows
+from evaluation.compare.metrics import describe_sides
 from evaluation.compare.pairing import Pair, pair_cases
 from evaluation.compare.run_records import read_code_change
 from evaluation.compare.run_rows import HORIZONS, Returns, RunRows, StopWhen, Watch, watch_in
 from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
-from evaluation.statistics import block_length_s
-from evaluation.statistics.blocks import DAY_S
-from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, look
+from evaluation.statistics import block_length_s, inflation_of
+from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS
+from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
@@ -63,19 +64,19 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
-    """B minus A of each case that the metric measures, at both ends of what it can be, and the number of the case's block
-    since 1970 UTC. The ends differ where a case completed in one run only.
+    """B minus A of each case that the metric measures, at both ends of what it can be, and when the case was received, Unix
+    time. The ends differ where a case completed in one run only.
 
-    Blocks from ``open_from`` on are open. ``left_out`` counts cases of a story that began in an earlier block: that block is
-    closed, and stays as it was seen.
+    Blocks from number ``open_from`` since 1970 UTC on are open. Of a profit, ``exposed`` are the cases in which the runs do not make
+    the same trade, and ``shock`` is the largest move of the sample.
     """
 
-    cases: tuple[str, ...]
     least: Floats
     most: Floats
-    blocks: Ints
+    at_s: Floats
     open_from: int
-    left_out: int
+    exposed: Bools | None = None
+    shock: float = 0.0
 
 
 def parse_metric(written: str, cap: float = PROFIT_CAP) -> Metric:
@@ -104,21 +105,17 @@ def differences_of(
     """
     _, pairs = pair_cases(a, b)
     terms = _terms(pairs, returns, metric)
-    blocks = np.array([int(received[p.case_id].timestamp()) // metric.block_s for p in pairs], dtype=np.int64)
-    measured = np.asarray((terms.counts > 0).all(axis=1), dtype=bool)
-    first: dict[str, int] = {}
-    for pair, block in zip(pairs, blocks.tolist(), strict=True):
-        first[pair.story_id] = min(block, first.get(pair.story_id, block))
-    later = blocks != np.array([first[pair.story_id] for pair in pairs])
-    use = measured & ~later
+    at_s = np.array([received[p.case_id].timestamp() for p in pairs])
+    use = np.asarray((terms.counts > 0).all(axis=1), dtype=bool)
+    unknown = np.asarray(terms.unknown.any(axis=1), dtype=bool)
     low, high = terms.low, terms.high  # every metric that can be watched is bounded
     return Differences(
-        cases=tuple(pair.case_id for pair, used in zip(pairs, use.tolist(), strict=True) if used),
         least=(low[:, 1] - high[:, 0])[use],
         most=(high[:, 1] - low[:, 0])[use],
-        blocks=blocks[use],
-        open_from=_open_from(pairs, blocks, measured, np.asarray(terms.unknown.any(axis=1), dtype=bool), metric),
-        left_out=int((measured & later).sum()),
+        at_s=at_s[use],
+        open_from=_open_from(pairs, (at_s // metric.block_s).astype(np.int64), use, unknown, metric),
+        exposed=None if terms.exposed is None else terms.exposed[use],
+        shock=terms.shock,
     )
 
 
@@ -148,9 +145,11 @@ class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
     ``blocks`` closed blocks of ``block_days`` UTC days; ``first_block`` of them are needed for an interval, which is None
     before. ``delta_low`` to ``delta_high`` is the mean over blocks of the block's mean difference, candidate minus live: one
     figure where all its cases worked in both, else both ends of what it can be. ``decided_at``: after how many blocks an
-    interval first excluded 0. ``cases`` counts the differences, those of open blocks included, ``left_out``
-    later tellings of a story that began in an earlier block. ``stop``: the run's stop rule holds. ``code_change``: how the
-    code that decided the run differs from live's, "" if it does not; no rule holds then, for a difference may be the code's.
+    interval first excluded 0. ``cases`` counts the differences, those of open blocks included; ``left_out`` is 0, for none is. ``inflation``: by how much the
+    dependence of the blocks multiplies their variance. Of a profit, ``sides`` says in how many blocks the candidate was above
+    live, and how bad the worst was; ``held``: it would be better, if one more block in which each changed trade lost the sample's
+    largest move did not reverse it. ``stop``: the run's stop rule holds. ``code_change``: how the code that decided the run
+    differs from live's, "" if it does not; no rule holds then, for a difference may be the code's.
     """
 
     run_id: str
@@ -168,7 +167,10 @@ class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
     block_days: int
     decided_at: int | None
     cases: int
-    left_out: int
+    left_out: int = 0
+    inflation: float
+    sides: str
+    held: bool
     stop: bool
     code_change: str
 
@@ -227,8 +229,22 @@ def watch_result(
     run_id: str, watch: Watch, metric: Metric, differences: Differences, *, code_change: str = ""
 ) -> WatchResult:
     """Return the verdict on these differences."""
-    seen = look(differences.least, differences.most, differences.blocks, differences.open_from)
-    verdict = _verdict(seen, metric.better)
+    least, blocks = differences.least, (differences.at_s // metric.block_s).astype(np.int64)
+    closed = blocks < differences.open_from
+    middle = (least + differences.most) / 2.0
+    # As each block closed, so that what was said at a look stays.
+    inflation = np.array([
+        inflation_of(differences.at_s[known], middle[known], metric.block_s) if n >= FIRST_BLOCK else 1.0
+        for n, last in enumerate(np.unique(blocks[closed]), 1)
+        for known in (blocks <= last,)
+    ])  # fmt: skip
+    seen = look(least, differences.most, blocks, differences.open_from, inflation=inflation)
+    verdict, sides, held = _verdict(seen, metric.better), "", False
+    if differences.exposed is not None and seen.blocks:
+        changed = closed_means(differences.exposed.astype(np.float64), blocks, differences.open_from)
+        sides = describe_sides(closed_means(least, blocks, differences.open_from) / seen.blocks)
+        held = verdict == "better" and (seen.delta_low or 0.0) < float(changed.max()) * differences.shock / seen.blocks
+        verdict = "not yet distinguishable" if held else verdict
     return WatchResult(
         run_id=run_id,
         metric=metric.label,
@@ -244,8 +260,10 @@ def watch_result(
         first_block=FIRST_BLOCK,
         block_days=metric.block_s // DAY_S,
         decided_at=seen.decided_at,
-        cases=differences.blocks.size,
-        left_out=differences.left_out,
+        cases=blocks.size,
+        inflation=float(inflation[-1]) if inflation.size else 1.0,
+        sides=sides,
+        held=held,
         stop=not code_change and _stops(verdict, watch.stop_when),
         code_change=code_change,
     )
@@ -255,12 +273,16 @@ def describe_watch(seen: WatchResult) -> str:
     """Return the verdict as a sentence, with figures."""
     one, unit = ("day", "days") if seen.block_days == 1 else ("block", f"blocks of {seen.block_days} days")
     if seen.low is None or seen.high is None:
-        return f"too early: {seen.blocks} of {seen.first_block} {unit}"
+        if seen.blocks < seen.first_block:
+            return f"too early: {seen.blocks} of {seen.first_block} {unit}"
+        worth = f"{seen.blocks / seen.inflation:.1f} independent ones, and {MIN_BLOCKS} are needed"
+        return f"too early: {seen.blocks} {unit} may depend on each other, so that they say as much as {worth}"
     figures = (
         f"{describe_delta(seen)} a case, {100 * seen.level:g} % interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
     )
-    since = "" if seen.decided_at is None else f" since {one} {seen.decided_at}"
-    return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}"
+    since = "" if seen.decided_at is None or seen.held else f" since {one} {seen.decided_at}"
+    held = "; held back: one bad block would reverse it" if seen.held else ""
+    return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}{held}"
 
 
 def describe_delta(seen: WatchResult) -> str:
@@ -318,9 +340,11 @@ def _print(seen: WatchResult, live: str) -> None:
         ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
         ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
         ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
-        ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later cases of a story left out"),
+        ("cases", f"{seen.cases}", "measured, open blocks included"),
     ]  # fmt: skip
     table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
+    if seen.sides:
+        say_result(f"{seen.sides[0].upper()}{seen.sides[1:]}.")
     if seen.code_change:
         say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
     say_result(f"Verdict: {describe_watch(seen)}.")

@@ -24,6 +24,7 @@ from evaluation.prices.study import (
     event_paths,
     study_of,
 )
+from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
@@ -150,7 +151,8 @@ def _on_benchmark(signal: RunSignal) -> JudgedCase:
 
 def _event(signal: RunSignal) -> StudyEvent:
     groups = {"verdict": signal.verdict, "event_type": signal.event_type, "source": signal.source}
-    return StudyEvent(side=_SIDES.get(signal.direction, 0), at_ms=signal.from_ms, groups=groups)
+    at_ms = signal.from_ms + round(LATENCY_S * 1000)
+    return StudyEvent(side=_SIDES.get(signal.direction, 0), at_ms=at_ms, groups=groups)
 
 
 def _warnings(study: Study, synthetic: int) -> list[str]:
@@ -173,7 +175,7 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
     said = [
         f"Event study of {name or report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
-        "from the first open after the signal"
+        "from the entry"
     ]
     for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
         if counts:

@@ -2,6 +2,7 @@
 
 The price at a time is that of ``infra.market.outcomes.returns``: the open of the first bar that opens then or later.
 Money is exact: prices become decimals as they are written, and a profit is rounded once, to the cent (half to even).
+:func:`bars_of` is the one definition of where a trade begins and ends: ``backtest compare`` and ``pnl`` share it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,15 @@ from typing import Literal
 import msgspec
 
 from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S
-from infra.market.outcomes.returns import EXIT_WITHIN, first_bar_from
-from schemas.prices import PriceSeries
+from infra.market.outcomes.returns import EXIT_WITHIN, Within, first_bar_from
+from schemas.prices import DropReason, PriceSeries
 
+LATENCY_S = 30.0
+"""Seconds from the signal, or its withdrawal, to the order."""
+FEE_BPS = Decimal(5)
+SLIPPAGE_BPS = Decimal(5)
+TRADE_COST = float(2 * (FEE_BPS + SLIPPAGE_BPS)) / 1e4
+"""What both fills of a trade cost, as a share of its value."""
 CENT = Decimal("0.01")
 Side = Literal[1, -1]
 Sizing = Literal["fixed", "confidence"]
@@ -70,9 +77,9 @@ class TradeRules(msgspec.Struct, frozen=True, kw_only=True):
     which a trade is ended, None: never. ``within_s``: seconds by which a price may come late.
     """
 
-    latency_s: float = 60.0
-    fee_bps: Decimal = Decimal(10)
-    slippage_bps: Decimal = Decimal(5)
+    latency_s: float = LATENCY_S
+    fee_bps: Decimal = FEE_BPS
+    slippage_bps: Decimal = SLIPPAGE_BPS
     stake: Decimal = Decimal(1000)
     sizing: Sizing = "fixed"
     hold_s: int | None = None
@@ -123,7 +130,9 @@ def trade_of(order: Order, series: PriceSeries | None, rules: TradeRules, *, now
     stake = stake.quantize(CENT, ROUND_HALF_EVEN)
     if not stake:
         return NoTrade(order=order, reason="no_stake")
-    found = _bars_of(order, series, rules, now_ms)
+    if series.symbol.partition("/")[2].partition(":")[0] not in DOLLARS:
+        return NoTrade(order=order, reason="other_currency")
+    found = bars_of(order, series, rules, now_ms)
     if isinstance(found, str):
         return NoTrade(order=order, reason=found)
     first, last, price, reason = found
@@ -158,14 +167,15 @@ def _fill(price: Decimal, side: int, rules: TradeRules) -> Decimal:
     return price * (10_000 + side * rules.slippage_bps) / 10_000
 
 
-def _bars_of(
-    order: Order, series: PriceSeries, rules: TradeRules, now_ms: int
+def bars_of(
+    order: Order, series: PriceSeries, rules: TradeRules, now_ms: int, within_s: Within | None = None
 ) -> tuple[int, int, Decimal, ExitReason] | NoTradeReason:
-    """Return the bars of entry and exit, the exit's price before slippage and its reason; or why there is no trade."""
-    if series.symbol.partition("/")[2].partition(":")[0] not in DOLLARS:
-        return "other_currency"
+    """Return the bars of entry and exit, the exit's price before slippage and its reason; or why there is no trade.
+
+    ``within_s``: by how much the entry's bar may be late, in place of the rules'.
+    """
     latency_ms, withdrawn_ms = round(rules.latency_s * 1000), order.withdrawn_at_ms
-    first = first_bar_from(series, order.emitted_at_ms + latency_ms, rules.within_s, now_ms)
+    first = first_bar_from(series, order.emitted_at_ms + latency_ms, within_s or rules.within_s, now_ms)
     if not isinstance(first, int):
         return first
     entry_ms, hold_s = series.times_ms[first], rules.hold_s or order.horizon_s
@@ -178,13 +188,15 @@ def _bars_of(
     if rules.stop is not None and not (series.lows if order.side == 1 else series.highs):
         return "no_path"
     # What ended early would be counted and what goes on would not: without a price of their own end, neither is.
-    own = first_bar_from(series, entry_ms + hold_s * 1000, max(rules.within_s, hold_s * EXIT_WITHIN), now_ms)
+    own = first_bar_from(series, entry_ms + hold_s * 1000, max(ENTRY_WITHIN_S, hold_s * EXIT_WITHIN), now_ms)
     if isinstance(own, str) and own != "halted":
         return "horizon_open" if own == "horizon_open" else "no_exit"
     stopped = _stopped(order, series, rules, first, end_ms) if rules.stop is not None else None
     if stopped is not None:
         return first, *stopped
-    last = first_bar_from(series, end_ms, max(rules.within_s, hold_s * EXIT_WITHIN), now_ms)
+    last: int | DropReason = own
+    if reason == "withdrawn":
+        last = first_bar_from(series, end_ms, max(ENTRY_WITHIN_S, hold_s * EXIT_WITHIN), now_ms)
     if isinstance(last, int):
         return first, last, _exact(series.opens[last]), reason
     if last == "halted":

@@ -15,6 +15,7 @@ from agents.graphs import verification
 from evaluation.compare.code_identity import RunCode, code_change
 from evaluation.compare.run_records import TrialLog, write_trial
 from evaluation.replay.candidates import ReplayBuilder, with_models
+from evaluation.replay.cutoffs import cutoff_of
 from evaluation.replay.journal import FileSource, LogSource, Source, Survey, draw_sample, recordings, survey
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.estimate import Estimate, estimate, identify_code
@@ -201,6 +202,13 @@ class Runner:
             for used in replayed.used
             if used.execution == "executed" and used.stand_in and used.calls[-1].model != used.stand_in[-1].model
         )
+        self._ran.totals.undated += replayed.look_ahead.undated
+        self._ran.totals.unknown_cutoffs |= {
+            call.model
+            for used in replayed.used
+            for call in used.calls
+            if call.model and call.mode == "live" and cutoff_of(call.model) is None
+        }
         early = sum(1 for at in self._entries.get(recording.case_id, ()) if at < replayed.case.as_of)
         seen = replayed.look_ahead
         refused = self._performer.refused_memories.pop(recording.case_id, 0)
@@ -374,6 +382,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_calls: int
     look_ahead: int
     after_training_cutoff: int
+    undated: int
+    unknown_cutoffs: tuple[str, ...]
     code_change: str
     baseline: bool
 
@@ -385,5 +395,6 @@ def summary_of(plan: RunPlan, ran: RunResult) -> RunSummary:
         failed=t.failed, refused=t.refused, left_out=t.left_out, left=ran.left, executed=t.executed, reused=t.reused,
         missed=t.missed, cost_usd=f"{t.cost:f}", avoided_cost_usd=f"{t.avoided:f}", unpriced_calls=t.unpriced_calls,
         look_ahead=t.look_ahead, after_training_cutoff=t.after_cutoff,
+        undated=t.undated, unknown_cutoffs=tuple(sorted(t.unknown_cutoffs)),
         code_change="" if change is None else change.text, baseline=ran.about.baseline,
     )  # fmt: skip

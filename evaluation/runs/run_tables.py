@@ -6,10 +6,8 @@ Keys contain only values that a repetition of the same run reproduces, so writin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
-from importlib import resources
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +15,7 @@ from msgspec.structs import replace
 from evaluation.compare.code_identity import RunCode
 from evaluation.compare.run_records import read_run_code, write_trial
 from evaluation.compare.run_rows import RunCase
+from evaluation.replay.cutoffs import known_to_training
 from evaluation.runs.plan import RunPlan, trial_of
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.client import ClickHouse
@@ -45,35 +44,6 @@ SELECT count() AS cases, countIf(status = 'replayed') AS replayed, sum(executed)
 FROM run_cases FINAL WHERE run_id = {run:String}"""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = Failure(kind="not_configured", message="", retryable=False)
-
-
-class Cutoff(msgspec.Struct, frozen=True, kw_only=True):
-    """A training cutoff. ``model`` is a prefix of the model's name; ``source`` stated the cutoff on the day ``as_of``."""
-
-    model: str
-    cutoff: date
-    as_of: date
-    source: str
-
-
-@lru_cache(maxsize=1)
-def cutoffs() -> tuple[Cutoff, ...]:
-    """Return the table, longest model prefix first."""
-    raw = resources.files(__package__).joinpath("cutoffs.json").read_bytes()
-    return tuple(sorted(msgspec.json.decode(raw, type=list[Cutoff]), key=lambda c: -len(c.model)))
-
-
-@lru_cache(maxsize=256)
-def cutoff_of(model: str) -> datetime | None:
-    """Return the end (UTC) of a model's training data, or None when the table does not list the model."""
-    name = model.rpartition("/")[2].lower()
-    found = next((c for c in cutoffs() if name.startswith(c.model)), None)
-    return None if found is None else datetime.combine(found.cutoff, time.max, UTC)
-
-
-def known_to_training(models: Iterable[str | None], at: datetime) -> bool:
-    """Return whether any of these models may have seen events around ``at`` (UTC) in its training data."""
-    return any(end is not None and at <= end for end in (cutoff_of(m) for m in models if m))
 
 
 class RunCaseRow(RunCase, frozen=True, kw_only=True):
@@ -247,7 +217,8 @@ def table_row(row: RunCaseRow) -> Row:
 class RunTotals(msgspec.Struct, kw_only=True):
     """Totals of a run so far. Costs in USD; ``avoided`` is the recorded cost of the reused replies.
 
-    ``other_model`` counts executed calls that another model answered than the recorded ones that they replace.
+    ``other_model`` counts executed calls that another model answered than the recorded ones that they replace. ``undated``: results
+    and pages without a date, which may be from after their case. ``unknown_cutoffs``: models whose training cutoff is unknown.
     """
 
     cases: int = 0
@@ -263,7 +234,9 @@ class RunTotals(msgspec.Struct, kw_only=True):
     unpriced_calls: int = 0
     avoided: Decimal = Decimal(0)
     look_ahead: int = 0
+    undated: int = 0
     after_cutoff: int = 0
+    unknown_cutoffs: set[str] = set()
     other_model: int = 0
 
     def add(self, row: RunCaseRow) -> None:

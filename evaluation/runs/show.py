@@ -40,6 +40,7 @@ async def show_dry_run(
 ) -> None:
     """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
+        _warn_of_today(plan)
         if _reads_no_prompt(plan, log.settings):
             say(f"Only the estimate is possible: {OFFLINE}.")
         found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
@@ -64,6 +65,13 @@ OFFLINE = (
 
 def _reads_no_prompt(plan: RunPlan, settings: Settings) -> bool:
     return bool(plan.prompts) and settings.mode == "offline"
+
+
+def _warn_of_today(plan: RunPlan) -> None:
+    if plan.on_miss == "live":
+        say(
+            "--on-miss live searches today: results and pages from after a case may reach it, above all those without a date."
+        )
 
 
 def _options(plan: RunPlan, file: LogFile | None) -> str:
@@ -104,6 +112,7 @@ async def show_run(
     ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
     """
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
+        _warn_of_today(plan)
         if _reads_no_prompt(plan, log.settings):
             raise ConfigError(OFFLINE)
         limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
@@ -137,8 +146,10 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) ->
             ("refused", t.refused, "cases whose signal uses evidence from after the case"),
             ("executed", t.executed, f"calls, {money(t.cost)} USD" + (f", {t.unpriced_calls} of unknown price" if t.unpriced_calls else "")),
             ("reused", t.reused, f"calls, {money(t.avoided)} USD avoided"),
-            ("look-ahead", t.look_ahead, "evidence, memories and prices from after the case, refused"),
-            ("after cutoff", t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"),
+            ("look-ahead", t.look_ahead, "evidence, memories and prices from after the case, refused: a lower bound"),
+            ("undated", t.undated, "results and pages without a date, which may be from after the case"),
+            ("after cutoff", "unknown" if t.unknown_cutoffs else t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"
+             + (f" (no cutoff is known of {', '.join(sorted(t.unknown_cutoffs))})" if t.unknown_cutoffs else "")),
         ]  # fmt: skip
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:

@@ -6,6 +6,7 @@ together: the probability that *any* of its intervals excludes the truth is at m
 
 The observations are means of blocks of time (:mod:`evaluation.statistics.blocks`), never cases: cases of one day
 share the day's market. A look changes something only when a block closes, and the first one is at :data:`FIRST_BLOCK` blocks.
+Blocks that depend on each other say less than as many independent ones: ``inflation`` multiplies their variance.
 
 Source: Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas 2021, "Time-uniform central limit theory and asymptotic confidence
 sequences", eq. (2), whose boundary is the Gaussian mixture of Robbins (Howard, Ramdas, McAuliffe, Sekhon 2021, Annals of
@@ -19,6 +20,8 @@ import math
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from evaluation.statistics.blocks import MIN_BLOCKS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,7 +39,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     ``low`` and ``high`` hold at all looks together, and are None before :data:`FIRST_BLOCK` blocks. ``decided_at`` is the
     number of blocks at which an interval first excluded 0, ``direction`` on which side (1 or -1); None and 0: never yet. A
-    decision stays, whatever comes after it.
+    decision stays, whatever blocks come after it.
     """
 
     blocks: int
@@ -48,11 +51,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     direction: int
 
 
-def look(least: Floats, most: Floats, blocks: Ints, open_from: int, level: float = LEVEL) -> Look:
+def look(
+    least: Floats, most: Floats, blocks: Ints, open_from: int, level: float = LEVEL, inflation: Floats | float = 1.0
+) -> Look:
     """Look at paired differences so far.
 
     ``least`` and ``most`` hold one value per case (B minus A), the ends of what it can be; ``blocks`` the number of each
-    case's block, in the order of time. Blocks from ``open_from`` on are open, as cases of them may come: they do not count.
+    case's block, in the order of time. Blocks from ``open_from`` on are open, as cases of them may come: they do not count. ``inflation``:
+    one figure, or one as each block closed.
 
     Raises:
         ValueError: not one block for each difference.
@@ -61,7 +67,7 @@ def look(least: Floats, most: Floats, blocks: Ints, open_from: int, level: float
     count = means[0].size
     if not count:
         return Look(blocks=0, delta_low=None, delta_high=None, low=None, high=None, decided_at=None, direction=0)
-    (low_mean, low_width), (high_mean, high_width) = (sequence(of_end, level) for of_end in means)
+    (low_mean, low_width), (high_mean, high_width) = (sequence(of_end, level, inflation) for of_end in means)
     above, below = low_mean - low_width, high_mean + high_width
     out = np.flatnonzero((above > 0.0) | (below < 0.0))
     ready = math.isfinite(above[-1])
@@ -74,23 +80,6 @@ def look(least: Floats, most: Floats, blocks: Ints, open_from: int, level: float
         decided_at=int(out[0]) + 1 if out.size else None,
         direction=0 if not out.size else 1 if above[out[0]] > 0.0 else -1,
     )
-
-
-def looked_at(differences: Floats, days: Ints, every: int) -> bool:
-    """Return whether somebody who looks after every ``every`` cases ever sees an interval without 0.
-
-    ``differences`` and ``days`` are in the order of arrival. What a look shows are the days closed by then, so all looks of
-    one day show the same; a day that closes and is followed by no further look is not seen.
-
-    Raises:
-        ValueError: ``every`` is below 1, days that descend, or not one day for each difference.
-    """
-    if every < 1 or (np.diff(days) < 0).any():
-        raise ValueError("look after at least one case, and give the days in the order of arrival")
-    seen = differences.size // every * every
-    if not seen:
-        return False
-    return look(differences[:seen], differences[:seen], days[:seen], int(days[seen - 1])).decided_at is not None
 
 
 def closed_means(differences: Floats, blocks: Ints, open_from: int) -> Floats:
@@ -106,10 +95,11 @@ def closed_means(differences: Floats, blocks: Ints, open_from: int) -> Floats:
     return np.asarray(np.bincount(numbers, weights=differences[closed]) / np.bincount(numbers), dtype=np.float64)
 
 
-def sequence(means: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
+def sequence(means: Floats, level: float = LEVEL, inflation: Floats | float = 1.0) -> tuple[Floats, Floats]:
     """Return the running mean after each block, and the half width of its interval.
 
-    The half width is infinite before :data:`FIRST_BLOCK` blocks. It is ``s * sqrt(2 (n r + 1) / (n² r) * log(sqrt(n r + 1)
+    The half width is infinite before :data:`FIRST_BLOCK` blocks, and before they say as much as :data:`MIN_BLOCKS` independent
+    ones. It is ``s * sqrt(2 (n r + 1) / (n² r) * log(sqrt(n r + 1)
     / alpha))`` after n blocks, with the sample standard deviation s of the means and r chosen so that it is narrowest at
     :data:`NARROWEST_AT` blocks.
     """
@@ -120,8 +110,10 @@ def sequence(means: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
     squares = np.cumsum(centred**2) - np.cumsum(centred) ** 2 / n
     variance = np.maximum(squares, 0.0) / np.maximum(n - 1.0, 1.0)
     spread = n * _tuned(1.0 - level)
-    width = np.sqrt(variance * 2.0 * (spread + 1.0) / (n * spread) * np.log(np.sqrt(spread + 1.0) / (1.0 - level)))
-    width[: FIRST_BLOCK - 1] = np.inf
+    width = np.sqrt(
+        inflation * variance * 2.0 * (spread + 1.0) / (n * spread) * np.log(np.sqrt(spread + 1.0) / (1.0 - level))
+    )
+    width[(n < FIRST_BLOCK) | (n < MIN_BLOCKS * inflation)] = np.inf
     return running, width
 
 

@@ -7,27 +7,40 @@ Returns, confidence, latency and a run's tendencies share a part among all cases
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.compare.compare_runs import gate_status
 from evaluation.compare.comparison import Comparison, compare
-from evaluation.compare.run_rows import HORIZONS, ComparedCase, Returns, RunRows
-from evaluation.compare.terms import OWN_HORIZONS, Scoring
-from evaluation.statistics.sequence import looked_at
+from evaluation.compare.run_rows import ComparedCase, Returns, RunRows, Watch
+from evaluation.compare.terms import Scoring
+from evaluation.compare.watch import differences_of, parse_metric, watch_result
+from evaluation.statistics.sequence import FIRST_BLOCK
 from lab.bench.measures import Figure
+from lab.bench.null_worlds import (
+    BEGIN_S,
+    Made,
+    World,
+    always_sure,
+    both_ways,
+    common,
+    confirms_what_was_refuted,
+    filtered,
+    gate,
+    improved,
+    late,
+    never_acts,
+    null,
+    rare_crash,
+)
 from newsproof.app import exits
-
-Floats = npt.NDArray[np.float64]
 
 REPETITIONS = 400
 """The short form; docs/verdict.md reports 2,000."""
@@ -35,47 +48,6 @@ POWER_OF = 0.25
 """Power needs fewer repetitions than a small error rate: this share of them."""
 DRAWS = 999
 """Random signs per test, fewer than the command's: same level, slightly coarser p-value."""
-DAY_S = 86_400
-BEGIN_S = 20_000 * DAY_S
-OWN_MIX = ((86_400, 0.7), (7 * 86_400, 0.2), (30 * 86_400, 0.1))
-"""Own horizons of made-up signals, and how many have each."""
-SHARED = 0.6
-RETURN = 0.03
-SOURCES = ("wire", "blog", "exchange", "agency", "forum", "paper", "desk", "official")
-
-
-class World(msgspec.Struct, frozen=True, kw_only=True):
-    """Days and cases a day. ``shared``: the part of the variance that the cases of a day have in common.
-
-    ``mood``: how far that part of a day depends on the day before (AR(1)), in what a run likes to do, its confidence and its
-    latency. ``trend``: what the market gains a day, in daily standard deviations. ``tails``: degrees of freedom of the
-    prices' steps, 0 for normal ones. ``unbalanced``: some days have ten times the cases of others. ``missing``: the share of
-    falls beyond a standard deviation after which there is no price.
-    """
-
-    days: int
-    per_day: int
-    shared: float = SHARED
-    mood: float = 0.0
-    trend: float = 0.0
-    tails: int = 0
-    unbalanced: bool = False
-    missing: float = 0.0
-
-
-class Cases(msgspec.Struct, frozen=True, kw_only=True):
-    """The cases of one drawn world: their days and moments, in seconds, their own horizons and returns by horizon."""
-
-    day: npt.NDArray[np.int64]
-    at: Floats
-    own: npt.NDArray[np.int64]
-    returns: dict[int, Floats]
-    priced: npt.NDArray[np.bool_]
-
-    @property
-    def returned(self) -> Floats:
-        """The return after a day."""
-        return self.returns[DAY_S]
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,67 +61,6 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
     segments: bool
     untested: bool
     silent: bool
-
-
-def common(rng: np.random.Generator, world: World, cases: Cases) -> Floats:
-    """Return a standard normal number for each case, of which the cases of a day share a part."""
-    of_day = rng.standard_normal(world.days)
-    for n in range(1, world.days if world.mood else 0):
-        of_day[n] = world.mood * of_day[n - 1] + math.sqrt(1.0 - world.mood**2) * of_day[n]
-    own = rng.standard_normal(cases.at.size)
-    return np.asarray(math.sqrt(world.shared) * of_day[cases.day] + math.sqrt(1.0 - world.shared) * own)
-
-
-def cases_of(rng: np.random.Generator, world: World) -> Cases:
-    """Draw the cases of a world. One market by the hour lies under all assets, so returns that overlap share hours of it."""
-    number = np.full(world.days, world.per_day)
-    if world.unbalanced:
-        number = np.maximum(1, rng.lognormal(math.log(world.per_day) - 0.5, 1.0, world.days).astype(int))
-    day = np.repeat(np.arange(world.days), number)
-    at = day * float(DAY_S) + rng.random(day.size) * DAY_S
-    own = rng.choice([horizon for horizon, _ in OWN_MIX], day.size, p=[share for _, share in OWN_MIX])
-
-    def steps(size: int) -> Floats:
-        if not world.tails:
-            return rng.standard_normal(size)
-        return rng.standard_t(world.tails, size) * math.sqrt((world.tails - 2) / world.tails)
-
-    path = np.concatenate([[0.0], np.cumsum(steps(24 * (world.days + 32)) / math.sqrt(24) + world.trend / 24)])
-    begin = at / 3600
-    hours = np.arange(path.size, dtype=np.float64)
-    returns = {}
-    for horizon in {*HORIZONS, *OWN_HORIZONS}:
-        market = np.interp(begin + horizon / 3600, hours, path) - np.interp(begin, hours, path)
-        alone = steps(day.size) * math.sqrt(horizon / DAY_S)
-        moved = RETURN * (math.sqrt(world.shared) * market + math.sqrt(1.0 - world.shared) * alone)
-        returns[horizon] = np.maximum(moved, -0.95)
-    fell = returns[DAY_S] < -RETURN
-    priced = ~(fell & (rng.random(day.size) < world.missing))
-    return Cases(day=day, at=at, own=own, returns=returns, priced=priced)
-
-
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs before their comparison: for each case the side that each takes, and whether it missed."""
-
-    cases: Cases
-    sides: tuple[npt.NDArray[Any], npt.NDArray[Any]]
-    missed: tuple[npt.NDArray[Any], npt.NDArray[Any]]
-    sources: npt.NDArray[Any]
-    judged: tuple[tuple[npt.NDArray[Any], Floats], ...] = ()
-    """Of each run: its verdicts and confidences. Without: what the sides and the run's mood say."""
-    true: npt.NDArray[np.bool_] | None = None
-    truths: dict[int, float] = {}
-    """The truth of the cases in which it is known."""
-    penny: Floats | None = None
-    """Moves after a day of another asset, which B buys where A does not act."""
-    late_s: float = 0.0
-    """How much longer B takes for a case."""
-
-
-def _made(rng: np.random.Generator, cases: Cases, *sides: npt.NDArray[Any]) -> Made:
-    none = np.zeros(cases.at.size, bool)
-    sources = np.array(SOURCES)[rng.integers(0, len(SOURCES), cases.at.size)]
-    return Made(cases=cases, sides=(sides[0], sides[1]), missed=(none, none), sources=sources)
 
 
 def _compared(world: World, make: Callable[[np.random.Generator, World], Made], seed: int) -> Comparison:
@@ -176,7 +87,12 @@ def _inputs(rng: np.random.Generator, world: World, made: Made) -> tuple[list[Ru
         pennies = enumerate(made.penny.tolist())
         moved |= {(names[n], "PENNY", horizon): move for n, move in pennies for horizon in made.cases.returns}
     truths = {names[n]: truth for n, truth in made.truths.items()}
-    return runs, Returns(held=moved, moved=moved, adjusted=moved, truths=truths)
+    late = moved
+    if made.missed_moves is not None:
+        gone = dict(zip(names, made.missed_moves.tolist(), strict=True))
+        late = {key: (1.0 + move) / (1.0 + gone[key[0]]) - 1.0 for key, move in moved.items()}
+    own = (Returns(held=moved), Returns(held=late))
+    return runs, Returns(held=moved, moved=moved, adjusted=moved, own=own, truths=truths)
 
 
 def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: list[str]) -> Iterator[ComparedCase]:
@@ -192,135 +108,16 @@ def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: 
     for n, name in enumerate(names):
         spent = Decimal(f"{cost[n]:.7f}")
         acts, missed = int(made.sides[side][n]), bool(made.missed[side][n])
+        took_ms = latency[n] + side * made.late_s * 1000
         penny = made.penny is not None and side == 1 and not made.sides[0][n]
         yield ComparedCase(
             case_id=name, repeat=0, story_id=name, status="miss" if missed else "replayed", has_signal=not missed,
             event_type="listing", asset="PENNY" if penny else "BTC", action=("sell", "observe", "buy")[acts + 1],
             direction="long" if acts >= 0 else "short", preliminary_confidence=0.6, confidence=confidence[n], executed=1,
-            cost_usd=spent, would_have_cost_usd=spent, latency_ms=latency[n] + side * made.late_s * 1000,
+            cost_usd=spent, would_have_cost_usd=spent, latency_ms=took_ms, delay_ms=took_ms,
             verdict=verdicts[n], signal_hash=n * 2 + side, notes_hash=1, language="en",
             source=str(made.sources[n]), horizon_s=own[n], knowable_ms=int((BEGIN_S + at[n]) * 1000),
         )  # fmt: skip
-
-
-# Nulls
-
-
-def moods(rng: np.random.Generator, world: World, cases: Cases) -> npt.NDArray[Any]:
-    """Return the side that one reading of a prompt takes in each case: on some days it is bolder than on others."""
-    bold, bullish = common(rng, world, cases), common(rng, world, cases)
-    return np.where(bold > -0.3, np.where(bullish > -0.4, 1, -1), 0)
-
-
-def null(rng: np.random.Generator, world: World) -> Made:
-    """Two readings of one prompt: half of the cases are judged alike, the others by each run's own mood."""
-    cases = cases_of(rng, world)
-    first, alike = moods(rng, world, cases), rng.random(cases.at.size) < 0.5
-    return _made(rng, cases, *(np.where(alike, first, moods(rng, world, cases)) for _ in range(2)))
-
-
-def gate(rng: np.random.Generator, world: World) -> Made:
-    """A rewording of triage that moves one case in ten across the gate each way.
-
-    Deep to shallow replays (the signal is held back). Shallow to deep needs a search that was never made, and is a
-    miss.
-    """
-    made = null(rng, world)
-    drawn, deep = rng.random(made.cases.at.size), common(rng, world, made.cases) > 0
-    side = np.where(deep, made.sides[0], 0)
-    reworded, missed = np.where(deep & (drawn < 0.2), 0, side), ~deep & (drawn < 0.2)
-    return msgspec.structs.replace(made, sides=(side, reworded), missed=(made.missed[0], missed))
-
-
-# Real differences
-
-
-def filtered(rng: np.random.Generator, world: World) -> Made:
-    """A candidate that holds back 80 % of what would lose and 10 % of what would gain."""
-    cases = cases_of(rng, world)
-    first = np.where(common(rng, world, cases) > -0.3, np.where(rng.random(cases.at.size) < 0.5, 1, -1), 0)
-    held_back = rng.random(cases.at.size) < np.where(first * cases.returned < 0, 0.8, 0.1)
-    return _made(rng, cases, first, np.where(held_back, 0, first))
-
-
-def both_ways(rng: np.random.Generator, world: World) -> Made:
-    """A candidate that is right more often on the news of half of the sources and wrong more often on that of the others."""
-    cases = cases_of(rng, world)
-    right = np.sign(cases.returned).astype(int)
-    first = np.where(rng.random(right.size) < 0.5, right, -right)
-    made = _made(rng, cases, first, first)
-    helped = np.isin(made.sources, SOURCES[::2])
-    changed = np.where(rng.random(right.size) < 0.4, np.where(helped, right, -right), first)
-    return msgspec.structs.replace(made, sides=(first, changed))
-
-
-# Candidates for a gate
-
-
-def judged(rng: np.random.Generator, world: World) -> Made:
-    """A run that judges claims better than a coin and buys what it confirms; truths are known of half of the cases.
-
-    B says the same. True claims rise by half a percent on average, false ones fall by as much.
-    """
-    cases = cases_of(rng, world)
-    true = rng.random(cases.at.size) < 0.6
-    drawn = rng.random(true.size)
-    words = np.where(
-        drawn < np.where(true, 0.7, 0.2),
-        "confirmed",
-        np.where(drawn < np.where(true, 0.9, 0.4), "unconfirmed", "refuted"),
-    )
-    noise = 0.05 * rng.standard_normal(true.size)
-    sure = np.clip(np.select([words == "confirmed", words == "refuted"], [0.8, 0.2], 0.5) + noise, 0.02, 0.98)
-    drift = np.where(true, 0.005, -0.005)
-    cases = msgspec.structs.replace(cases, returns={at: moved + drift for at, moved in cases.returns.items()})
-    side = (words == "confirmed").astype(int)
-    known = np.flatnonzero(rng.random(true.size) < 0.5)
-    truths = {int(n): float(true[n]) for n in known}
-    made = _made(rng, cases, side, side)
-    return msgspec.structs.replace(made, judged=((words, sure), (words, sure)), true=true, truths=truths)
-
-
-def confirms_what_was_refuted(rng: np.random.Generator, world: World) -> Made:
-    """B confirms all that A refuted, and trades as before: profit says nothing of it."""
-    made = judged(rng, world)
-    words, sure = made.judged[0]
-    changed = np.where(words == "refuted", "confirmed", words)
-    return msgspec.structs.replace(made, judged=(made.judged[0], (changed, sure)))
-
-
-def always_sure(rng: np.random.Generator, world: World) -> Made:
-    """B is sure of everything by 0.97, and trades as before."""
-    made = judged(rng, world)
-    words, sure = made.judged[0]
-    return msgspec.structs.replace(made, judged=(made.judged[0], (words, np.full(sure.size, 0.97))))
-
-
-def never_acts(rng: np.random.Generator, world: World) -> Made:
-    """B judges as A, and never acts."""
-    made = judged(rng, world)
-    return msgspec.structs.replace(made, sides=(made.sides[0], np.zeros_like(made.sides[0])))
-
-
-def improved(rng: np.random.Generator, world: World) -> Made:
-    """B corrects six in ten of A's wrong verdicts, and buys what it confirms."""
-    made = judged(rng, world)
-    words, sure = made.judged[0]
-    right = np.where(np.asarray(made.true), "confirmed", "refuted")
-    wrong = (words != right) & (words != "unconfirmed") & (rng.random(words.size) < 0.6)
-    better = np.where(wrong, right, words)
-    surer = np.where(wrong, 1.0 - sure, sure)
-    sides = (made.sides[0], (better == "confirmed").astype(int))
-    return msgspec.structs.replace(made, sides=sides, judged=(made.judged[0], (better, surer)))
-
-
-def rare_crash(rng: np.random.Generator, world: World) -> Made:
-    """B also buys a coin that gains half a percent on most days, and loses a quarter on one day in fifty: a loss of 0.2 % a trade."""
-    made = null(rng, world)
-    side = made.sides[0]
-    crash = (rng.random(world.days) < 0.02)[made.cases.day]
-    penny = np.where(crash, -0.25, 0.005 + 0.003 * rng.standard_normal(side.size))
-    return msgspec.structs.replace(made, sides=(side, np.where(side == 0, 1, side)), penny=penny)
 
 
 MIXED = World(days=40, per_day=10)
@@ -345,12 +142,25 @@ CHEATS: dict[str, Callable[[np.random.Generator, World], Made]] = {
     "confirms all that A refuted": confirms_what_was_refuted,
     "0.97 everywhere": always_sure,
     "never acts": never_acts,
+    "takes 15 minutes longer": late,
 }
 """Candidates to which the gate must not open."""
 POWER: dict[str, tuple[World, Callable[[np.random.Generator, World], Made]]] = {
     "filter of losers": (MIXED, filtered),
+    "a delay of 15 minutes a case": (MIXED, late),
     "half of the sources harmed, half helped, 60 days": (World(days=60, per_day=10), both_ways),
 }
+
+
+ANY = frozenset({"better", "worse", "higher", "lower"})
+BETTER = frozenset({"better"})
+WATCHED: dict[str, tuple[World, Callable[[np.random.Generator, World], Made], str, frozenset[str]]] = {
+    "40 days x 10 cases": (MIXED, null, "profit@24h", ANY),
+    "moods AR 0.7, 120 days, action_rate": (World(days=120, per_day=4, mood=0.7, trend=0.3), null, "action_rate", ANY),
+    "a rare crash": (MIXED, rare_crash, "profit@24h", BETTER),
+    "filter of losers": (MIXED, filtered, "profit@24h", BETTER),
+}
+"""Growing runs that are looked at whenever a block closes, the metric, and the verdicts that count."""
 
 
 def one_null(name: str, seed: int) -> Verdicts:
@@ -367,12 +177,27 @@ def one_null(name: str, seed: int) -> Verdicts:
     )
 
 
-def one_watched(seed: int) -> bool:
-    """Return whether a check of a growing null after every ten of 400 cases ever reports a difference."""
+def one_watched(
+    world: World, make: Callable[[np.random.Generator, World], Made], metric: str, says: frozenset[str], seed: int
+) -> bool:
+    """Return whether somebody who looks at a growing run whenever a block closes is ever told one of these verdicts."""
     rng = np.random.default_rng(seed)
-    made = null(rng, MIXED)
-    # Blocks of profit@24h are two days long.
-    return looked_at((made.sides[1] - made.sides[0]) * made.cases.returned, made.cases.day // 2, every=10)
+    runs, returns = _inputs(rng, world, make(rng, world))
+    chosen, watch = parse_metric(metric), Watch(metric=metric)
+    at = {row.case_id: row.knowable_ms / 1000 for row in runs[0].rows}
+    received = {name: datetime.fromtimestamp(seconds, UTC) for name, seconds in at.items()}
+    ends = range(BEGIN_S + FIRST_BLOCK * chosen.block_s, int(max(at.values())), chosen.block_s)
+    if chosen.better == "neither":
+        ends = ends[-1:]  # nothing is held back, and what was said at a look stays
+    for end_s in ends:
+        known = [
+            msgspec.structs.replace(run, rows=[row for row in run.rows if at[row.case_id] < end_s]) for run in runs
+        ]
+        found = differences_of(known[0], known[1], returns, received, chosen)
+        found = msgspec.structs.replace(found, open_from=end_s // chosen.block_s)
+        if watch_result("b", watch, chosen, found).verdict in says:
+            return True
+    return False
 
 
 def one_power(name: str, seed: int) -> bool:
@@ -381,6 +206,8 @@ def one_power(name: str, seed: int) -> bool:
     found = _compared(world, make, seed)
     if make is filtered:
         return found.primary.verdict == "better"
+    if make is late:
+        return any(m.verdict == "worse" for m in found.metrics if m.metric in ("delay", "profit_delayed"))
     kinds = next((one for one in found.segments if one.name == "source"), None)
     return kinds is not None and kinds.differs and {"better", "worse"} <= {one.verdict for one in kinds.segments}
 
@@ -416,7 +243,8 @@ async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:
     reported. Segments, corrected as a separate family, are reported separately.
     """
     with ProcessPoolExecutor() as pool:
-        return [*_false_alarms(pool, repetitions), *_power(pool, repetitions), *_gates(pool, repetitions)]
+        parts = (_false_alarms, _watched, _power, _gates)
+        return [figure for part in parts for figure in part(pool, repetitions)]
 
 
 def _false_alarms(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
@@ -443,12 +271,21 @@ def _false_alarms(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
             Figure(name=f"segments said to differ: {name}", value=shares["segments"], unit="share", target="<= 0.075",
                    baseline=f"{repetitions} repetitions")
         )  # fmt: skip
-    seeds = range(1_000_000 * 40, 1_000_000 * 40 + repetitions)
-    watched = sum(pool.map(one_watched, seeds, chunksize=64)) / repetitions
-    figures.append(
-        Figure(name="false alarms: shadow looked at every 10 cases up to 400", value=watched, unit="share",
-               target="<= 0.06", baseline=f"{repetitions} repetitions")
-    )  # fmt: skip
+    return figures
+
+
+def _watched(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
+    figures = []
+    for number, (name, how) in enumerate(WATCHED.items()):
+        seeds = range(1_000_000 * (40 + number), 1_000_000 * (40 + number) + repetitions)
+        share = sum(pool.map(partial(one_watched, *how), seeds, chunksize=8)) / repetitions
+        kind, target = {"a rare crash": ("cheats passed", "<= 0.08"), "filter of losers": ("power", ">= 0.80")}.get(
+            name, ("false alarms", "<= 0.06")
+        )
+        figures.append(
+            Figure(name=f"{kind}: shadow watched as each block closes, {name}", value=share, unit="share", target=target,
+                   baseline=f"{repetitions} repetitions")
+        )  # fmt: skip
     return figures
 
 

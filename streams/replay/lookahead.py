@@ -18,14 +18,20 @@ from schemas.signals import Signal
 
 
 class LookAhead(msgspec.Struct, frozen=True):
-    """Number of refused pieces from after the case."""
+    """Number of refused pieces from after the case: a lower bound. ``undated`` results and pages may be from after it, and are used."""
 
     evidence: int = 0
     memory: int = 0
     prices: int = 0
+    undated: int = 0
 
     def __add__(self, other: LookAhead) -> LookAhead:
-        return LookAhead(self.evidence + other.evidence, self.memory + other.memory, self.prices + other.prices)
+        return LookAhead(
+            self.evidence + other.evidence,
+            self.memory + other.memory,
+            self.prices + other.prices,
+            self.undated + other.undated,
+        )
 
 
 NOTHING = LookAhead()
@@ -51,10 +57,12 @@ def _guarded(call: Call, as_of: datetime) -> tuple[Call, LookAhead]:
     match call.reply:
         case SearchReply(results=results):
             late = sum(1 for r in results if r.published_at is not None and r.published_at > as_of)
-            return (call, LookAhead(evidence=late)) if late else (call, NOTHING)
+            undated = sum(1 for r in results if r.published_at is None)
+            return call, LookAhead(evidence=late, undated=undated) if late or undated else NOTHING
         case PageReply(page=page):
-            late = int(page.published_at is not None and page.published_at > as_of)
-            return (call, LookAhead(evidence=late)) if late else (call, NOTHING)
+            if page.published_at is None:
+                return call, LookAhead(undated=1)
+            return call, LookAhead(evidence=1) if page.published_at > as_of else NOTHING
         case RecallReply(entries=entries) as recalled:
             known = tuple(e for e in entries if e.decided_at < as_of)
             if len(known) < len(entries):

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.statistics.blocks import t_quantile
-from evaluation.statistics.sequence import FIRST_BLOCK, Look, closed_means, look, looked_at, sequence
+from evaluation.statistics.blocks import inflation_of, t_quantile
+from evaluation.statistics.sequence import FIRST_BLOCK, Look, closed_means, look, sequence
 
 A_DAY, DAYS = 10, 40
 """Cases of a day, and days: 400 cases in the order of their arrival."""
@@ -26,11 +26,11 @@ def null(rng: np.random.Generator, *, heavy: bool) -> np.ndarray:
 
 def false_alarms(nulls: int, *, heavy: bool, seed: int) -> float:
     rng = np.random.default_rng(seed)
-    return sum(looked_at(null(rng, heavy=heavy), OF_DAY, 10) for _ in range(nulls)) / nulls
+    return sum(seen(null(rng, heavy=heavy), OF_DAY).decided_at is not None for _ in range(nulls)) / nulls
 
 
 @pytest.mark.parametrize("heavy", [False, True])
-def test_who_looks_every_ten_cases_is_rarely_misled(heavy: bool) -> None:
+def test_who_looks_as_each_day_closes_is_rarely_misled(heavy: bool) -> None:
     assert false_alarms(400, heavy=heavy, seed=1) <= 0.075
 
 
@@ -82,6 +82,18 @@ def test_the_interval_is_the_formula_worked_out_by_hand() -> None:
     assert estimates[-1] == pytest.approx(0.2)
     assert widths[-1] == pytest.approx(math.sqrt(0.12 / 11 * 0.916164), rel=1e-5)
     assert np.isinf(widths[: FIRST_BLOCK - 1]).all() and np.isfinite(widths[FIRST_BLOCK - 1 :]).all()
+    # Blocks that depend on each other: 1.9 times the variance, and 12 of them say as much as 6.3 independent ones.
+    inflated = sequence(means, inflation=1.9)[1]
+    assert inflated[-1] == pytest.approx(widths[-1] * math.sqrt(1.9)) and np.isinf(inflated[:-1]).all()
+
+
+def test_the_dependence_of_blocks_is_the_strongest_one_that_the_days_do_not_exclude() -> None:
+    at_s, drawn = np.arange(400) * 86_400.0, np.random.default_rng(8).standard_normal(400)
+    slow = np.convolve(drawn, 0.7 ** np.arange(30))[:400]
+    # Two standard errors above 0: 0.1, so (1 + 0.1) / (1 - 0.1) for blocks of a day.
+    assert 1.2 <= inflation_of(at_s, drawn, 86_400) < 1.5
+    assert 5.0 < inflation_of(at_s, slow, 86_400) < 14.0
+    assert inflation_of(at_s, slow, 20 * 86_400) < 1.7
 
 
 def test_at_sixty_blocks_the_interval_is_about_one_and_a_half_times_an_ordinary_one() -> None:
@@ -119,7 +131,3 @@ def test_figures_far_from_zero_keep_their_digits() -> None:
 def test_what_cannot_be_looked_at_is_refused() -> None:
     with pytest.raises(ValueError, match="one block for each"):
         look(np.ones(3), np.ones(3), np.arange(2), 9)
-    with pytest.raises(ValueError, match="order of arrival"):
-        looked_at(np.ones(3), np.array([2, 1, 3]), 1)
-    with pytest.raises(ValueError, match="order of arrival"):
-        looked_at(np.ones(3), np.arange(3), 0)

@@ -37,6 +37,11 @@ Within = float | Mapping[int, float]
 """Seconds by which an entry may be late: for all bars, or by the import that a bar came from."""
 
 
+def exit_within_s(horizon_s: int) -> float:
+    """Return the seconds by which the price at the end of a horizon may be late."""
+    return max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN)
+
+
 def measure(
     case: JudgedCase,
     series: PriceSeries | None,
@@ -84,7 +89,7 @@ def _at_horizon(
     if not isinstance(entry, int):
         return entry
     until = series.times_ms[entry] + horizon_s * 1000
-    leaving = first_bar_from(series, until, max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN), now_ms)
+    leaving = first_bar_from(series, until, exit_within_s(horizon_s), now_ms)
     if isinstance(leaving, int):
         return _outcome(case, series, horizon_s, entry, leaving)
     return (
@@ -99,8 +104,6 @@ def _outcome(
 ) -> Outcome:
     ended = leaving == len(series.times_ms)  # halted for good: nobody could exit after the last bar
     last = leaving - 1 if ended else leaving
-    # A price in euros says nothing about the peg.
-    stable = ticker(case.asset) in DOLLAR_PEGGED and series.symbol.split("/")[1] in {*DOLLARS, *DOLLAR_PEGGED}
     return Outcome(
         case_id=case.case_id,
         horizon_s=horizon_s,
@@ -112,10 +115,15 @@ def _outcome(
         exit_at_ms=series.times_ms[last],
         exit_price=series.closes[last] if ended and series.closes else series.opens[last],
         halted=halted,
-        depeg=_depeg(series, entry, last) if stable else None,
+        depeg=_depeg(series, entry, last) if is_stable(case.asset, series) else None,
         entry_import=series.imports[entry] if series.imports else 0,
         exit_import=series.imports[last] if series.imports else 0,
     )
+
+
+def is_stable(asset: str, series: PriceSeries) -> bool:
+    """Return whether the market prices a coin that is pegged to the dollar in dollars; a price in euros says nothing of the peg."""
+    return ticker(asset) in DOLLAR_PEGGED and series.symbol.split("/")[1] in {*DOLLARS, *DOLLAR_PEGGED}
 
 
 def _depeg(series: PriceSeries, entry: int, last: int) -> float:

@@ -36,16 +36,10 @@ Cap = Annotated[
     typer.Option(min=0.0001, max=10.0, help="Maximum gain or loss of one case, as a share. Default: PROFIT_CAP."),
 ]
 Cost = Annotated[
-    float, typer.Option(min=0, max=1_000, help="Cost of one trade, entry and exit together, in basis points.")
-]
-Latency = Annotated[
     float,
-    typer.Option(
-        min=0,
-        help="Seconds from the time the news was knowable to the entry, for cases without the latency of a live "
-        "signal.",
-    ),
+    typer.Option(min=0, max=1_000, help="Cost of one trade, entry and exit together, in basis points of its value."),
 ]
+Latency = Annotated[float, typer.Option(min=0, help="Seconds from a signal or its retraction to the order.")]
 Format = Annotated[ReportFormat, typer.Option(help="json: one object. html: one file. md: for a pull request.")]
 Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Number of random sign flips per test.")]
 AllowCodeChange = Annotated[
@@ -90,7 +84,8 @@ def gate(
         typer.Option(
             metavar="[METRIC=]NUMBER",
             help="Largest acceptable loss: a number for the primary metric, or tail=0.03, truth_errors=0.05, "
-            "truth_brier=0.02 or action_rate=0.1. Repeatable. Default: these, and profit=0.005.",
+            "truth_brier=0.02, action_rate=0.1, delay=60000 (milliseconds a case) or profit_delayed=0.005. Repeatable. "
+            "Default: these, and profit=0.005.",
         ),
     ] = None,
     format: Format = ReportFormat.table,
@@ -102,7 +97,7 @@ def gate(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Compare run B with run A on profit, tail, truth and coverage, and set the exit status for a CI job.
+    """Compare run B with run A on profit, tail, truth, coverage and delay, and set the exit status for a CI job.
 
     Exit status 0 only if the data rules out a loss above each margin, 100 if B loses, 101 without enough evidence.
     """
@@ -184,10 +179,8 @@ class Dimension(StrEnum):
 def pnl(
     ctx: typer.Context,
     run_id: Run,
-    latency: Annotated[float, typer.Option(min=0, help="Seconds from a signal or its retraction to the order.")] = 60.0,
-    fee_bps: Annotated[
-        float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")
-    ] = 10.0,
+    latency: Latency = 30.0,
+    fee_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")] = 5.0,
     slippage_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Slippage per fill, in basis points.")] = 5.0,
     stake: Annotated[float, typer.Option(min=0.01, help="Stake per trade, in USD.")] = 1_000.0,
     capital: Annotated[

@@ -30,6 +30,7 @@ USUAL: dict[str, Any] = {
     "avoided_cost_usd": Decimal("0.002"),
     "would_have_cost_usd": Decimal("0.002"),
     "latency_ms": None,
+    "delay_ms": 800.0,
     "look_ahead": 0,
     "after_training_cutoff": 0,
     "signal_hash": 1,
@@ -56,6 +57,7 @@ def called(cost: str, latency_ms: float, calls: int = 1) -> dict[str, Any]:
         "reused": 0,
         "cost_usd": spent,
         "latency_ms": latency_ms,
+        "delay_ms": latency_ms,
         "avoided_cost_usd": None,
         "would_have_cost_usd": spent,
     }
@@ -70,7 +72,8 @@ def run(run_id: str, rows: list[ComparedCase], cases: int | None = None, **chang
 def after(came: Mapping[int, Mapping[str, float]], asset: str = "BTC") -> Returns:
     """Return what the market did, by horizon and case."""
     moves = {(name, asset, horizon): move for horizon, of_case in came.items() for name, move in of_case.items()}
-    return Returns(held=moves, moved=moves)
+    held = Returns(held=moves, moved=moves)
+    return msgspec.structs.replace(held, own=(held, held))
 
 
 CHANGES = '{"prompts":{"synthesize":{"version":"4","hash":"05eabc8d5bff6188","text":"You write…"}},"repeat":1}'
@@ -99,7 +102,7 @@ def example() -> tuple[RunRows, RunRows, Returns, dict[tuple[str, str, int], Cas
             said = {"action": "buy" if acts else "observe", "confidence": confidence, "direction": "long"}
             said["verdict"] = "confirmed" if not rumour else "likely" if acts else "unconfirmed"
             cost = called("0.000412" if run_id == "synth-v3" else "0.000455", round(float(rng.normal(900, 90)), 1))
-            reused = {"reused": 5, "avoided_cost_usd": Decimal("0.0021")}
+            reused = {"reused": 5, "avoided_cost_usd": Decimal("0.0021"), "delay_ms": cost["latency_ms"] + 2_400.0}
             reused["would_have_cost_usd"] = cost["cost_usd"] + Decimal("0.0021")
             changed = {"notes_hash": 2} if rumour and run_id == "synth-v4" else {}
             kind = {"event_type": "rumour" if rumour else "listing", "knowable_ms": (20_000 + n // 4) * DAY_MS}

@@ -574,7 +574,10 @@ def test_a_gate_sees_what_a_run_leaves_out_and_opens_for_what_is_better_or_says_
     assert (status, "a loss of action_rate" in why) == (exits.GATE_CLOSED, True), why
     assert gated(right, right, {}) == (exits.OK, "open: B says the same as A in every case")
     status, why = gated(mixed, right, TRUE)
-    assert (status, why.count("is excluded")) == (exits.OK, 5), why
+    assert (status, why.count("is excluded")) == (exits.OK, 7), why
+    slow = [msgspec.structs.replace(row, delay_ms=900_000.0) for row in right]
+    status, why = gated(right, slow, TRUE)
+    assert (status, why) == (exits.GATE_CLOSED, "closed: a loss of delay of more than 60000 ms is certain")
     with pytest.raises(ConfigError, match="--margin 'luck': write a number"):
         parse_margins(["luck=1"])
     assert parse_margins(["0.01", "tail=0.2"]) == {"": 0.01, "tail": 0.2}
@@ -605,5 +608,5 @@ def test_better_is_held_back_while_one_block_could_reverse_it() -> None:
     found = compare_runs(run("A", a), run("B", b), returns)
     assert (found.primary.verdict, found.primary.reversible) == ("not distinguishable", True)
     assert found.primary.note.startswith("held back: one block")
-    assert "B is above A in 14 of 14 blocks that differ (sign test p 0.000)" in found.primary.note
+    assert "the difference is above 0 in 14 of 14 blocks that differ (sign test p 0.000)" in found.primary.note
     assert "one bad block would reverse it" in found.verdict

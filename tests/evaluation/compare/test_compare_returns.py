@@ -7,11 +7,11 @@ import random
 import msgspec
 import pytest
 
-from evaluation.compare.inputs import CaseTimes, entry_ms, horizons_of, returns_of
+from evaluation.compare.inputs import CaseTimes, entry_ms, horizons_of, own_times, returns_of
 from evaluation.compare.run_rows import Returns
 from infra.market.outcomes.markets import Markets
 from schemas.prices import PriceSeries
-from tests.evaluation.compare.compare_samples import case
+from tests.evaluation.compare.compare_samples import case, run
 
 START = 1_767_225_600_000
 MINUTE = 60_000
@@ -29,12 +29,22 @@ def priced(series: PriceSeries, horizon_s: int = 3_600, now_ms: int = LATER, **t
     return returns_of({("c", "BTC"): {horizon_s}}, {"c": of_case}, Markets([series]), now_ms=now_ms, latency_s=30.0)
 
 
-def test_both_runs_enter_when_the_live_signal_was_emitted_else_after_the_latency() -> None:
+def test_both_runs_enter_after_the_live_signal_else_after_the_news_and_the_latency() -> None:
     times = CaseTimes(knowable_ms=START, emitted_ms=START + 7 * MINUTE, withdrawn_ms=None)
-    assert entry_ms(times) == START + 7 * MINUTE
+    assert entry_ms(times) == START + 7 * MINUTE + 30_000
     assert entry_ms(CaseTimes(knowable_ms=START, emitted_ms=None, withdrawn_ms=None), 45.0) == START + 45_000
     late = priced(bars(5, [100.0, 110.0, 121.0] + [133.1] * 20), emitted_ms=START + 7 * MINUTE)
     assert late.held["c", "BTC", 3_600] == pytest.approx(0.1), "entered at 121"
+
+
+def test_each_run_enters_after_its_own_delay_where_both_are_known() -> None:
+    times = {name: CaseTimes(knowable_ms=START, emitted_ms=START + 9, withdrawn_ms=None) for name in ("c", "unknown")}
+    fast, slow = (
+        run(str(ms), [case("c", delay_ms=ms), case("c", repeat=1, delay_ms=ms + 2), case("unknown", delay_ms=known)])
+        for ms, known in ((1_000.0, 5.0), (900_000.0, None))
+    )
+    entries = [{name: entry_ms(at, 0.0) - START for name, at in own.items()} for own in own_times(times, (fast, slow))]
+    assert entries == [{"c": 1_001, "unknown": 9}, {"c": 900_001, "unknown": 9}]
 
 
 @pytest.mark.parametrize("step", [1, 5, 15])
@@ -43,7 +53,7 @@ def test_a_withdrawn_signal_is_held_until_the_first_price_from_then_on(step: int
     count = 120 // step
     prices = [100.0 - n * step * 0.1 for n in range(count)]
     found = priced(bars(step, prices), withdrawn_ms=START + step * MINUTE + minutes * MINUTE)
-    entry, leaving = 1, 1 + -(-minutes // step)
+    entry, leaving = 1, 1 + -(-(2 * minutes + 1) // (2 * step))  # the order leaves half a minute after the withdrawal
     assert found.held["c", "BTC", 3_600] == pytest.approx(prices[leaving] / prices[entry] - 1)
     assert not found.moved, "whether it was right at its horizon nobody waited for"
 
@@ -83,7 +93,7 @@ def test_what_the_market_did_is_taken_off_by_the_beta_of_the_days_before() -> No
         )
     }  # fmt: skip
     asked = {(name, "A"): {3_600, 14_400} for name in times} | {("c", "BTC"): {3_600}}
-    found = returns_of(asked, times, markets, now_ms=LATER, entry_within_s=900)
+    found = returns_of(asked, times, markets, now_ms=LATER, latency_s=0.0, entry_within_s=900)
     assert found.held["c", "A", 3_600] == pytest.approx(0.05)
     assert found.adjusted["c", "A", 3_600] == pytest.approx(0.05 - 2 * 0.01)
     assert found.adjusted["c", "A", 14_400] == pytest.approx(1.05**4 - 1 - 2 * (1.01**4 - 1))
@@ -93,7 +103,7 @@ def test_what_the_market_did_is_taken_off_by_the_beta_of_the_days_before() -> No
     # A day of bars is too few for a beta; BTC has none on itself.
     assert found.unadjusted == {("early", "A"): "no_beta", ("c", "BTC"): "is_benchmark"}
     short = Markets([bars(60, btc[: entry + 26]), msgspec.structs.replace(bars(60, asset), symbol="A/USDT")])
-    without = returns_of(asked, times, short, now_ms=LATER, entry_within_s=900)
+    without = returns_of(asked, times, short, now_ms=LATER, latency_s=0.0, entry_within_s=900)
     # Of 'late' one exit has no bar of BTC: then none of its returns counts, whichever horizon a run names.
     assert without.unadjusted[("late", "A")] == "no_beta" and ("late", "A", 3_600) not in without.adjusted
 

@@ -119,6 +119,7 @@ async def two_runs(tables: ClickHouse) -> None:
     news = {"run_id": "live", "case_id": "case-9", "event_id": "e", "text": "Exchange X  denies\na listing. " * 9}
     await fill(tables, "news", [news | {"opened_at": AT, "published_at": AT}])
     call = {"case_id": "case-9", "provider_name": "gemini", "accepted": 1, "as_of": AT, "execution": "executed"}
+    call |= {"provider_mode": "live"}
     for run_id, step, model in (
         ("v3", "critique", "flash"),
         ("v4", "critique", "pro"),
@@ -128,6 +129,35 @@ async def two_runs(tables: ClickHouse) -> None:
         await fill(
             tables, "llm_calls", [call | {"run_id": run_id, "event_id": step, "step": step, "request_model": model}]
         )
+
+    # What good reused: three calls of case-0, of which live's took 0.5 s each, and two of case-1, of which one is not known.
+    calls = [
+        ("good", "case-0", "h"),
+        ("good", "case-0", "i"),
+        ("good", "case-0", "j"),
+        ("good", "case-1", "h"),
+        ("good", "case-1", "x"),
+    ]
+    calls += [("live", "case-0", "h"), ("live", "case-0", "i"), ("live", "case-0", "j"), ("live", "case-1", "h")]
+    await fill(
+        tables,
+        "tool_calls",
+        [
+            {
+                "run_id": run_id,
+                "case_id": case_id,
+                "event_id": wanted,
+                "request_hash": wanted,
+                "accepted": 1,
+                "as_of": AT,
+            }
+            | {
+                "execution": "executed" if run_id == "live" else "reused",
+                "latency_ms": 500.0 if run_id == "live" else None,
+            }
+            for run_id, case_id, wanted in calls
+        ],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +199,9 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
         "other models judged: critique by gemini:flash in v3 and by gemini:pro in v4; a difference may be due to the model"
         in told["warnings"]
     )
+    assert (
+        "run v4: the training cutoff of flash, pro is unknown; it may know the outcome of any case" in told["warnings"]
+    )
     assert (counts["days"], counts["first_day"], counts["last_day"]) == (9, "2026-03-01", "2026-03-10")
     assert [(f["case_id"], f["verdict_a"], f["verdict_b"]) for f in told["verdict_flips"]] == [
         ("case-9", "likely", "refuted")
@@ -181,6 +214,14 @@ def test_the_same_command_says_the_same_again_and_a_run_is_identical_to_itself(d
     first, again = (run(database, "v3", "v4", "--format", "json").stdout for _ in range(2))
     assert first == again and json.loads(first)["metrics"]
     assert "Verdict: identical: B equals A in all 10 cases." in run(database, "v3", "v3").stdout
+
+
+async def test_a_case_takes_its_executed_calls_and_the_recorded_time_of_those_reused(database: dict[str, str]) -> None:
+    async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
+        good, _ = await read_run_rows(tables, "good", "short")
+    assert {row.case_id: row.delay_ms for row in good.rows if row.case_id < "case-3"} == {
+        "case-0": 120.0 + 1_500.0, "case-1": None, "case-2": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.compare.comparison import growing_warning
-from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch
+from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch, looks_up_misses
 from evaluation.compare.watch import (
     Differences,
     WatchResult,
@@ -44,15 +44,24 @@ def runs(changes: list[float], stories: dict[int, str] | None = None) -> tuple[R
     return run("live", live, status=""), run("candidate", other), at
 
 
-def seen(metric: str, values: list[float], *, stop_when: StopWhen = "", spread: float = 0.01) -> WatchResult:
+def seen(
+    metric: str,
+    values: list[float],
+    *,
+    stop_when: StopWhen = "",
+    spread: float = 0.01,
+    exposed: bool = False,
+    shock: float = 0.0,
+    code_change: str = "",
+) -> WatchResult:
     """A look at one difference a block; they vary by ``spread``."""
-    varied = np.array(values) + np.where(np.arange(len(values)) % 2, spread, -spread)
-    last = len(values) - 1
-    names = tuple(map(str, range(len(values))))
+    count, of = len(values), parse_metric(metric)
+    varied = np.array(values) + np.where(np.arange(count) % 2, spread, -spread)
     found = Differences(
-        cases=names, least=varied, most=varied, blocks=np.arange(len(values)), open_from=last, left_out=0
-    )
-    return watch_result("candidate", Watch(metric=metric, stop_when=stop_when), parse_metric(metric), found)
+        least=varied, most=varied, at_s=np.arange(count) * float(of.block_s), open_from=count - 1,
+        exposed=np.full(count, exposed), shock=shock,
+    )  # fmt: skip
+    return watch_result("candidate", Watch(metric=metric, stop_when=stop_when), of, found, code_change=code_change)
 
 
 def test_before_the_tenth_closed_day_it_is_too_early() -> None:
@@ -68,16 +77,30 @@ def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
     assert seen("confidence", [-0.3] * 20).verdict == "lower"
     undecided = seen("profit@4h", [0.0] * 20, spread=0.3)
     assert (undecided.verdict, undecided.decided_at) == ("not yet distinguishable", None)
-    assert describe_watch(seen("profit@4h", [0.3] * 20)).startswith("better since day 10: +0.29")
+    assert describe_watch(seen("profit@4h", [0.3] * 20)).startswith("better since day 18: +0.29")
+
+
+def test_days_that_may_depend_on_each_other_are_too_few_for_longer() -> None:
+    assert "13 days may depend on each other, so that they say as much as 3.7" in describe_watch(
+        seen("profit@4h", [0.3] * 14)
+    )
+    fortnights = [0.3 + 0.1 * (n // 14 % 2) for n in range(60)]
+    assert seen("confidence", fortnights).verdict == "too early"
+    assert seen("confidence", [0.3] * 60).verdict == "higher"
+
+
+def test_better_is_held_while_one_bad_block_would_reverse_it() -> None:
+    pennies = seen("profit@24h", [0.005] * 20, spread=0.001, exposed=True, shock=0.2, stop_when="better")
+    assert (pennies.verdict, pennies.held, pennies.stop) == ("not yet distinguishable", True, False)
+    assert "held back: one bad block would reverse it" in describe_watch(pennies)
+    assert pennies.sides.startswith("the difference is above 0 in 19 of 19 blocks that differ (sign test p 0.000)")
+    assert seen("profit@24h", [0.05] * 20, exposed=True, shock=0.2).verdict == "better"
+    assert seen("profit@24h", [-0.005] * 20, spread=0.001, exposed=True, shock=0.2).verdict == "worse"
 
 
 def test_where_other_code_decided_no_stop_rule_holds() -> None:
-    found = Differences(
-        cases=tuple(map(str, range(20))), least=np.full(20, 0.3), most=np.full(20, 0.3), blocks=np.arange(20), open_from=19, left_out=0
-    )  # fmt: skip
-    watch, metric = Watch(metric="profit@4h", stop_when="either"), parse_metric("profit@4h")
-    assert watch_result("r", watch, metric, found).stop
-    assert not watch_result("r", watch, metric, found, code_change="other code decided r").stop
+    assert seen("profit@4h", [0.3] * 20, stop_when="either").stop
+    assert not seen("profit@4h", [0.3] * 20, stop_when="either", code_change="other code decided r").stop
 
 
 @pytest.mark.parametrize(
@@ -99,8 +122,8 @@ def test_the_stop_rule_holds_on_its_side_alone(rule: StopWhen, change: float, st
 def test_differences_are_those_of_the_pairs_in_the_blocks_of_their_time() -> None:
     live, candidate, at = runs([0.1, -0.1, 0.2])
     found = differences_of(live, candidate, Returns(), at, parse_metric("confidence"))
-    day = int(BEGAN.timestamp()) // 86_400
-    assert (found.blocks.tolist(), found.open_from) == ([day, day + 1, day + 2], day + 2)
+    assert found.at_s.tolist() == [BEGAN.timestamp() + 86_400 * n for n in range(3)]
+    assert found.open_from == int(BEGAN.timestamp()) // 86_400 + 2
     assert found.least.tolist() == found.most.tolist() == pytest.approx([0.1, -0.1, 0.2])
 
 
@@ -120,14 +143,15 @@ def test_a_profit_is_zero_where_nobody_acts_and_its_blocks_are_open_until_prices
     found = differences_of(nothing, run("candidate", rows), Returns(held=held), at, parse_metric("profit@24h"))
     assert found.least.tolist() == pytest.approx([0.028, -0.032, 0.0, 0.0, 0.028, 0.0, -0.252, 0.0])
     assert found.most.tolist() == pytest.approx([0.028, -0.032, 0.0, 0.0, 0.028, 0.0, 0.248, 0.0])
-    blocks = [int((BEGAN + timedelta(days=n)).timestamp()) // 172_800 for n in range(8)]
-    assert (found.blocks.tolist(), found.open_from) == (blocks, blocks[4])
+    assert found.open_from == int((BEGAN + timedelta(days=4)).timestamp()) // 172_800
+    assert found.exposed is not None and found.exposed.tolist() == [n in acted for n in range(8)]
+    assert found.shock == 0.03
 
 
-def test_a_story_counts_on_its_first_day_for_that_day_is_closed_when_it_is_told_again() -> None:
+def test_each_case_counts_in_the_block_of_its_own_day_whatever_its_story() -> None:
     live, candidate, at = runs([0.1, 0.2, 0.3, 0.4], {0: "hack", 2: "hack"})
     found = differences_of(live, candidate, Returns(), at, parse_metric("confidence"))
-    assert (found.least.tolist(), found.left_out) == (pytest.approx([0.1, 0.2, 0.4]), 1)
+    assert found.least.tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
 
 
 @pytest.mark.parametrize("written", ["brier@4h", "full_cost", "confidence@4h", "profit@2h", "action_flips", ""])
@@ -147,6 +171,12 @@ def test_a_metric_without_a_better_side_stops_on_either_alone() -> None:
     assert parse_watch("confidence", "either") == Watch(metric="confidence", stop_when="either")
 
 
+def test_a_backtest_that_looked_up_what_was_missing_is_named() -> None:
+    assert looks_up_misses(RunPlan(run_id="r", on_miss="live").changes)
+    shadow = RunPlan(run_id="r", on_miss="live", watch=Watch(metric="confidence")).changes
+    assert not any(map(looks_up_misses, (shadow, RunPlan(run_id="r").changes, "", "{")))
+
+
 def test_a_comparison_of_a_growing_run_says_so() -> None:
     assert growing_warning("r", "finished", WATCHED.changes) == growing_warning("live", "", "") == ""
     assert "newsproof backtest watch r" in growing_warning("r", "running", WATCHED.changes)
@@ -163,7 +193,7 @@ WATCHED = RunPlan(run_id="shadow-1", watch=Watch(metric="confidence", stop_when=
 @pytest.fixture(scope="module")
 def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
     async def runs(tables: ClickHouse) -> None:
-        await fill(tables, WATCHED, [-0.2] * 13)
+        await fill(tables, WATCHED, [-0.2] * 21)
         await fill(tables, RunPlan(run_id="plain"), [0.1])
 
     return new_database(clickhouse_engine, runs)
@@ -177,12 +207,12 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     done = watch(database, "shadow-1", "--json")
     assert done.exit_code == exits.OK, done.output
     found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 12, 26, 10)
+    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 20, 42, 18)
     assert found["delta_low"] == found["delta_high"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
     assert found["stop"] is True
     shown = watch(database, "shadow-1").stdout
     assert "shadow-1 compared with offline judgements (run id live)" in shown
-    assert "Verdict: lower since day 10" in shown and "The stop rule (either) holds" in shown
+    assert "Verdict: lower since day 18" in shown and "The stop rule (either) holds" in shown
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:

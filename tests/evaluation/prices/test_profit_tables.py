@@ -117,12 +117,12 @@ def test_live_signals_are_traded_after_costs_and_every_other_is_counted(database
     report = told(database, "pnl", "live")
     assert (report["signals"], report["observed"], report["not_traded"]) == (4, 1, {"no_symbol": 1})
     trades = {row["case_id"]: row for row in report["trades"]}
-    # V = 1000 * 1.10 * 0.9995/1.0005 = 1098.900550; less 1000 and fees of 2.098901.
-    assert (trades["b"]["profit"], trades["b"]["exit_reason"]) == ("96.80", "horizon")
+    # V = 1000 * 1.10 * 0.9995/1.0005 = 1098.900550; less 1000 and fees of 1.049450.
+    assert (trades["b"]["profit"], trades["b"]["exit_reason"]) == ("97.85", "horizon")
     assert trades["b"]["entry_at"] == "2026-03-01T12:00:00Z"
     # Known at 12:20 and acted on a minute later: bought back at the open of 12:25, which is 2 % lower.
-    # V = 1000 * 0.98 * 1.0005/0.9995 = 980.980490; 1000 - V - 1.980980.
-    assert (trades["e"]["profit"], trades["e"]["exit_reason"]) == ("17.04", "withdrawn")
+    # V = 1000 * 0.98 * 1.0005/0.9995 = 980.980490; 1000 - V - 0.990490.
+    assert (trades["e"]["profit"], trades["e"]["exit_reason"]) == ("18.03", "withdrawn")
     assert trades["e"]["exit_at"] == "2026-03-01T12:25:00Z"
     assert (trades["n"]["status"], trades["n"]["profit"]) == ("no_symbol", None)
     assert report["figures"]["profit"] == "113.84"
@@ -160,11 +160,11 @@ def test_the_table_says_what_the_figures_rest_on(database: dict[str, str], tmp_p
     assert "Profit and loss of offline judgements (run id live): 4 signals, 3 to buy or sell, 2 traded" in done.stdout
     assert "Not traded: no_symbol 1" in done.stdout and "Ended: horizon 1, withdrawn 1" in done.stdout
     assert "a year of 365 days, from 1 day;" in done.stdout
-    assert "Verdict: +113.84 on 10,000.00 dollars in 2 trades, +56.92 each" in done.stdout
+    assert "Verdict: +115.88 on 10,000.00 dollars in 2 trades, +57.94 each" in done.stdout
     rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
     assert [(row["case_id"], row["status"], row["profit"]) for row in rows] == [
-        ("b", "traded", "96.80"),
-        ("e", "traded", "17.04"),
+        ("b", "traded", "97.85"),
+        ("e", "traded", "18.03"),
         ("n", "no_symbol", ""),
     ]
     assert rows[0]["entry_price"] == "100.05"

@@ -12,7 +12,7 @@ from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules, trade_of
 from schemas.prices import PriceSeries
 from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars, order
 
-FREE = TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0))
+FREE = TradeRules(latency_s=60, fee_bps=Decimal(0), slippage_bps=Decimal(0))
 HOUR = 60 * MINUTE
 PATH = [7.0, *[100.0] * 12, 110.0]
 """A planted price before the entry, an hour of 100, and the exit."""

@@ -79,6 +79,15 @@ async def test_evidence_from_after_the_case_is_refused_and_counted() -> None:
         assert "planted.example" not in row.signal
 
 
+async def test_results_without_a_date_are_counted_and_kept() -> None:
+    def undated(reply: SearchReply) -> SearchReply:
+        return replace(reply, results=tuple(replace(one, published_at=None) for one in reply.results))
+
+    bare = changed_log(read_log_file(), lambda _id, event: with_replies(event, undated) if searches(event) else event)
+    ran = await Backtest(bare).run(A_A, every=True)
+    assert (ran.totals.undated > 100, ran.totals.look_ahead) == (True, 0)
+
+
 async def test_a_memory_from_the_future_is_refused_and_counted() -> None:
     log = read_log_file()
     received = opened(log)

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import pytest
 
+from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
 from evaluation.runs.plan import parse_time, run_id_of
-from evaluation.runs.run_tables import cutoff_of, cutoffs, known_to_training
 from infra.settings import Settings
 from schemas.errors import ConfigError
 from streams.replay import Change

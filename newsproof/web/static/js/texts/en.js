@@ -437,7 +437,7 @@ export default {
   "report.table.precision": "Precision by horizon, verdict and source",
   "report.table.unchecked": "Not verified, by reason",
   "study.title": "Price moves around signals",
-  "study.lead": "Mean return in the direction of the claim, from an hour before the signal to a day after it. It is measured from the first open after the signal, and the offsets are equally spaced. The band is a 95 % interval. Abnormal returns exclude the market's move: beta × BTC, with the beta of the month before.",
+  "study.lead": "Mean return in the direction of the claim, from an hour before the signal to a day after it. It is measured from the first open half a minute after the signal, and the offsets are equally spaced. The band is a 95 % interval. Abnormal returns exclude the market's move: beta × BTC, with the beta of the month before.",
   "study.of": "of {n}",
   "study.by": "Group by",
   "study.by.verdict": "Verdict",

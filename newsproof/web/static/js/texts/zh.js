@@ -422,7 +422,7 @@ export default {
   "report.table.precision": "各持有期、结论与信源的准确率",
   "report.table.unchecked": "未核查的原因",
   "study.title": "信号前后涨跌",
-  "study.lead": "顺着消息方向的平均收益，从信号前一小时到信号后一天，以信号后的首个开盘价为基准，各时点等距排列。色带为 95% 区间。超额收益已扣除大盘走势：beta × BTC，beta 取自前一个月。",
+  "study.lead": "顺着消息方向的平均收益，从信号前一小时到信号后一天，以信号后半分钟起的首个开盘价为基准，各时点等距排列。色带为 95% 区间。超额收益已扣除大盘走势：beta × BTC，beta 取自前一个月。",
   "study.of": "（{n} 个）",
   "study.by": "分组",
   "study.by.verdict": "结论",
