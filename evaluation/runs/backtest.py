@@ -306,7 +306,7 @@ async def run_plan(
 def _span(surveyed: Survey) -> tuple[datetime, datetime]:
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
         raise ConfigError(
-            f"no case in this range has ended ({surveyed.open} are open): check with `newsproof cases`, "
+            f"no case whose news was published in this range has ended ({surveyed.open} are open): check with `newsproof cases`, "
             "and widen --from and --to"
         )
     return surveyed.first, surveyed.last

@@ -20,7 +20,7 @@ _RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of a run. Cases opened at ``cases_from`` <= time < ``cases_to`` (UTC); ``sample`` 0 means all of
+    """The request of a run. News published at ``cases_from`` <= time < ``cases_to`` (UTC); ``sample`` 0 means all of
     them.
 
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,

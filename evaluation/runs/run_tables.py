@@ -40,7 +40,7 @@ RUN_COLUMNS = ("run_id", "label", "status", "changes", "code_version", "cases_fr
 _TOTALS = """
 SELECT count() AS cases, countIf(status = 'replayed') AS replayed, sum(executed) AS executed, sum(reused) AS reused,
        sum(missed) AS missed, sum(cost_usd) AS cost_usd, sum(avoided_cost_usd) AS avoided_cost_usd,
-       min(received_at) AS cases_from, max(received_at) AS cases_to
+       min(least(published_at, received_at)) AS cases_from, max(least(published_at, received_at)) AS cases_to
 FROM run_cases FINAL WHERE run_id = {run:String}"""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = Failure(kind="not_configured", message="", retryable=False)

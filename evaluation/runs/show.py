@@ -197,7 +197,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
     say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
     if said := about.recorded_code and code_change_note(about):
         say_result(said)
-    say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
+    say_result(f"Cases published {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
     table(("status", "cases"), states.rows, right=("cases",))
     table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
           [(run_id, one["executed"], one["reused"], one["missed"], money(one["cost_usd"]), money(one["avoided_cost_usd"]))],

@@ -56,9 +56,11 @@ def run_cases(
         ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Only cases received at or after this time (UTC).")
+        str | None, typer.Option("--from", help="Only cases whose news was published at or after this time (UTC).")
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only cases received before this time (UTC).")] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", help="Only cases whose news was published before this time (UTC).")
+    ] = None,
     sample: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of replays per case.")] = 1,
     max_cost: Annotated[

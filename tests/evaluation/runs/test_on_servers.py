@@ -179,7 +179,7 @@ async def test_what_anybody_else_writes_to_a_runs_topic_is_passed_by(
 async def test_a_log_without_ended_cases_is_refused_in_words(
     log: LogAccess, made_topics: Topics, tables: ClickHouse, model: CountingModel
 ) -> None:
-    with pytest.raises(ConfigError, match="no case in this range has ended"):
+    with pytest.raises(ConfigError, match="no case whose news was published in this range has ended"):
         await backtest.run_plan(log, tables, RunPlan(run_id="empty"), max_cost=None)
 
 
