@@ -1,110 +1,126 @@
-"""Tables ``runs`` and ``trials``: by which code runs were decided, and which earlier trials looked at a run's cases.
+"""The tables ``runs`` and ``looks``: by which code runs were decided, and who looked at which cases before.
 
-Both bound what a comparison may claim. There are hundreds of runs and not millions, so ``trials`` is read as a whole.
+Both bound what a comparison may claim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from evaluation.compare.code_identity import CodeChange, QuestionCounts, RunCode, code_change
+from evaluation.compare.run_rows import declared
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.record import epoch_ms
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN
+from schemas.ids import LIVE_RUN, canonical_json, content_hash
+from schemas.printable import counted
 
-TrialLog = Literal["journal", "sample"]
 
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A look at the results of changed prompts or models: a row of ``looks``, with the number of its ``cases``. Times are UTC.
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One run in the ledger of trials; the fields are columns of ``trials``. Times are UTC; both ends of the period count."""
+    ``earlier`` counts the looks before it that share a case with it, whatever they looked at. ``tuned`` counts those of them that
+    one of its candidates is not part of and that came before its run began: the candidate may have been made to fit.
+    """
 
-    run_id: str
-    candidate: str
+    look_id: str
+    looked_at: datetime
+    runs: tuple[str, ...]
     label: str
-    changed: tuple[str, ...]
-    log: TrialLog
+    candidates: tuple[str, ...]
+    began_at: datetime
+    options: str
     cases: int
-    cases_from: datetime
-    cases_to: datetime
-    started_at: datetime
+    earlier: int
+    tuned: int
+
+    @property
+    def factor(self) -> int:
+        """The factor of p values; 0: nothing may be claimed.
+
+        The k-th look at a case counts k (k + 1) / 2 times. So however many follow, chance alone calls a candidate better in 5 % at
+        most: 2.5 % in the first look, as much in all others together.
+        """
+        return 0 if self.tuned else (self.earlier + 1) * (self.earlier + 2) // 2
+
+    @property
+    def note(self) -> str:
+        """The factor in words; "" for the first look."""
+        if self.tuned:
+            return (
+                f"nothing is claimed: {counted(self.tuned, 'look')} at some of these cases, at another candidate, came before "
+                f"{self.runs[-1]} began, so it may be made to fit them; compare on cases that nobody looked at (`backtest run "
+                "--from` a later day, or a shadow run)"
+            )
+        if not self.earlier:
+            return ""
+        return (
+            f"look {self.earlier + 1} at some of these cases (newsproof backtest trials): p values are multiplied by {self.factor}, "
+            "and intervals are as much wider"
+        )
 
 
-COLUMNS = (*Trial.__struct_fields__, "version")
+_STORED = ("look_id", "looked_at", "runs", "label", "candidates", "began_at", "options", "cases")
+_NOW = """
+SELECT {look:String} AS look_id,
+       (SELECT ifNull(minOrNull(looked_at), now64(3, 'UTC')) FROM looks WHERE look_id = {look:String}) AS looked_at,
+       {runs:Array(String)} AS runs, {label:String} AS label, {candidates:Array(String)} AS candidates,
+       fromUnixTimestamp64Milli({began:Int64}, 'UTC') AS began_at, {options:String} AS options,
+       (SELECT groupUniqArray(cityHash64(case_id)) FROM
+           (SELECT case_id FROM run_cases WHERE run_id IN {runs:Array(String)} GROUP BY case_id
+            HAVING uniqExact(run_id) = length(arrayFilter(run -> run != 'live', {runs:Array(String)})))) AS cases
+"""
+_COUNTED = """
+WITH e.look_id != o.look_id AND e.looked_at < o.looked_at AND notEmpty(arrayIntersect(o.cases, e.cases)) AS before
+SELECT o.look_id, any(o.looked_at) AS at, any(o.runs), any(o.label), any(o.candidates), any(o.began_at), any(o.options), any(o.cases),
+       countIf(before), countIf(before AND e.looked_at < o.began_at AND NOT hasAll(e.candidates, o.candidates))
+FROM ({of}) AS o LEFT JOIN (SELECT * FROM looks FINAL) AS e ON 1 = 1
+GROUP BY o.look_id ORDER BY at, o.look_id
+"""
 
 
-async def write_trial(tables: ClickHouse, trial: Trial) -> None:
-    """Write the row of a trial. A run writes it at every start, and the latest row wins.
+async def read_looks(tables: ClickHouse) -> list[Look]:
+    """Return the whole ledger, the first look first."""
+    return [_look(row) for row in (await tables.query(_COUNTED.replace("{of}", "SELECT * FROM looks FINAL"))).rows]
+
+
+async def look_at(
+    tables: ClickHouse, runs: Sequence[str], options: Mapping[str, Any], seen: object, *, record: bool = True
+) -> Look | None:
+    """Return this look as the ledger counts it, and write it there unless ``record`` is False.
+
+    ``seen``: all that the result is made of. The same look at the same data again is one look.
+    None: none of the runs changes a prompt or a model, so there is no candidate, and nothing is written.
 
     Raises:
         TransientError: ClickHouse is unavailable.
     """
-    values = [epoch_ms(v) if isinstance(v, datetime) else v for v in msgspec.structs.astuple(trial)]
-    await tables.insert("trials", COLUMNS, [(*values, epoch_ms(datetime.now(UTC)))])
+    rows = [row for run in runs if run != LIVE_RUN for row in await read_runs(tables, run)]
+    found = [row for row in rows if declared(row["changes"]).candidate]
+    if not found:
+        return None
+    given = canonical_json(options).decode()
+    asked = {
+        "look": content_hash((tuple(runs), given, seen)),
+        "runs": list(runs),
+        "label": "; ".join(row["label"] for row in found),
+        "candidates": sorted({declared(row["changes"]).candidate for row in found}),
+        "began": epoch_ms(max(row["started_at"] for row in found)),
+        "options": given,
+    }
+    (row,) = (await tables.query(_COUNTED.replace("{of}", _NOW), asked)).rows
+    if record:
+        await tables.insert("looks", _STORED, [row[: len(_STORED)]])
+    return _look(row)
 
 
-async def read_trials(tables: ClickHouse) -> list[Trial]:
-    """Return all trials, oldest first."""
-    sql = f"SELECT {', '.join(Trial.__struct_fields__)} FROM trials FINAL ORDER BY started_at, run_id"
-    return [msgspec.convert(row, Trial, strict=False) for row in (await tables.query(sql)).dicts()]
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be claimed of one run's candidate.
-
-    ``earlier`` counts trials of a candidate for the same prompts or models that began before and looked at a part of the same
-    period. One of another candidate is enough: ``allowed`` is false. For one candidate that was run again a claim is allowed,
-    and ``factor``, how often it was looked at, multiplies its p values. ``note`` says so, "" when there is nothing to say.
-    """
-
-    run_id: str
-    earlier: int
-    allowed: bool
-    factor: int
-    note: str
-
-    def corrected(self, p: float) -> float:
-        """Return the p value that counts the earlier looks of the same candidate (Bonferroni)."""
-        return min(1.0, p * self.factor)
-
-
-def claim_of(trials: Sequence[Trial], run_id: str) -> Claim:
-    """Return what may be claimed of the run.
-
-    A run without a candidate, such as ``live`` or an A/A run, and one older than the ledger, claim freely:
-    there is nothing to hold against them.
-    """
-    mine = next((t for t in trials if t.run_id == run_id), None)
-    if mine is None or not mine.candidate:
-        return Claim(run_id=run_id, earlier=0, allowed=True, factor=1, note="")
-    looked = [t for t in trials if _looked_before(t, mine)]
-    earlier = len(looked)
-    again = all(t.candidate == mine.candidate for t in looked)
-    if not earlier:
-        note = ""
-    elif again:
-        note = f"run {run_id} repeats a candidate: p values are multiplied by {earlier + 1}, the number of looks"
-    else:
-        note = (
-            f"run {run_id} was tuned on this period: {earlier} earlier trials used it, so its metrics here prove nothing; "
-            "make a claim on cases that no trial has used (`backtest run --from` a later day, or a shadow run)"
-        )
-    return Claim(run_id=run_id, earlier=earlier, allowed=again, factor=earlier + 1 if again else 1, note=note)
-
-
-def _looked_before(other: Trial, mine: Trial) -> bool:
-    if other.run_id == mine.run_id or not other.candidate or other.log != mine.log:
-        return False
-    return (
-        other.started_at < mine.started_at
-        and other.cases_from <= mine.cases_to
-        and other.cases_to >= mine.cases_from
-        and not set(other.changed).isdisjoint(mine.changed)
-    )
+def _look(row: Sequence[Any]) -> Look:
+    values = dict(zip(Look.__struct_fields__, row, strict=True))
+    return msgspec.convert(values | {"cases": len(values["cases"])}, Look, strict=False)
 
 
 async def read_code_change(tables: ClickHouse, a: str, b: str, *, allow: bool) -> CodeChange | None:
@@ -161,7 +177,6 @@ _QUESTIONS = msgspec.json.Decoder(dict[str, QuestionCounts])
 
 def run_code_of(row: Mapping[str, Any]) -> RunCode:
     """Return the code that decided the run of this row of ``runs``."""
-    changed = msgspec.json.decode(row["changes"] or b"{}", type=dict[str, Any]).get("prompts", {})
     return RunCode(
         run_id=row["run_id"],
         code=(row["code_version"],) if row["code_version"] else (),
@@ -169,7 +184,7 @@ def run_code_of(row: Mapping[str, Any]) -> RunCode:
         declarations=_DECLARATIONS.decode(row["declarations"]) if row["declarations"] else None,
         questions=_QUESTIONS.decode(row["questions"]) if row["questions"] else {},
         looked_at=row["looked_at"],
-        changed_prompts=tuple(changed),
+        changed_prompts=tuple(declared(row["changes"]).prompts),
         baseline=bool(row["baseline"]),
     )
 

@@ -162,10 +162,13 @@ def verify(
 
 @backtest.command()
 def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
-    """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
-    from evaluation.runs.show import show_trials
+    """List every look at the results of a changed prompt or model, and what it may claim.
 
-    run(show_trials(of(ctx), as_json=as_json))
+    A look is a `compare`, `gate`, `watch`, `pnl` or `study`. The same look at the same data is listed once.
+    """
+    from evaluation.runs.show import show_looks
+
+    run(show_looks(of(ctx), as_json=as_json))
 
 
 @backtest.command("list")
