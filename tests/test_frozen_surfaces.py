@@ -32,6 +32,7 @@ from agents.core.step import StepFailure, needed
 from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
 from evaluation.compare.comparison import Comparison
+from evaluation.compare.run_records import Look
 from evaluation.compare.watch import WatchResult
 from evaluation.labels.label_report import LabelReport, LabelSource
 from evaluation.prices.profit_report import ProfitReport
@@ -40,7 +41,6 @@ from evaluation.replay.log_file import read_log_file
 from evaluation.runs.backtest import RunSummary
 from evaluation.runs.case_replay import _document as replay_document
 from evaluation.runs.estimate import Estimate
-from evaluation.runs.show import ListedTrial
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
 from infra.offline.simulated import simulated_ports
@@ -376,7 +376,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest run --dry-run", Estimate),
         ("backtest run", RunSummary),
         ("backtest study", StudyReport),
-        ("backtest trials", ListedTrial),
+        ("backtest trials", Look),
         ("backtest watch", WatchResult),
         ("cases", CountedCase),
         ("config", SettingView),
