@@ -84,7 +84,7 @@ async def compare_runs(
     pair_cases(first, second)  # refused before it counts as a look
     cases = {row.case_id for row in first.rows}
     truths = sorted((case_id, truth) for case_id, truth in returns.truths.items() if case_id in cases)
-    options = {"compare": how, "latency_s": latency_s}
+    options = {"compare": how} | ({} if latency_s == LATENCY_S else {"latency_s": latency_s})
     look = await look_at(
         tables, (a, b), options, (first.rows, second.rows, sorted(returns.held.items()), truths), record=record
     )

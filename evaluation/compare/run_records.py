@@ -52,9 +52,9 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         """The factor in words; "" for the first look."""
         if self.tuned:
             return (
-                f"nothing is claimed: {counted(self.tuned, 'look')} at some of these cases, at another candidate, came before "
-                f"{self.runs[-1]} began, so it may be made to fit them; compare on cases that nobody looked at (`backtest run "
-                "--from` a later day, or a shadow run)"
+                f"nothing is claimed: run {self.runs[-1]} began after {counted(self.tuned, 'look')} at some of these cases with another "
+                "candidate, so it may have been made to fit them; compare on cases that nobody has looked at (`backtest run --from` "
+                "a later day, or a shadow run)"
             )
         if not self.earlier:
             return ""

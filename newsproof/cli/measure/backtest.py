@@ -164,7 +164,7 @@ def verify(
 def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
     """List every look at the results of a changed prompt or model, and what it may claim.
 
-    A look is a `compare`, `gate`, `watch`, `pnl` or `study`. The same look at the same data is listed once.
+    A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report`. The same look at the same data is listed once.
     """
     from evaluation.runs.show import show_looks
 

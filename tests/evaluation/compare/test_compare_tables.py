@@ -405,7 +405,7 @@ def test_looks_at_the_same_cases_raise_p_values_and_a_candidate_that_came_after_
     app.command()(gate)
     passed = CliRunner().invoke(app, ["good", "v3", "--primary", "profit", "--margin", "0.5"], env=database)
     assert passed.exit_code == exits.GATE_UNDECIDED, "that no loss is left would be a claim"
-    assert "is not tested: nothing is claimed" in passed.stdout and "came before v3 began" in passed.stdout
+    assert "is not tested: nothing is claimed" in passed.stdout and "run v3 began after 4 looks" in passed.stdout
 
 
 async def test_a_truth_is_a_label_or_a_retraction_or_what_an_official_page_says_later(

@@ -136,6 +136,6 @@ def test_runs_of_the_command_are_listed_with_what_they_may_claim(
         assert (ran["status"], ran["cases"]) == ("finished", 8)
         compared = CliRunner().invoke(app, ["backtest", "compare", "base", name, "--format", "json"], env=env)
         assert compared.exit_code == exits.OK, (compared.output, compared.exception)
-    assert any("came before b began" in warning for warning in json.loads(compared.stdout)["warnings"])
+    assert any("run b began after 1 look" in warning for warning in json.loads(compared.stdout)["warnings"])
     listed = [(look["runs"], look["cases"], look["earlier"], look["tuned"]) for look in command("trials")]
     assert listed == [(["base", "a"], 8, 0, 0), (["base", "b"], 8, 1, 1)]
