@@ -32,9 +32,9 @@ from agents.core.step import StepFailure, needed
 from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
 from evaluation.compare.comparison import Comparison
-from evaluation.compare.run_records import Look
 from evaluation.compare.watch import WatchResult
 from evaluation.labels.label_report import LabelReport, LabelSource
+from evaluation.looks import Look
 from evaluation.prices.profit_report import ProfitReport
 from evaluation.prices.study_report import StudyReport
 from evaluation.replay.log_file import read_log_file

@@ -13,8 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from schemas.ids import content_hash
-
 
 class RunCase(msgspec.Struct, frozen=True):
     """One repeat of one case in one run; the fields are columns of ``run_cases`` and of ``v_run_cases``.
@@ -176,12 +174,6 @@ class Declared(msgspec.Struct):
     watch: Watch | None = None
     on_miss: str = ""
     log: str = ""
-
-    @property
-    def candidate(self) -> str:
-        """A hash of what the run changed, equal for equal prompts and models; "" for nothing."""
-        changed = {"prompts": {name: prompt.hash for name, prompt in self.prompts.items()}, "models": self.models}
-        return content_hash(changed)[:16] if any(changed.values()) else ""
 
 
 def declared(changes: str) -> Declared:

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from evaluation.compare.inputs import read_returns, read_run_rows
 from evaluation.compare.metrics import describe_sides
 from evaluation.compare.pairing import Pair, pair_cases
-from evaluation.compare.run_records import look_at, read_code_change
+from evaluation.compare.run_records import read_code_change
 from evaluation.compare.run_rows import HORIZONS, Returns, RunRows, StopWhen, Watch, watch_in
 from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
+from evaluation.looks import look_at
 from evaluation.statistics import block_length_s, inflation_of
 from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look

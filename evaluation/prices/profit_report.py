@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from evaluation.compare.run_records import look_at
+from evaluation.looks import look_at
 from evaluation.prices.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, mark_trade
 from evaluation.prices.run_signals import RunSignal, RunSignals, StoredPrices, read_signals
 from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from evaluation.compare.run_records import look_at
+from evaluation.looks import look_at
 from evaluation.prices.run_signals import RunSignal, StoredPrices, live_signals, read_signals
 from evaluation.prices.study import (
     BENCHMARK,

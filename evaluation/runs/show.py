@@ -7,8 +7,9 @@ from decimal import Decimal
 
 from evaluation.compare.code_identity import RunCode, code_change, code_change_note
 from evaluation.compare.compare_runs import describe_sample_power
-from evaluation.compare.run_records import read_looks, read_runs, run_code_of
+from evaluation.compare.run_records import read_runs, run_code_of
 from evaluation.compare.terms import PRIMARY
+from evaluation.looks import read_looks
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
 from evaluation.runs.estimate import Estimate

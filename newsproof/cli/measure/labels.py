@@ -186,8 +186,8 @@ async def compare_labels(invocation: Invocation, run: str) -> LabelReport:
     Raises:
         ConfigError: the run has no judgements, or none for a labelled case.
     """
-    from evaluation.compare.run_records import look_at
     from evaluation.labels.label_report import read_judgements, report_of
+    from evaluation.looks import look_at
     from newsproof.report.run_name import run_name
 
     async with database(invocation, admin=True) as client:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agents.prompts import load_prompts
-from evaluation.compare.run_records import Look, look_at, read_looks
+from evaluation.looks import Look, look_at, read_looks
 from evaluation.runs.plan import RunPlan
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import load_migrations
@@ -72,7 +72,7 @@ async def test_every_look_that_shares_a_case_counts_and_a_candidate_made_after_i
         assert found is not None and (found.earlier, found.factor) == (earlier, factor), (runs, how)
     assert (
         found is not None
-        and "6 looks at some of these cases, at another candidate, came before terse began" in found.note
+        and "run terse began after 6 looks at some of these cases with another candidate" in found.note
     )
     ledger = await read_looks(clickhouse)
     assert [(one.runs[-1], one.earlier) for one in ledger] == [
