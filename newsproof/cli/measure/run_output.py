@@ -12,6 +12,7 @@ from evaluation.compare.terms import PRIMARY
 from evaluation.looks import read_looks
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
+from evaluation.runs.case_replay import money
 from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings
@@ -21,11 +22,6 @@ from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
 from schemas.errors import ConfigError
 from schemas.printable import counted
-
-
-def money(usd: Decimal | None) -> str:
-    """Return an amount in USD with 5 decimals, as in the case view; ``unknown`` for None."""
-    return "unknown" if usd is None else f"{usd:.5f}"
 
 
 async def show_dry_run(
