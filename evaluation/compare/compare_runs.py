@@ -85,7 +85,10 @@ async def compare_runs(
     pair_cases(first, second)  # refused before it counts as a look
     cases = {row.case_id for row in first.rows}
     truths = sorted((case_id, truth) for case_id, truth in returns.truths.items() if case_id in cases)
-    options = {"compare": how} | ({} if latency_s == LATENCY_S else {"latency_s": latency_s})
+    usual, given = (
+        msgspec.structs.asdict(one) | {"latency_s": s} for one, s in ((Scoring(), LATENCY_S), (how, latency_s))
+    )
+    options = {"compare": {name: value for name, value in given.items() if value != usual[name]}}
     look = await look_at(
         tables, (a, b), options, (first.rows, second.rows, sorted(returns.held.items()), truths), record=record
     )

@@ -45,7 +45,7 @@ OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
 
-class Scoring(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """How figures are made. ``cap`` bounds the return of one case, ``trade_cost`` is what one trade costs in and out together,
     both as shares of the amount traded. ``draws``: random signs of a test; equal arguments give equal figures. ``factor`` of
     p values, and ``note`` on it (:class:`evaluation.looks.Look`).
