@@ -39,7 +39,6 @@ from evaluation.prices.profit_report import ProfitReport
 from evaluation.prices.study_report import StudyReport
 from evaluation.replay.log_file import read_log_file
 from evaluation.runs.backtest import RunSummary
-from evaluation.runs.case_replay import _document as replay_document
 from evaluation.runs.estimate import Estimate
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
@@ -60,6 +59,7 @@ from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, view
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.memory import Rebuilt
+from newsproof.cli.read.case_replay import _document as replay_document
 from newsproof.cli.read.tables import Export
 from newsproof.cli.run.investigate import _change, _last_line
 from newsproof.cli.run.listen import PolledSource

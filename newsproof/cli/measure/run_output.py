@@ -12,7 +12,6 @@ from evaluation.compare.terms import PRIMARY
 from evaluation.looks import read_looks
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
-from evaluation.runs.case_replay import money
 from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings
@@ -20,6 +19,7 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
+from newsproof.cli.read.case_replay import money
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
