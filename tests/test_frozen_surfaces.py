@@ -34,13 +34,12 @@ from agents.graphs import research, verification
 from evaluation.compare.comparison import Comparison
 from evaluation.compare.watch import WatchResult
 from evaluation.labels.label_report import LabelReport, LabelSource
+from evaluation.looks import Look
 from evaluation.prices.profit_report import ProfitReport
 from evaluation.prices.study_report import StudyReport
 from evaluation.replay.log_file import read_log_file
 from evaluation.runs.backtest import RunSummary
-from evaluation.runs.case_replay import _document as replay_document
 from evaluation.runs.estimate import Estimate
-from evaluation.runs.show import ListedTrial
 from infra.bots.definition import BotDefinition
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
@@ -62,6 +61,7 @@ from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, view
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.memory import Rebuilt
+from newsproof.cli.read.case_replay import _document as replay_document
 from newsproof.cli.read.signal_export import SignalExport
 from newsproof.cli.read.tables import Export
 from newsproof.cli.run.bots_demo import BotsSummary
@@ -390,7 +390,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest run --dry-run", Estimate),
         ("backtest run", RunSummary),
         ("backtest study", StudyReport),
-        ("backtest trials", ListedTrial),
+        ("backtest trials", Look),
         ("backtest watch", WatchResult),
         ("bots demo", BotsSummary),
         ("cases", CountedCase),

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from evaluation.compare.code_identity import CodeChange
-from evaluation.compare.comparison import Comparison, apply_claims, compare, with_texts
+from evaluation.compare.comparison import Comparison, compare, with_texts
 from evaluation.compare.documents import as_html, as_json, as_markdown
 from evaluation.compare.inputs import (
     other_models,
@@ -24,10 +24,12 @@ from evaluation.compare.inputs import (
     read_truths,
 )
 from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
-from evaluation.compare.run_records import claim_of, read_code_change, read_trials
-from evaluation.compare.run_rows import RunRows, declared_primary, visible
+from evaluation.compare.pairing import pair_cases
+from evaluation.compare.run_records import read_code_change
+from evaluation.compare.run_rows import RunRows, declared, visible
 from evaluation.compare.terminal import figure, show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
+from evaluation.looks import look_at
 from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
@@ -50,13 +52,7 @@ _INVENTED = (
 )
 
 
-async def compare_runs(tables: ClickHouse, a: str, b: str, **how: Any) -> Comparison:
-    """Return the comparison of :func:`compare_for_gate`, which has its keywords."""
-    _, shown = await compare_for_gate(tables, a, b, **how)
-    return shown
-
-
-async def compare_for_gate(
+async def compare_runs(
     tables: ClickHouse,
     a: str,
     b: str,
@@ -65,20 +61,20 @@ async def compare_for_gate(
     differences: int = 10,
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
-) -> tuple[Comparison, Comparison]:
-    """Compare two runs of the tables (``live``: the live judgements); return the comparison as it is, and as it may be claimed.
+    record: bool = True,
+) -> Comparison:
+    """Compare two runs of the tables (``live``: the live judgements).
 
     Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from the time news was knowable to the entry, for news
-    that was not judged live. The second comparison claims only what the ledger of trials allows. Without a primary metric in
-    ``how``, it is the one that run B declared, else profit after a day.
+    that was not judged live. The comparison claims only what the ledger of looks allows, and is written there unless ``record``
+    is False. Without a primary metric in ``how``, it is the one that run B declared, else profit after a day.
 
     Raises:
         ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
             decided the other, unless ``allow_code_change``.
     """
     first, second = await read_run_rows(tables, a, b)
-    trials = await read_trials(tables)
-    of_sample = [t.run_id for t in trials if t.log == "sample" and {a, b} == {t.run_id, LIVE_RUN}]
+    of_sample = [run.run_id for run in (first, second) if LIVE_RUN in (a, b) and declared(run.changes).log == "sample"]
     # Another recording was decided by another code, too: of that nothing is to be said.
     change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
     how, said = _with_primary(how or Scoring(primary=""), second)
@@ -87,22 +83,33 @@ async def compare_for_gate(
     returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
     said += await other_models(tables, a, b)
+    pair_cases(first, second)  # refused before it counts as a look
+    cases = {row.case_id for row in first.rows}
+    truths = sorted((case_id, truth) for case_id, truth in returns.truths.items() if case_id in cases)
+    usual, given = (
+        msgspec.structs.asdict(one) | {"latency_s": s} for one, s in ((Scoring(), LATENCY_S), (how, latency_s))
+    )
+    options = {"compare": {name: value for name, value in given.items() if value != usual[name]}}
+    look = await look_at(
+        tables, (a, b), options, (first.rows, second.rows, sorted(returns.held.items()), truths), record=record
+    )
+    if look is not None:
+        how = msgspec.structs.replace(how, factor=look.factor, note=look.note)
     found = compare(first, second, returns, how=how, differences=differences, warnings=said)
-    shown = apply_claims(found, [claim_of(trials, run) for run in (a, b)])
-    texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
-    return found, with_texts(_with_code_change(shown, change), texts, titles)
+    texts, titles = await read_texts(tables, a, b, found), await read_titles(tables, found)
+    return with_texts(_with_code_change(found, change), texts, titles)
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
     """Return the scoring with its primary metric, and warnings about the choice of that metric."""
-    declared = declared_primary(b.changes)
+    chosen = declared(b.changes).primary
     if not how.primary:
-        return msgspec.structs.replace(how, primary=declared or PRIMARY), []
-    if how.primary == (declared or PRIMARY):
+        return msgspec.structs.replace(how, primary=chosen or PRIMARY), []
+    if how.primary == (chosen or PRIMARY):
         return how, []
     meant = (
-        f"run {visible(b.run_id)} declared {visible(declared)}"
-        if declared
+        f"run {visible(b.run_id)} declared {visible(chosen)}"
+        if chosen
         else f"it declared none, so its primary metric is {PRIMARY}"
     )
     said = f"{how.primary} was made the primary metric afterwards ({meant}): a metric chosen after its result proves nothing"
@@ -120,10 +127,10 @@ def _with_code_change(found: Comparison, change: CodeChange | None) -> Compariso
     )
 
 
-async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> tuple[Comparison, Comparison]:
-    """Compare two runs on the configured servers, as :func:`compare_for_gate` does."""
+async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> Comparison:
+    """Compare two runs on the configured servers, as :func:`compare_runs` does."""
     async with database(invocation, admin=True) as tables:
-        return await compare_for_gate(tables, a, b, **keywords)
+        return await compare_runs(tables, a, b, **keywords)
 
 
 def print_comparison(result: Comparison, format: str) -> None:
@@ -164,29 +171,28 @@ def parse_margins(given: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def gate_status(found: Comparison, claimed: Comparison, margins: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
+def gate_status(found: Comparison, margins: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
     """Return the exit status of a gate, and why, a line a metric.
 
     It is open (0) only if the 95 % intervals of the primary metric, of the tail, of both metrics of truth and of coverage
     exclude a loss above their margin. It is closed (100) if the primary metric is worse beyond chance, or if one of them
     lost more than its margin for certain. Else there is not enough evidence (101).
 
-    ``claimed``: the comparison within what the ledger of trials allows. That there is a loss needs no claim; that there is
-    none does.
+    It does not open on cases that the ledger of looks allows no claim of. That there is a loss needs none.
     """
     if not found.changed_texts and found.verdict.startswith("identical"):
         return exits.OK, ("open: B says the same as A in every case",)
     lost, unknown, excluded = [], [], []
-    both = list(zip(found.metrics, claimed.metrics, strict=True))
     for name in ("", *(name for name in MARGINS if name != found.primary.metric)):
-        seen, claim = next(pair for pair in both if name in ("", pair[0].metric))
+        seen = next(m for m in found.metrics if name in ("", m.metric))
+        unclaimed = seen.p is None and seen.low is not None and seen.verdict not in EQUAL
         margin = margins.get(name, margins.get(seen.metric, MARGINS.get(seen.metric, 0.02)))
         least, most = _losses(seen, found)
         what = f"a loss of {seen.label} of more than {margin:g}{' ms' if seen.unit == 'ms' else ''}"
         if (not name and seen.verdict == "worse") or (least is not None and least > margin):
             lost.append(f"closed: {seen.label} is worse in B" if not name else f"closed: {what} is certain")
-        elif most is None or most > margin or (claim.p is None and seen.p is not None):
-            unknown.append(f"not enough evidence: {what} is not excluded{f' ({claim.note})' if claim.note else ''}")
+        elif most is None or most > margin or unclaimed:
+            unknown.append(f"not enough evidence: {what} is not excluded{f' ({seen.note})' if seen.note else ''}")
         else:
             excluded.append(f"open: {what} is excluded (95 %)")
     if lost:

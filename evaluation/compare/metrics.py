@@ -209,7 +209,14 @@ def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) 
     scores, shares = scores[used], shares[used]
     grid = grid_of(np.array([pair.at_s for pair in pairs])[used], scores, shares, terms.block_s)
     found = wild_bootstrap(
-        estimate, scores, shares, grid.labels, seed=how.seed, draws=how.draws, inflation=grid.inflation
+        estimate,
+        scores,
+        shares,
+        grid.labels,
+        seed=how.seed,
+        draws=how.draws,
+        inflation=grid.inflation,
+        factor=how.factor,
     )
     return found, grid
 
@@ -233,7 +240,10 @@ def _result(
         p = None if high.pvalue is None else p
         blocks = min(ends, key=lambda end: end[0].blocks)
         sides = "" if bounded else _of_sides(terms, ends[0][1])  # at one extreme they are no finding
-        said = (_of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
+        unclaimed = (
+            "nothing is claimed of cases that were looked at before" if p is None and low.low is not None else ""
+        )
+        said = (unclaimed, _of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
         note = "; ".join(filter(None, said))
     return MetricResult(
         metric=terms.name,

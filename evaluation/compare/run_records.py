@@ -1,110 +1,17 @@
-"""Tables ``runs`` and ``trials``: by which code runs were decided, and which earlier trials looked at a run's cases.
-
-Both bound what a comparison may claim. There are hundreds of runs and not millions, so ``trials`` is read as a whole.
-"""
+"""The table ``runs``: by which code runs were decided, which bounds what a comparison may say."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from evaluation.compare.code_identity import CodeChange, QuestionCounts, RunCode, code_change
+from evaluation.compare.run_rows import declared
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.record import epoch_ms
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
-
-TrialLog = Literal["journal", "sample"]
-
-
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One run in the ledger of trials; the fields are columns of ``trials``. Times are UTC; both ends of the period count."""
-
-    run_id: str
-    candidate: str
-    label: str
-    changed: tuple[str, ...]
-    log: TrialLog
-    cases: int
-    cases_from: datetime
-    cases_to: datetime
-    started_at: datetime
-
-
-COLUMNS = (*Trial.__struct_fields__, "version")
-
-
-async def write_trial(tables: ClickHouse, trial: Trial) -> None:
-    """Write the row of a trial. A run writes it at every start, and the latest row wins.
-
-    Raises:
-        TransientError: ClickHouse is unavailable.
-    """
-    values = [epoch_ms(v) if isinstance(v, datetime) else v for v in msgspec.structs.astuple(trial)]
-    await tables.insert("trials", COLUMNS, [(*values, epoch_ms(datetime.now(UTC)))])
-
-
-async def read_trials(tables: ClickHouse) -> list[Trial]:
-    """Return all trials, oldest first."""
-    sql = f"SELECT {', '.join(Trial.__struct_fields__)} FROM trials FINAL ORDER BY started_at, run_id"
-    return [msgspec.convert(row, Trial, strict=False) for row in (await tables.query(sql)).dicts()]
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be claimed of one run's candidate.
-
-    ``earlier`` counts trials of a candidate for the same prompts or models that began before and looked at a part of the same
-    period. One of another candidate is enough: ``allowed`` is false. For one candidate that was run again a claim is allowed,
-    and ``factor``, how often it was looked at, multiplies its p values. ``note`` says so, "" when there is nothing to say.
-    """
-
-    run_id: str
-    earlier: int
-    allowed: bool
-    factor: int
-    note: str
-
-    def corrected(self, p: float) -> float:
-        """Return the p value that counts the earlier looks of the same candidate (Bonferroni)."""
-        return min(1.0, p * self.factor)
-
-
-def claim_of(trials: Sequence[Trial], run_id: str) -> Claim:
-    """Return what may be claimed of the run.
-
-    A run without a candidate, such as ``live`` or an A/A run, and one older than the ledger, claim freely:
-    there is nothing to hold against them.
-    """
-    mine = next((t for t in trials if t.run_id == run_id), None)
-    if mine is None or not mine.candidate:
-        return Claim(run_id=run_id, earlier=0, allowed=True, factor=1, note="")
-    looked = [t for t in trials if _looked_before(t, mine)]
-    earlier = len(looked)
-    again = all(t.candidate == mine.candidate for t in looked)
-    if not earlier:
-        note = ""
-    elif again:
-        note = f"run {run_id} repeats a candidate: p values are multiplied by {earlier + 1}, the number of looks"
-    else:
-        note = (
-            f"run {run_id} was tuned on this period: {earlier} earlier trials used it, so its metrics here prove nothing; "
-            "make a claim on cases that no trial has used (`backtest run --from` a later day, or a shadow run)"
-        )
-    return Claim(run_id=run_id, earlier=earlier, allowed=again, factor=earlier + 1 if again else 1, note=note)
-
-
-def _looked_before(other: Trial, mine: Trial) -> bool:
-    if other.run_id == mine.run_id or not other.candidate or other.log != mine.log:
-        return False
-    return (
-        other.started_at < mine.started_at
-        and other.cases_from <= mine.cases_to
-        and other.cases_to >= mine.cases_from
-        and not set(other.changed).isdisjoint(mine.changed)
-    )
 
 
 async def read_code_change(tables: ClickHouse, a: str, b: str, *, allow: bool) -> CodeChange | None:
@@ -161,7 +68,6 @@ _QUESTIONS = msgspec.json.Decoder(dict[str, QuestionCounts])
 
 def run_code_of(row: Mapping[str, Any]) -> RunCode:
     """Return the code that decided the run of this row of ``runs``."""
-    changed = msgspec.json.decode(row["changes"] or b"{}", type=dict[str, Any]).get("prompts", {})
     return RunCode(
         run_id=row["run_id"],
         code=(row["code_version"],) if row["code_version"] else (),
@@ -169,7 +75,7 @@ def run_code_of(row: Mapping[str, Any]) -> RunCode:
         declarations=_DECLARATIONS.decode(row["declarations"]) if row["declarations"] else None,
         questions=_QUESTIONS.decode(row["questions"]) if row["questions"] else {},
         looked_at=row["looked_at"],
-        changed_prompts=tuple(changed),
+        changed_prompts=tuple(declared(row["changes"]).prompts),
         baseline=bool(row["baseline"]),
     )
 

@@ -158,10 +158,36 @@ def visible(text: str) -> str:
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
+class _ChangedPrompt(msgspec.Struct):
+    version: str = ""
+    hash: str = ""
+
+
+class Declared(msgspec.Struct):
+    """What a run changed and declared before its first case: the column ``changes`` of ``runs``. ``primary``: its metric of
+    ``backtest compare``, "" for the default. ``watch`` None: it is not watched. ``log`` is ``sample`` for the log that ships.
+    """
+
+    prompts: dict[str, _ChangedPrompt] = {}
+    models: dict[str, str] = {}
+    primary: str = ""
+    watch: Watch | None = None
+    on_miss: str = ""
+    log: str = ""
+
+
+def declared(changes: str) -> Declared:
+    """Return what a run declared, from the JSON in the table ``runs``; nothing for ``live`` and for what is no such JSON."""
+    try:
+        return msgspec.json.decode(changes, type=Declared)
+    except msgspec.DecodeError:
+        return Declared()
+
+
 def changes_summary(changes: str) -> str:
     """Return a summary of what a run changed, from the JSON in the table ``runs``, without the prompts' texts."""
     try:
-        found = msgspec.json.decode(changes, type=_Changes)
+        found = msgspec.json.decode(changes, type=Declared)
     except msgspec.DecodeError:
         return visible(changes)[:MAX_LINE]
     prompts = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
@@ -169,42 +195,15 @@ def changes_summary(changes: str) -> str:
     return visible(", ".join((*prompts, *models))) or "nothing changed"
 
 
-class _ChangedPrompt(msgspec.Struct):
-    version: str
-    hash: str
-
-
-class _Changes(msgspec.Struct):
-    prompts: dict[str, _ChangedPrompt]
-    models: dict[str, str] = {}
-    primary: str = ""
-    watch: Watch | None = None
-    on_miss: str = ""
-
-
 def looks_up_misses(changes: str) -> bool:
     """Return whether a backtest looked up what was never recorded, from the JSON in the table ``runs``. A shadow looks up at the time."""
-    try:
-        found = msgspec.json.decode(changes, type=_Changes)
-    except msgspec.DecodeError:
-        return False
+    found = declared(changes)
     return found.on_miss == "live" and found.watch is None
-
-
-def declared_primary(changes: str) -> str:
-    """Return the metric that a run declared as primary before it ran, from the JSON in the table ``runs``; "" for none."""
-    try:
-        return msgspec.json.decode(changes, type=_Changes).primary
-    except msgspec.DecodeError:
-        return ""
 
 
 def watch_in(changes: str) -> Watch | None:
     """Return what a run is watched by, from the JSON in the table ``runs``; None: it began without a metric."""
-    try:
-        return msgspec.json.decode(changes, type=_Changes).watch
-    except msgspec.DecodeError:
-        return None
+    return declared(changes).watch
 
 
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:

@@ -119,12 +119,15 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
         renumbered = np.searchsorted(np.array(testable), number[inside]) if testable else number[inside]
         within = np.unique(labels[inside], return_inverse=True)[1].astype(np.intp)
         p = heterogeneity(x[inside, 1] - x[inside, 0], within, renumbered, seed=how.seed, draws=how.draws)
-    if name not in OF_THE_NEWS:
+        p = None if p is None or not how.factor else min(1.0, how.factor * p)
+    if name in OF_THE_NEWS and not how.factor:
+        note = how.note
+    elif name not in OF_THE_NEWS:
         note = "split by A's reading: not tested, because a repeat of A differs here, too"
     else:
         note = f"{left_out} of {len(names)} in fewer than {MIN_BLOCKS} blocks of days: not tested" if left_out else ""
     tests = [segments[n].p_holm for n in testable]
-    corrected = dict(zip(testable, holm([p or 0.0 for p in tests]), strict=True))
+    corrected = dict(zip(testable, holm([p or 0.0 for p in tests]), strict=True)) if how.factor else {}
     told = [msgspec.structs.replace(one, p_holm=corrected.get(n)) for n, one in enumerate(segments)]
     return Dimension(name=name, differs=False, p=p, p_holm=None, note=note, segments=tuple(told))
 
@@ -137,7 +140,7 @@ def _grouped(values: Sequence[str]) -> list[str]:
 
 
 def _segment(value: str, x: Floats, labels: Labels, how: Scoring) -> Segment:
-    found = mean_of(x[:, 1] - x[:, 0], labels, seed=how.seed, draws=how.draws)
+    found = mean_of(x[:, 1] - x[:, 0], labels, seed=how.seed, draws=how.draws, factor=how.factor)
     return Segment(
         value=value,
         cases=len(x),

@@ -47,7 +47,8 @@ OWN_HORIZONS = tuple(HORIZON_S.values())
 
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """How figures are made. ``cap`` bounds the return of one case, ``trade_cost`` is what one trade costs in and out together,
-    both as shares of the amount traded. ``draws``: random signs of a test; equal arguments give equal figures.
+    both as shares of the amount traded. ``draws``: random signs of a test; equal arguments give equal figures. ``factor`` of
+    p values, and ``note`` on it (:class:`evaluation.looks.Look`).
     """
 
     primary: str = PRIMARY
@@ -55,6 +56,8 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     trade_cost: float = TRADE_COST
     seed: int = 0
     draws: int = DRAWS
+    factor: int = 1
+    note: str = ""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):

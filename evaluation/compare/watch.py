@@ -20,6 +20,7 @@ from evaluation.compare.pairing import Pair, pair_cases
 from evaluation.compare.run_records import read_code_change
 from evaluation.compare.run_rows import HORIZONS, Returns, RunRows, StopWhen, Watch, watch_in
 from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
+from evaluation.looks import look_at
 from evaluation.statistics import block_length_s, inflation_of
 from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
@@ -222,6 +223,9 @@ async def look_at_run(tables: ClickHouse, run_id: str, watch: Watch, cap: float)
     )
     returns = Returns() if metric.horizon_s is None else await read_returns(tables, runs)
     differences = differences_of(*runs, returns, received, metric)
+    await look_at(
+        tables, (LIVE_RUN, run_id), {"watch": watch}, ""
+    )  # its interval is valid at every look: they count as one
     return watch_result(run_id, watch, metric, differences, code_change="" if change is None else change.text)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from evaluation.looks import look_at
 from evaluation.prices.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, mark_trade
 from evaluation.prices.run_signals import RunSignal, RunSignals, StoredPrices, read_signals
 from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules
@@ -98,6 +99,7 @@ async def show_profit(
     """
     async with database(invocation, admin=True) as tables:
         report = await profit_of(tables, run_id, rules, capital=capital, repeat=repeat, seed=seed)
+        await look_at(tables, [run_id], {"pnl": rules, "repeat": repeat, "capital": capital}, report.figures)
         name = await run_name(tables, run_id)
     if trades is not None:
         _write(trades, report.trades)

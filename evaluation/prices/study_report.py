@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
+from evaluation.looks import look_at
 from evaluation.prices.run_signals import RunSignal, StoredPrices, live_signals, read_signals
 from evaluation.prices.study import (
     BENCHMARK,
@@ -77,6 +78,7 @@ async def show_study(
     """
     async with database(invocation, admin=True) as tables:
         report = await study_report(tables, run_id, by=by, directed=directed, repeat=repeat, seed=seed)
+        await look_at(tables, [run_id], {"study": by, "directed": directed, "repeat": repeat}, report.study)
         name = await run_name(tables, run_id)
     if as_json:
         json_line(report)

@@ -2,30 +2,30 @@
 
 Bulk sources are read twice: to survey them, then to replay. A story is a group of cases about the same news, so that statistics
 do not count ten copies of one rumour as ten proofs. Two cases belong to one story when one repeats, denies, corrects or retries
-the other, or when their texts are nearly the same: at least :data:`ALIKE` of the words (character pairs in Chinese) in common,
-within :data:`WINDOW`. MinHash selects the texts to compare (Broder, "On the resemblance and containment of documents", 1997).
+the other, or when triage stated the same act of the same party on the same asset (:func:`agents.evidence.story.compared`). A story
+lasts :data:`SPAN` at most. Words decide nothing: in one template, thirty coins are thirty stories.
 """
 
 from __future__ import annotations
 
 import sys
-import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import msgspec
-import numpy as np
 from aiokafka import TopicPartition
 
+from agents.evidence.story import compared, key_of
 from evaluation.replay.log_file import LogFile, by_partition
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot, decode_snapshot
 from schemas.errors import ContractError
-from schemas.ids import content_hash, normalise_text
+from schemas.ids import content_hash
+from schemas.signals import Story
 from schemas.topics import Topics
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog, Log
@@ -34,15 +34,10 @@ from streams.replay import Recording, Recordings
 
 MAX_RECORDS = 500
 """Records of one read of live traffic."""
-ALIKE = 0.7
-WINDOW = timedelta(days=14)
-HASHES, BANDS = 24, 8
-"""Texts that share 70 % of their words meet in one of 8 bands of 3 with a probability of 0.97."""
-MAX_WORDS = 400
-_PRIME = np.uint64((1 << 31) - 1)
-_DRAW = np.random.Generator(np.random.PCG64(20240601))
-_A = _DRAW.integers(1, int(_PRIME), HASHES, dtype=np.uint64)
-_B = _DRAW.integers(0, int(_PRIME), HASHES, dtype=np.uint64)
+SPAN = timedelta(days=7)
+"""The maximum time from the first case of a story to its last."""
+COMPARED = 64
+"""Cases of one asset and act that a case is compared with, the newest."""
 
 
 class Stories:
@@ -50,17 +45,20 @@ class Stories:
 
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
-        self._bands: dict[tuple[int, bytes], deque[tuple[datetime, str, frozenset[int]]]] = {}
+        self.at: dict[str, datetime] = {}
+        """By case: when its news was published, or received if that was earlier; of a second look, when it was due."""
+        self._spans: dict[str, tuple[datetime, datetime]] = {}
+        self._told: dict[tuple[str, str], deque[tuple[str, Story]]] = {}
 
     def add(self, case_id: str, event: ev.Event) -> None:
         """Add one accepted event of a case."""
         match event:
             case ev.EventReceived(news=news, edits=edits, retries=retries):
-                self._parent.setdefault(case_id, case_id)
-                self._join(case_id, (edits, retries))
-                self._compare(case_id, news.text, news.as_of)
-            case ev.SecondLookOpened(of_case=first):
-                self._join(case_id, (first,))
+                self._open(case_id, min(news.published_at, news.as_of), (edits, retries))
+            case ev.SecondLookOpened(of_case=first, due_at=due_at):
+                self._open(case_id, due_at, (first,))
+            case ev.CaseTriaged(draft=draft, story=Story() as story) if case_id in self.at:
+                self._compare(case_id, draft.asset, story)
             case ev.CaseDropped(duplicate_of=first):
                 self._join(case_id, (first,))
             case ev.RetractionFound(of_case=of_case):
@@ -77,41 +75,30 @@ class Stories:
             self._parent[case_id], case_id = root, above
         return root
 
+    def _open(self, case_id: str, at: datetime, others: Iterable[str | None]) -> None:
+        self.at[case_id] = at
+        self._spans.setdefault(case_id, (at, at))
+        self._join(case_id, others)
+
     def _join(self, case_id: str, others: Iterable[str | None]) -> None:
         for other in others:
-            if other is not None:
-                ours, theirs = self.of(case_id), self.of(other)
-                if ours != theirs:
-                    self._parent[ours] = theirs
+            if other is None or (ours := self.of(case_id)) == (theirs := self.of(other)):
+                continue
+            times = (*self._spans.get(ours, ()), *self._spans.get(theirs, ()))
+            if not times or max(times) - min(times) <= SPAN:
+                self._parent[ours] = theirs
+                if times:
+                    self._spans[theirs] = min(times), max(times)
 
-    def _compare(self, case_id: str, text: str, at: datetime) -> None:
-        words = _words(text)
-        if not words:
-            return
-        for band, key in enumerate(_signature(words)):
-            met = self._bands.setdefault((band, key), deque(maxlen=16))
-            for when, other, theirs in met:
-                if abs(at - when) <= WINDOW and len(words & theirs) >= ALIKE * len(words | theirs):
-                    self._join(case_id, (other,))
-                    break
-            met.append((at, case_id, words))
-
-
-def _words(text: str) -> frozenset[int]:
-    found: list[str] = []
-    for word in normalise_text(text[:4000]).split()[:MAX_WORDS]:
-        found += [word] if word.isascii() else [word[i : i + 2] for i in range(max(1, len(word) - 1))]
-    return frozenset(zlib.crc32(word.encode()) & 0x7FFFFFFF for word in found)
-
-
-def _signature(words: frozenset[int]) -> list[bytes]:
-    hashed = np.fromiter(words, dtype=np.uint64, count=len(words))
-    least = ((hashed[:, None] * _A + _B) % _PRIME).min(axis=0)
-    return [row.tobytes() for row in least.reshape(BANDS, HASHES // BANDS)]
+    def _compare(self, case_id: str, asset: str, story: Story) -> None:
+        told = self._told.setdefault((asset, key_of(story)), deque(maxlen=COMPARED))
+        same = (o for o, other in told if compared(story, other, self.at[case_id] - self.at[o]) == "same")
+        self._join(case_id, [next(same, None)])
+        told.append((case_id, story))
 
 
 _STORY_EVENTS = frozenset(
-    {ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.SecondLookOpened, ev.CaseDropped, ev.RetractionFound))}
+    {*ev.OPENING_NAMES, *(ev.WIRE_NAMES[t] for t in (ev.CaseTriaged, ev.CaseDropped, ev.RetractionFound))}
 )
 """Events that determine which story a case belongs to."""
 
@@ -170,7 +157,8 @@ class LogSource:
 class Survey(msgspec.Struct):
     """Contents of a journal range.
 
-    ``ended`` holds case ids in the order in which the cases were opened; ``open`` counts the cases that have not ended.
+    ``ended`` holds case ids in the order of their news; ``open`` counts the cases that have not ended. ``first`` and ``last``:
+    when the first and the last news of ``ended`` was published.
     ``config_hashes``: the configurations that the ended cases pin.
     """
 
@@ -183,7 +171,11 @@ class Survey(msgspec.Struct):
 
 
 async def survey(source: Source, *, since: datetime | None = None, until: datetime | None = None) -> Survey:
-    """Read the journal once for its stories and for the ended cases opened in ``since`` <= time < ``until``."""
+    """Read the journal once for its stories and for the ended cases whose news was published in ``since`` <= time < ``until``.
+
+    Not received: a backfill receives years within minutes. News that claims a time after its receipt counts from its receipt, and
+    so does a case whose opening cannot be read. A second look counts from when it was due.
+    """
     parts: dict[int, JournalFold] = {}
     opened: dict[str, datetime] = {}
     pinned: dict[str, str] = {}
@@ -192,14 +184,13 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
     async for number, records in source.batches():
         part = parts.setdefault(number, JournalFold(partitions=source.partitions))
         for env, record in part.accept(records):
-            if env.type in _STORY_EVENTS:
-                event = _add_event(stories, env, record)
-                if isinstance(event, ev.EventReceived | ev.SecondLookOpened):
-                    pinned[env.case_id] = sys.intern(event.config_hash)
-                if isinstance(event, ev.EventReceived) and event.news.is_asked:
-                    continue  # a question, which no run judges again
+            event = _add_event(stories, env, record) if env.type in _STORY_EVENTS else None
+            if isinstance(event, ev.EventReceived) and event.news.is_asked:
+                continue  # a question, which no run judges again
+            if isinstance(event, ev.EventReceived | ev.SecondLookOpened):
+                pinned[env.case_id] = sys.intern(event.config_hash)
             if env.type in ev.OPENING_NAMES:
-                opened[env.case_id] = env.time
+                opened[env.case_id] = min(stories.at.get(env.case_id, env.time), env.time)
             elif env.type in ev.TERMINAL_NAMES:
                 ended.add(env.case_id)
     inside = [c for c, at in opened.items() if (since is None or at >= since) and (until is None or at < until)]
@@ -247,9 +238,9 @@ async def recordings(
 
 
 async def recent_stories(log: Log, topics: Topics) -> Stories:
-    """Return the stories of the journal's last :data:`WINDOW`."""
+    """Return the stories of the journal's last :data:`SPAN`."""
     bounds = await log.bounds(topics.cases)
-    since = round((datetime.now(UTC) - WINDOW).timestamp() * 1000)
+    since = round((datetime.now(UTC) - SPAN).timestamp() * 1000)
     starts = await log.offsets_at(bounds, since)
     spans = {tp: (end if (start := starts[tp]) is None else start, end) for tp, (_, end) in bounds.items()}
     return (await survey(LogSource(log, spans, {}))).stories

@@ -13,14 +13,13 @@ import msgspec
 
 from agents.graphs import verification
 from evaluation.compare.code_identity import RunCode, code_change
-from evaluation.compare.run_records import TrialLog, write_trial
 from evaluation.replay.candidates import ReplayBuilder, with_models
 from evaluation.replay.cutoffs import cutoff_of
 from evaluation.replay.journal import FileSource, LogSource, Source, Survey, draw_sample, recordings, survey
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.estimate import Estimate, estimate, identify_code
 from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
-from evaluation.runs.plan import RunPlan, trial_of
+from evaluation.runs.plan import RunPlan
 from evaluation.runs.run_tables import (
     RunCaseRow,
     RunTables,
@@ -258,8 +257,6 @@ async def run_plan(
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
     ``on_code`` is called with the code of the run before anything is paid for.
 
-    The run is in the ledger of trials before its first case is decided.
-
     Raises:
         ConfigError: nothing to replay, the run began with another plan, or another process runs it.
     """
@@ -276,9 +273,6 @@ async def run_plan(
         cost_limit, memory = CostLimit(max_cost, spent=progress.spent), AsOfMemory(tables, mode=log.settings.mode)
         status, totals = "failed", RunTotals()
         try:
-            await write_trial(
-                tables, trial_of(plan, log=_log_of(file), cases=len(surveyed.ended), span=span, started_at=begun)
-            )
             await rows.write_run(plan, about, "running", totals, span, begun, ended=None)
             runner = Runner(
                 plan,
@@ -306,14 +300,10 @@ async def run_plan(
 def _span(surveyed: Survey) -> tuple[datetime, datetime]:
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
         raise ConfigError(
-            f"no case in this range has ended ({surveyed.open} are open): check with `newsproof cases`, "
+            f"no case whose news was published in this range has ended ({surveyed.open} are open): check with `newsproof cases`, "
             "and widen --from and --to"
         )
     return surveyed.first, surveyed.last
-
-
-def _log_of(file: LogFile | None) -> TrialLog:
-    return "journal" if file is None else "sample"
 
 
 def _is_baseline(plan: RunPlan, ran: RunResult) -> bool:

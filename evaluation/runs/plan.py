@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from evaluation.compare.run_records import Trial, TrialLog
 from evaluation.compare.run_rows import Watch
 from schemas.config import Prompt
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN, RESEARCH_RUN, content_hash
+from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from streams.replay import Change
 
 OnMiss = Literal["fail", "skip", "live"]
@@ -20,7 +19,7 @@ _RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of a run. Cases opened at ``cases_from`` <= time < ``cases_to`` (UTC); ``sample`` 0 means all of
+    """The request of a run. News published at ``cases_from`` <= time < ``cases_to`` (UTC); ``sample`` 0 means all of
     them.
 
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
@@ -39,7 +38,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     on_miss: OnMiss = "fail"
     code_version: str = ""
     watch: Watch | None = None
-    log: TrialLog = "journal"
+    log: Literal["journal", "sample"] = "journal"
     """The log of the cases: this installation's journal, or the sample log that ships with the project."""
     primary: str = ""
     """The primary metric of ``backtest compare``, declared before any result is known; "": the default."""
@@ -69,7 +68,9 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
         every: dict[str, Any] = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
         every |= ({"models": self.models} if self.models else {}) | ({"watch": self.watch} if self.watch else {})
-        every |= {"primary": self.primary} if self.primary else {}
+        every |= ({"primary": self.primary} if self.primary else {}) | (
+            {"log": "sample"} if self.log == "sample" else {}
+        )
         return msgspec.json.encode(every).decode()
 
 
@@ -108,26 +109,3 @@ def parse_time(option: str, text: str | None) -> datetime | None:
     except ValueError as exc:
         raise ConfigError(f"{option} {text!r} is no time: write 2026-01-31 or 2026-01-31T14:00:00Z") from exc
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-
-
-def candidate_of(plan: RunPlan) -> str:
-    """Return the hash of what the plan changes, equal for equal prompts and models; "" when it changes nothing."""
-    changed = {"prompts": {name: p.hash for name, p in plan.prompts.items()}, "models": plan.models}
-    return content_hash(changed)[:16] if any(changed.values()) else ""
-
-
-def trial_of(
-    plan: RunPlan, *, log: TrialLog, cases: int, span: tuple[datetime, datetime], started_at: datetime
-) -> Trial:
-    """Return the row of a run. ``span``: when the first and the last case of its period were received, UTC."""
-    return Trial(
-        run_id=plan.run_id,
-        candidate=candidate_of(plan),
-        label=plan.label,
-        changed=tuple(sorted({*plan.prompts, *plan.models})),
-        log=log,
-        cases=cases,
-        cases_from=span[0],
-        cases_to=span[1],
-        started_at=started_at,
-    )

@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from evaluation.compare.code_identity import RunCode
-from evaluation.compare.run_records import read_run_code, write_trial
+from evaluation.compare.run_records import read_run_code
 from evaluation.compare.run_rows import RunCase
 from evaluation.replay.cutoffs import known_to_training
-from evaluation.runs.plan import RunPlan, trial_of
+from evaluation.runs.plan import RunPlan
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
@@ -40,7 +40,7 @@ RUN_COLUMNS = ("run_id", "label", "status", "changes", "code_version", "cases_fr
 _TOTALS = """
 SELECT count() AS cases, countIf(status = 'replayed') AS replayed, sum(executed) AS executed, sum(reused) AS reused,
        sum(missed) AS missed, sum(cost_usd) AS cost_usd, sum(avoided_cost_usd) AS avoided_cost_usd,
-       min(received_at) AS cases_from, max(received_at) AS cases_to
+       min(least(published_at, received_at)) AS cases_from, max(least(published_at, received_at)) AS cases_to
 FROM run_cases FINAL WHERE run_id = {run:String}"""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = Failure(kind="not_configured", message="", retryable=False)
@@ -383,7 +383,4 @@ class ShadowTables:
         label = f"shadow: {self._plan.label}"
         row = run_row(self._plan, about, status, totals, span, begun, label=label, ended=ended)
         await self._client.insert("runs", RUN_COLUMNS, [row])
-        await write_trial(
-            self._client, trial_of(self._plan, log="journal", cases=totals.cases, span=span, started_at=begun)
-        )
         return totals

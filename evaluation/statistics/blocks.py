@@ -89,7 +89,8 @@ NONE = 1e-24
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A difference with its interval and two-sided p-value.
 
-    ``low``, ``high``, ``pvalue`` and ``detectable`` are None with fewer than :data:`MIN_BLOCKS` blocks. ``detectable`` is the
+    ``low``, ``high``, ``pvalue`` and ``detectable`` are None with fewer than :data:`MIN_BLOCKS` blocks; an end is infinite
+    where so few blocks reject nothing at its level. ``detectable`` is the
     smallest true difference that a sample with these block sums shows with a probability of 80 %.
     """
 
@@ -203,30 +204,33 @@ def wild_bootstrap(
     seed: int,
     draws: int = DRAWS,
     inflation: float = 1.0,
+    factor: int = 1,
 ) -> Estimate:
     """Test a difference. ``scores`` and ``shares`` are those of the cases (:func:`scores_of`). Same seed, same result.
 
-    ``inflation`` multiplies the variance of the blocks' sums (:class:`Grid`).
+    ``inflation`` multiplies the variance of the blocks' sums (:class:`Grid`). ``factor`` multiplies the p-value, and the interval
+    is that of a level so much nearer to 1; 0: there is no p-value, and the interval is that of one look.
     """
     used = shares != 0.0
     s, h = sums_of(np.column_stack([scores, shares])[used], np.unique(labels[used], return_inverse=True)[1]).T
     count = len(s)
     if count < MIN_BLOCKS:
         return Estimate(estimate=estimate, low=None, high=None, pvalue=None, detectable=None, blocks=count)
-    signed = _Signed(s, h, seed, draws, inflation)
+    signed, rejected = _Signed(s, h, seed, draws, inflation), (1.0 - LEVEL) / (factor or 1)
     error = math.sqrt(count / (count - 1) * signed.variance)
-    low, high = (estimate, estimate) if not error else (_edge(signed, estimate, side * error) for side in (-1.0, 1.0))
-    both = t_quantile(1.0 - LEVEL, count - 1) + t_quantile(2.0 * (1.0 - POWER), count - 1)
-    return Estimate(
-        estimate=estimate, low=low, high=high, pvalue=signed.pvalue(0.0), detectable=both * error, blocks=count
+    low, high = (
+        (estimate, estimate) if not error else (_edge(signed, estimate, side * error, rejected) for side in (-1.0, 1.0))
     )
+    pvalue = min(1.0, factor * signed.pvalue(0.0)) if factor else None
+    both = t_quantile(rejected, count - 1) + t_quantile(2.0 * (1.0 - POWER), count - 1)
+    return Estimate(estimate=estimate, low=low, high=high, pvalue=pvalue, detectable=both * error, blocks=count)
 
 
-def mean_of(values: Floats, labels: Labels, *, seed: int, draws: int = DRAWS) -> Estimate:
+def mean_of(values: Floats, labels: Labels, *, seed: int, draws: int = DRAWS, factor: int = 1) -> Estimate:
     """Test whether the mean of values, one per case, is 0; ``labels`` number the block of each."""
     share = 1.0 / values.size
     return wild_bootstrap(
-        float(values.mean()), values * share, np.full(values.size, share), labels, seed=seed, draws=draws
+        float(values.mean()), values * share, np.full(values.size, share), labels, seed=seed, draws=draws, factor=factor
     )
 
 
@@ -259,17 +263,17 @@ class _Signed:
         return many / len(beyond) if self._exact else (many + 1) / (len(beyond) + 1)
 
 
-def _edge(signed: _Signed, estimate: float, step: float) -> float:
+def _edge(signed: _Signed, estimate: float, step: float, rejected: float) -> float:
     """Return the end of the interval on the side of ``step`` (a signed standard error)."""
     inside, reach = estimate, 2.5
-    while signed.pvalue(estimate + reach * step) >= 1.0 - LEVEL:
+    while signed.pvalue(estimate + reach * step) >= rejected:
         inside, reach = estimate + reach * step, reach * 1.7
         if reach > 1e6:
             return math.copysign(math.inf, step)
     outside = estimate + reach * step
     for _ in range(12):
         middle = (inside + outside) / 2.0
-        inside, outside = (middle, outside) if signed.pvalue(middle) >= 1.0 - LEVEL else (inside, middle)
+        inside, outside = (middle, outside) if signed.pvalue(middle) >= rejected else (inside, middle)
     return outside
 
 

@@ -215,7 +215,7 @@ def one_power(name: str, seed: int) -> bool:
 def one_gate(make: Callable[[np.random.Generator, World], Made], seed: int) -> int:
     """Return the exit status of a gate without options."""
     found = _compared(MIXED, make, seed)
-    return gate_status(found, found, {})[0]
+    return gate_status(found, {})[0]
 
 
 def one_crash(seed: int) -> bool:

@@ -20,6 +20,7 @@ from evaluation.statistics import (
     grid_of,
     heterogeneity,
     holm,
+    mean_of,
     scores_of,
     share_interval,
     wild_bootstrap,
@@ -71,6 +72,14 @@ def test_the_interval_holds_what_the_test_does_not_reject() -> None:
     for edge, inwards in ((found.low, 1e-2), (found.high, -1e-2)):
         inside, outside = (of(differences - edge - step).pvalue for step in (inwards, -inwards))
         assert inside is not None and outside is not None and outside < 0.05 <= inside
+
+
+def test_a_factor_multiplies_the_pvalue_widens_the_interval_and_at_none_leaves_it_alone() -> None:
+    values, labels = np.random.default_rng(5).normal(0.6, 1.0, 40), np.arange(40)
+    one, three, none = (mean_of(values, labels, seed=0, factor=factor) for factor in (1, 3, 0))
+    assert one.pvalue and three.pvalue == pytest.approx(3 * one.pvalue) and none.pvalue is None
+    assert three.low is not None and one.low is not None and three.low < one.low == none.low
+    assert three.detectable is not None and one.detectable is not None and three.detectable > one.detectable
 
 
 def test_with_many_blocks_it_is_about_a_t_test() -> None:

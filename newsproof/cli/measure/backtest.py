@@ -56,9 +56,11 @@ def run_cases(
         ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Only cases received at or after this time (UTC).")
+        str | None, typer.Option("--from", help="Only cases whose news was published at or after this time (UTC).")
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only cases received before this time (UTC).")] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", help="Only cases whose news was published before this time (UTC).")
+    ] = None,
     sample: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of replays per case.")] = 1,
     max_cost: Annotated[
@@ -98,8 +100,8 @@ def run_cases(
     from evaluation.replay.candidates import candidate_models, candidate_prompts
     from evaluation.replay.log_file import read_log_file
     from evaluation.runs.plan import RunPlan, parse_time, run_id_of
-    from evaluation.runs.show import show_dry_run, show_run
     from newsproof.app.version import code_version
+    from newsproof.cli.measure.run_output import show_dry_run, show_run
 
     plan = RunPlan(
         run_id="",
@@ -160,16 +162,19 @@ def verify(
 
 @backtest.command()
 def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
-    """List the runs of all trials: their cases and candidates, and whether their results may support a claim."""
-    from evaluation.runs.show import show_trials
+    """List every look at the results of a changed prompt or model, and what it may claim.
 
-    run(show_trials(of(ctx), as_json=as_json))
+    A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report`. The same look at the same data is listed once.
+    """
+    from newsproof.cli.measure.run_output import show_looks
+
+    run(show_looks(of(ctx), as_json=as_json))
 
 
 @backtest.command("list")
 def list_runs(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
     """List runs, newest first."""
-    from evaluation.runs.show import show_list
+    from newsproof.cli.measure.run_output import show_list
 
     run(show_list(of(ctx), as_json=as_json))
 
@@ -181,7 +186,7 @@ def show(
     as_json: JsonLastLine = False,
 ) -> None:
     """Show a run: its change, its results and its unfinished cases."""
-    from evaluation.runs.show import show_one
+    from newsproof.cli.measure.run_output import show_one
 
     run(show_one(of(ctx), run_id, as_json=as_json))
 
@@ -210,7 +215,7 @@ def record_sample(
     ] = False,
 ) -> None:
     """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
-    from evaluation.replay.record_sample import record
+    from newsproof.cli.measure.record_sample import record
 
     run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")
 

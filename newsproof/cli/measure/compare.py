@@ -71,7 +71,7 @@ def compare(
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    _, found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
+    found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
     print_comparison(found, format)
 
 
@@ -106,8 +106,8 @@ def gate(
     margins = parse_margins(margin or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
-    status, why = gate_status(seen, found, margins)
+    found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
+    status, why = gate_status(found, margins)
     if format == ReportFormat.table:
         lines = (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.")
         for line in (*lines, *(f"Gate {one}." for one in why)):
@@ -139,7 +139,7 @@ def power(
     wanted = parse_differences(difference or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
-    _, found = run(read_comparison(of(ctx), a, b, differences=0, **given), interrupted=READS_ONLY)
+    found = run(read_comparison(of(ctx), a, b, differences=0, record=False, **given), interrupted=READS_ONLY)
     show_power(found, power_of(found, wanted), as_json=as_json)
 
 

@@ -193,10 +193,13 @@ async def compare_labels(invocation: Invocation, run: str) -> LabelReport:
         ConfigError: the run has no judgements, or none for a labelled case.
     """
     from evaluation.labels.label_report import read_judgements, report_of
+    from evaluation.looks import look_at
     from newsproof.report.run_name import run_name
 
     async with database(invocation, admin=True) as client:
         rows, judgements = await read_judgements(client, run)
+        if rows:
+            await look_at(client, [run], {"labels": "report"}, rows)
         name = await run_name(client, run)
     if not judgements:
         raise ConfigError(f"run {run!r} has no signals: choose a run of `newsproof backtest list`, or `live`")

@@ -61,7 +61,7 @@ def replay_one(
     as_json: JsonLines = False,
 ) -> None:
     """Replay one case with another prompt, or from one step on, and show both signals side by side."""
-    from evaluation.runs.case_replay import show_replay
+    from newsproof.cli.read.case_replay import show_replay
 
     work = show_replay(
         of(ctx),

@@ -235,7 +235,7 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
     async with held_slot(backend.asking_sql):
         try:
             comparing = compare_runs(
-                backend.reachable_tables(), a, b, how=Scoring(primary="", cap=backend.settings.profit_cap)
+                backend.reachable_tables(), a, b, how=Scoring(primary="", cap=backend.settings.profit_cap), record=False
             )
             return as_json(await unless_disconnected(request, with_timeout(comparing)))
         except ConfigError as exc:

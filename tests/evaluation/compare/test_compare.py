@@ -327,7 +327,7 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     assert found.primary.delta_high == pytest.approx((0.028 + 0.032) / 4)
     # A difference has to pass the gap between the ends before it shows.
     assert found.primary.detectable is not None and found.primary.detectable > (0.028 + 0.032) / 4
-    assert gate_status(found, found, {})[0] == exits.GATE_UNDECIDED, "a gate that cannot see does not open"
+    assert gate_status(found, {})[0] == exits.GATE_UNDECIDED, "a gate that cannot see does not open"
     assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
     assert "and 30 completed in one run only" in found.verdict
@@ -426,7 +426,7 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
         "not measured",
         "no case that a run acted on has a price: import prices with `newsproof outcomes import`",
     )
-    assert gate_status(blind, blind, {})[0] == exits.GATE_UNDECIDED
+    assert gate_status(blind, {})[0] == exits.GATE_UNDECIDED
 
 
 def test_an_asset_without_a_price_that_one_run_names_hides_no_loser() -> None:
@@ -542,7 +542,7 @@ def gated(a: list[ComparedCase], b: list[ComparedCase], truths: dict[str, float]
     came = {row.case_id: float(0.01 * rng.standard_normal()) for row in a}
     returns = msgspec.structs.replace(after({86_400: came}), truths=truths)
     found = compare_runs(run("A", a), run("B", b), returns)
-    status, why = gate_status(found, found, {})
+    status, why = gate_status(found, {})
     return status, "; ".join(why)
 
 

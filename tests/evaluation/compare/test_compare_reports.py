@@ -80,7 +80,7 @@ def test_the_report_in_the_docs_is_what_the_command_prints(capsys: pytest.Captur
     assert printed in page
     there, back = compare(a, b, returns), compare(b, a, returns)
     for found, margins, status in ((there, {}, 101), (there, {"action_rate": 0.2}, 0), (back, {}, 100)):
-        gate = gate_status(found, found, margins)
+        gate = gate_status(found, margins)
         assert gate[0] == status
         assert "\n".join(f"Gate {line}." for line in gate[1]) in page
 

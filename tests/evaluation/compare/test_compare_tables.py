@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 import typer
-from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from evaluation.compare.compare_runs import describe_sample_power
 from evaluation.compare.comparison import compare as compared
 from evaluation.compare.inputs import HOW, read_returns, read_run_rows, read_truths
-from evaluation.compare.run_records import Trial, write_trial
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
@@ -373,31 +371,41 @@ async def test_what_live_dropped_is_a_case_of_it_without_a_signal(clickhouse_eng
     assert not found.verdict.startswith("identical"), "v3 acts on what live dropped"
 
 
-def test_nothing_is_claimed_on_a_period_that_an_earlier_trial_looked_at(clickhouse_engine: EmbeddedClickHouse) -> None:
-    async def trials(tables: ClickHouse) -> None:
+def test_looks_at_the_same_cases_raise_p_values_and_a_candidate_that_came_after_them_claims_nothing(
+    clickhouse_engine: EmbeddedClickHouse,
+) -> None:
+    async def candidates(tables: ClickHouse) -> None:
         await two_runs(tables)
-        first = Trial(
-            run_id="short", candidate="s", label="", changed=("synthesize",), log="journal", cases=len(NAMES),
-            cases_from=day(0), cases_to=day(9), started_at=day(20),
-        )  # fmt: skip
-        await write_trial(tables, first)
-        await write_trial(tables, replace(first, run_id="v3", candidate="v", started_at=day(21)))
+        for name, began in (("short", day(0)), ("v3", datetime(2099, 1, 1, tzinfo=UTC))):
+            changes = json.dumps({"prompts": {"plan": {"version": "9", "hash": name}}})
+            await fill(
+                tables, "runs", [{"run_id": name, "status": "finished", "changes": changes, "started_at": began}]
+            )
 
-    database = new_database(clickhouse_engine, trials)
-    first, second = (
-        json.loads(run(database, "good", b, "--primary", "profit", "--format", "json").stdout) for b in ("short", "v3")
-    )
-    assert (first["metrics"][0]["verdict"], first["metrics"][0]["p"] < 0.05) == ("worse", True)
-    told = second["metrics"][0]
-    assert (told["p"], told["p_holm"], told["verdict"]) == (None, None, "changed")
-    assert told["delta"] == pytest.approx(-0.005) and told["low"] is not None
-    assert "tuned on this period: 1 earlier trials used it" in told["note"]
-    assert any("run v3 was tuned on this period" in warning for warning in second["warnings"])
+    database = new_database(clickhouse_engine, candidates)
+
+    def told(b: str, *options: str) -> Any:
+        return json.loads(run(database, "good", b, "--primary", "profit", "--format", "json", *options).stdout)
+
+    first, again = (told("short") for _ in range(2))
+    assert first == again and (first["metrics"][0]["verdict"], first["metrics"][0]["p"]) == ("worse", 1 / 128)
+    assert not [text for text in first["warnings"] if "look" in text]
+    capped = told("short", "--cap", "0.24")
+    other, warnings = capped["metrics"][0], capped["warnings"]
+    assert (other["p"], other["verdict"]) == (3 / 128, "worse")
+    said = "look 2 at some of these cases (newsproof backtest trials): p values are multiplied by 3, and intervals are as much wider"
+    assert said in warnings
+    more = [told("short", "--cap", cap)["metrics"][0] for cap in ("0.23", "0.22")]
+    assert [(m["p"], m["verdict"]) for m in more] == [(6 / 128, "worse"), (10 / 128, "not distinguishable")]
+    assert told("short") == first, "the first look is the first look whenever it is printed"
+    later = told("v3")["metrics"][0]
+    assert (later["p"], later["p_holm"], later["verdict"]) == (None, None, "not distinguishable")
+    assert later["delta"] == pytest.approx(-0.005) and later["low"] is not None
     app = typer.Typer()
     app.command()(gate)
     passed = CliRunner().invoke(app, ["good", "v3", "--primary", "profit", "--margin", "0.5"], env=database)
     assert passed.exit_code == exits.GATE_UNDECIDED, "that no loss is left would be a claim"
-    assert "is not tested: tuned on this period" in passed.stdout and " is better in B" not in passed.stdout
+    assert "is not tested: nothing is claimed" in passed.stdout and "run v3 began after 4 looks" in passed.stdout
 
 
 async def test_a_truth_is_a_label_or_a_retraction_or_what_an_official_page_says_later(

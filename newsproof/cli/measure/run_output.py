@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-import msgspec
-
 from evaluation.compare.code_identity import RunCode, code_change, code_change_note
 from evaluation.compare.compare_runs import describe_sample_power
-from evaluation.compare.run_records import Trial, claim_of, read_runs, read_trials, run_code_of
+from evaluation.compare.run_records import read_runs, run_code_of
 from evaluation.compare.terms import PRIMARY
+from evaluation.looks import read_looks
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
 from evaluation.runs.estimate import Estimate
@@ -21,13 +20,9 @@ from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.invocation import figures_table as table
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import as_started, command_name
+from newsproof.cli.read.case_replay import money
 from schemas.errors import ConfigError
 from schemas.printable import counted
-
-
-def money(usd: Decimal | None) -> str:
-    """Return an amount in USD with 5 decimals, as in the case view; ``unknown`` for None."""
-    return "unknown" if usd is None else f"{usd:.5f}"
 
 
 async def show_dry_run(
@@ -211,7 +206,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
     say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
     if said := about.recorded_code and code_change_note(about):
         say_result(said)
-    say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
+    say_result(f"Cases published {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
     table(("status", "cases"), states.rows, right=("cases",))
     table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
           [(run_id, one["executed"], one["reused"], one["missed"], money(one["cost_usd"]), money(one["avoided_cost_usd"]))],
@@ -229,40 +224,18 @@ _OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
 WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
 
 
-class ListedTrial(Trial, frozen=True, kw_only=True):
-    """One line of ``--json``: the trial, the number of earlier trials on its period, and whether a claim is allowed."""
-
-    earlier: int
-    allowed: bool
-
-
-async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
-    """Print all trials, the first one first."""
+async def show_looks(invocation: Invocation, *, as_json: bool) -> None:
+    """Print the ledger of looks, the first one first."""
     async with log_and_tables(invocation) as (_, tables):
-        trials = await read_trials(tables)
-    listed = [_listed(trials, one) for one in trials]
+        looks = await read_looks(tables)
     if as_json:
-        for one in listed:
+        for one in looks:
             json_line(one)
         return
-    columns = (
-        "run",
-        "candidate",
-        "change",
-        "log",
-        "cases",
-        "received (UTC)",
-        "earlier",
-        "may claim",
-    )
+    columns = ("first look (UTC)", "runs", "change", "candidate", "cases", "earlier", "may claim", "options")
     rows = [
-        (t.run_id, t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
-         t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
-        for t in listed
+        (f"{one.looked_at:%Y-%m-%d %H:%M:%S}", " ".join(one.runs), one.label, " ".join(c[:8] for c in one.candidates), one.cases,
+         one.earlier, "no" if one.tuned else f"p x {one.factor}" if one.earlier else "yes", one.options)
+        for one in looks
     ]  # fmt: skip
-    table(columns, rows, title=f"{len(rows)} trials", right=("cases", "earlier"))
-
-
-def _listed(trials: list[Trial], one: Trial) -> ListedTrial:
-    claim = claim_of(trials, one.run_id)
-    return ListedTrial(**msgspec.structs.asdict(one), earlier=claim.earlier, allowed=claim.allowed)
+    table(columns, rows, title=counted(len(rows), "look"), right=("cases", "earlier"))
