@@ -87,7 +87,8 @@ class Guard:
 
     def _unknown(self, scope: Scope, query: list[tuple[str, str]], *, page: bool) -> Any:
         if not page:
-            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or the content of web-token in the data directory), or log in at /login"
+            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or the content of web-token in the data directory)"
+            do += "" if scope["path"] == MCP_PATH else ", or log in at /login"
             return refusal(401, "this server needs its token", do, {"www-authenticate": "Bearer"})
         onward = f"/login?next={quote(_here(scope, query), safe='')}"
         return RedirectResponse(onward, 303, {"cache-control": "no-store"})

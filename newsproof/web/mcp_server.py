@@ -6,7 +6,12 @@ Every tool sends one request to the API within this process, so its checks, limi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import socket
+import sys
+import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
@@ -24,6 +29,7 @@ from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
 from agents.text.wording import Text
+from newsproof.app.terminal import behind
 from newsproof.app.version import VERSION
 from newsproof.report.narrative import WaterfallStep
 from newsproof.report.timeline import Line
@@ -227,7 +233,13 @@ class Tools:
         """Explain a case's verdict: each page that counted, with its stance and quote, and each change of the confidence."""
         case = await self._case(ctx, case_id)
         signal = case["signal"] or {}
-        none: dict[str, Any] = {"verdict": None, "unchecked_reason": None, "evidence": [], "risk_flags": [], "notes": ""}
+        none: dict[str, Any] = {
+            "verdict": None,
+            "unchecked_reason": None,
+            "evidence": [],
+            "risk_flags": [],
+            "notes": "",
+        }
         return _result(Explained, {**none, **signal, **case})
 
     async def run_sql(
@@ -279,7 +291,7 @@ class Tools:
 
 
 def _result(kind: type[msgspec.Struct], found: dict[str, Any]) -> CallToolResult:
-    """Return the fields of this result. Newest text of all: the warning comes first, for a reader that cuts."""
+    """Return the fields of this kind. The warning comes first, for a reader that cuts the text."""
     shown = {"warning": WARNING, **{name: found[name] for name in kind.__struct_fields__ if name != "warning"}}
     if kind is FoundSignals:
         names = SignalLine.__struct_fields__
@@ -360,12 +372,36 @@ async def serve_stdio(app: FastAPI, backend: Backend) -> None:
     Raises:
         NewsproofError: a component of the backend failed.
     """
-    tasks = {asyncio.create_task(backend.run()), asyncio.create_task(server_of(app).run_stdio_async())}
+    sys.stdout = behind(sys.stdout)  # the protocol writes bytes, and its own escapes
+    end_input = _input_that_ends()
+    serving = asyncio.create_task(server_of(app).run_stdio_async())
+    running = asyncio.create_task(backend.run())
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({serving, running}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        end_input()
+        running.cancel()
+        await asyncio.gather(serving, running, return_exceptions=True)
+
+
+def _input_that_ends() -> Callable[[], None]:
+    """Return what ends standard input for its readers: a blocked read of the given one cannot be cancelled."""
+    given = os.dup(0)
+    ours, theirs = socket.socketpair()
+    os.dup2(theirs.fileno(), 0)
+    theirs.close()
+
+    def end() -> None:
+        with contextlib.suppress(OSError):
+            ours.shutdown(socket.SHUT_WR)
+
+    def pass_on() -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(given, 65_536):
+                ours.sendall(data)
+        end()
+
+    threading.Thread(target=pass_on, daemon=True, name="standard input").start()
+    return end

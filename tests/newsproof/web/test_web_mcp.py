@@ -71,7 +71,10 @@ async def is_whole(client: Client, *, sql: str) -> None:
     for tool, arguments, words in REFUSED:
         refused = await client.call_tool(tool, arguments)
         assert refused.is_error and words in str(refused.content), (tool, refused.content)
-    assert {str(one.uri) for one in (await client.list_resources()).resources} == {"newsproof://signals", "newsproof://cases"}
+    assert {str(one.uri) for one in (await client.list_resources()).resources} == {
+        "newsproof://signals",
+        "newsproof://cases",
+    }
     [template] = (await client.list_resource_templates()).resource_templates
     named = template.uri_template.replace("{case_id}", checked["case_id"])
     for uri, words in (("newsproof://signals", REPORTED), ("newsproof://cases", REPORTED), (named, CLAIM)):
@@ -92,9 +95,11 @@ async def with_a_signal(settings: Settings, world: World) -> AsyncIterator[None]
 async def test_over_http(settings: Settings, world: World, serving: Serving, tables: str) -> None:
     async with serving(clickhouse_url=tables) as http, with_a_signal(settings, world):
         bearer = {"authorization": http.headers["authorization"]}
-        async with httpx2.AsyncClient(headers=bearer, timeout=90) as agent:
-            async with Client(streamable_http_client(f"{http.base_url}mcp", http_client=agent)) as client:
-                await is_whole(client, sql="[[42]]")
+        async with (
+            httpx2.AsyncClient(headers=bearer, timeout=90) as agent,
+            Client(streamable_http_client(f"{http.base_url}mcp", http_client=agent)) as client,
+        ):
+            await is_whole(client, sql="[[42]]")
 
 
 async def test_over_standard_input_and_output(settings: Settings, world: World, web_settings: Settings) -> None:
