@@ -309,12 +309,19 @@ def _schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def server_of(app: FastAPI) -> MCPServer[Any]:
     """Return the protocol's server over the API's application, without the guard: who calls it must have the token."""
     tools = Tools(app)
-
-    def tool(work: Callable[..., Awaitable[CallToolResult]], kind: type[msgspec.Struct], how: ToolAnnotations) -> Tool:
-        made = Tool.from_function(work, annotations=how)
-        made.fn_metadata.output_schema = _schema_of(kind)
-        return made
-
+    kinds: list[tuple[Callable[..., Awaitable[CallToolResult]], type[msgspec.Struct], ToolAnnotations]] = [
+        (tools.verify_claim, Verified, _ASKS),
+        (tools.search_signals, FoundSignals, _READS),
+        (tools.get_case, ShownCase, _READS),
+        (tools.explain_verdict, Explained, _READS),
+        (tools.run_sql, Rows, _READS),
+        (tools.start_investigation, Investigation, _ASKS),
+        (tools.get_investigation, Investigation, _READS),
+    ]
+    listed = []
+    for work, kind, how in kinds:
+        listed.append(Tool.from_function(work, annotations=how))
+        listed[-1].fn_metadata.output_schema = _schema_of(kind)
     server = MCPServer[Any](
         "newsproof",
         title="Newsproof",
@@ -322,17 +329,13 @@ def server_of(app: FastAPI) -> MCPServer[Any]:
         version=VERSION,
         log_level="WARNING",
         subscriptions=False,
-        tools=[
-            tool(tools.verify_claim, Verified, _ASKS),
-            tool(tools.search_signals, FoundSignals, _READS),
-            tool(tools.get_case, ShownCase, _READS),
-            tool(tools.explain_verdict, Explained, _READS),
-            tool(tools.run_sql, Rows, _READS),
-            tool(tools.start_investigation, Investigation, _ASKS),
-            tool(tools.get_investigation, Investigation, _READS),
-        ],
+        tools=listed,
     )
+    _add_resources(server, tools)
+    return server
 
+
+def _add_resources(server: MCPServer[Any], tools: Tools) -> None:
     async def read(path: str, ctx: _Ctx | None = None, **asked: Any) -> str:
         try:
             found = (await tools.ask(ctx, "GET", path, params=asked)).json()
@@ -354,8 +357,6 @@ def server_of(app: FastAPI) -> MCPServer[Any]:
     async def case(case_id: str, ctx: _Ctx) -> str:
         """One case with all its records."""
         return await read(f"/api/v1/cases/{quote(case_id, safe='')}", ctx)
-
-    return server
 
 
 async def serve_request(server: MCPServer[Any], scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,7 +15,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from infra.settings import Settings
-from newsproof.web.mcp_server import WARNING
+from newsproof.web.mcp_server import WARNING, _input_that_ends
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_tables import tables
 from tests.newsproof.web.test_web_verify import CLAIM, REPORTED, settings, working
@@ -127,3 +127,18 @@ async def test_without_a_pipeline_the_agent_is_told_what_to_do(tmp_path: Any) ->
     out, err = await process.communicate()
     assert (process.returncode, out) == (2, b"")
     assert f"no pipeline is running on {tmp_path}: start one with" in err.decode()
+
+
+def test_standard_input_passes_on_and_ends_for_its_readers_while_the_host_holds_it_open() -> None:
+    kept = os.dup(0)
+    ours, theirs = os.pipe()
+    os.dup2(ours, 0)
+    try:
+        end = _input_that_ends()
+        os.write(theirs, b"a message\n")
+        assert os.read(0, 100) == b"a message\n"
+        end()
+        assert os.read(0, 100) == b""
+    finally:
+        os.dup2(kept, 0)
+        os.close(theirs)
