@@ -46,6 +46,10 @@ BY_HAND = {
     "lz4": ("BSD-3-Clause", "LICENSE"),
     "mode-streaming": ("BSD-3-Clause", "LICENSE"),
     "pyasn1-modules": ("BSD-2-Clause", "LICENSE.txt"),
+    "pywin32": (
+        "PSF-2.0 AND BSD-3-Clause AND LGPL-2.1-or-later",
+        "metadata and licence files of its wheel (Windows alone); LGPL: its adodbapi",
+    ),
     "talipp": ("MIT", "LICENSE, see below"),
     "uvloop": ("MIT OR Apache-2.0", "LICENSE-MIT, LICENSE-APACHE, classifiers"),
     "venusian": ("LicenseRef-Repoze", "LICENSE.txt, see below"),

@@ -17,7 +17,7 @@ from schemas.printable import printable, printable_json, printable_line
 if TYPE_CHECKING:
     import structlog
 
-_QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo")
+_QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo", "mcp")
 
 
 class _StandardError:

@@ -30,6 +30,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "listen": ("run.listen", "Poll news sources: feeds, exchanges, channels, sockets."),
         "bots": ("run.bots", "Run bots that act on signals, and halt them."),
         "web": ("run.services", "Serve the page and the HTTP API."),
+        "mcp": ("run.services", "Serve an agent on standard input and output."),
         "worker": ("run.services", "Run one worker on configured servers."),
         "research-worker": ("run.services", "Run one worker for the research chat and investigations."),
         "sink": ("run.services", "Copy the log into ClickHouse."),

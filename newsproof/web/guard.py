@@ -30,6 +30,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+MCP_PATH = "/mcp"
+"""Address of the Model Context Protocol. It takes no session: a page in a browser is no agent."""
 _OPEN_TO_ALL = ("/static/", "/login", "/healthz", "/readyz", "/favicon.ico")
 
 
@@ -69,12 +71,14 @@ class Guard:
             return refusal(403, "the request comes from another site", "use the page that this server serves")
         if scope["path"].startswith(_OPEN_TO_ALL):
             return None
-        page = not scope["path"].startswith("/api/") and scope["path"] != "/openapi.json" and scope["method"] == "GET"
+        program = scope["path"].startswith("/api/") or scope["path"] in (MCP_PATH, "/openapi.json")
+        page = not program and scope["method"] == "GET"
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if page else []
         offered = [value for name, value in query if name == "token"]
         if offered and any(map(self._tokens.fits, offered)):
             return self._without_token(scope, query)
-        if not self._tokens.admits(headers, port_of(scope)):
+        agent = scope["path"] == MCP_PATH
+        if not (self._tokens.bears(headers) if agent else self._tokens.admits(headers, port_of(scope))):
             tried = offered or not page or self._tokens.offered(headers, port_of(scope))
             return (too_often(self._tokens, scope) if tried else None) or self._unknown(scope, query, page=page)
         if not page and (waits := self._rates.take(client_of(scope), asyncio.get_running_loop().time())):
@@ -83,7 +87,8 @@ class Guard:
 
     def _unknown(self, scope: Scope, query: list[tuple[str, str]], *, page: bool) -> Any:
         if not page:
-            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or the content of web-token in the data directory), or log in at /login"
+            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or the content of web-token in the data directory)"
+            do += "" if scope["path"] == MCP_PATH else ", or log in at /login"
             return refusal(401, "this server needs its token", do, {"www-authenticate": "Bearer"})
         onward = f"/login?next={quote(_here(scope, query), safe='')}"
         return RedirectResponse(onward, 303, {"cache-control": "no-store"})

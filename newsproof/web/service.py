@@ -6,10 +6,13 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from infra.settings import Settings
 from newsproof.app.processes.lifecycle import run_until
@@ -26,7 +29,7 @@ from newsproof.web.api import sources as sources_api
 from newsproof.web.api import verification as verification_api
 from newsproof.web.api import watches as watches_api
 from newsproof.web.backend import Backend
-from newsproof.web.guard import Guard
+from newsproof.web.guard import MCP_PATH, Guard
 from newsproof.web.limits import Rates
 from newsproof.web.responses import answer_errors
 from newsproof.web.server import address_at, opened, server_of
@@ -36,6 +39,28 @@ from newsproof.web.tokens import Tokens, opened_with, token_of
 def application(backend: Backend, token: str) -> ASGIApp:
     """Return the application over these components. Clients must present ``token``."""
     tokens = Tokens(token, Rates(backend.settings.web_requests_per_minute))
+    app = unguarded(backend)
+    app.state.tokens = tokens
+    app.router.routes.append(Route(MCP_PATH, _Agents(app), methods=["POST"], include_in_schema=False))
+    return Guard(app, backend.settings, tokens)
+
+
+class _Agents:
+    """The route of agents. The protocol's library loads at the first request: few pages ever need it."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._server: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        protocol = await asyncio.to_thread(import_module, "newsproof.web.mcp_server")
+        if self._server is None:
+            self._server = protocol.server_of(self._app)
+        await protocol.serve_request(self._server, scope, receive, send)
+
+
+def unguarded(backend: Backend) -> FastAPI:
+    """Return the API over these components, for callers in this process: nothing checks who asks."""
     app = FastAPI(
         title="Newsproof",
         version=VERSION,
@@ -43,7 +68,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
         docs_url=None,
         redoc_url=None,
     )
-    app.state.backend, app.state.tokens = backend, tokens
+    app.state.backend = backend
     answer_errors(app, pages.wrong_address)
     for part in (
         live_api,
@@ -59,7 +84,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
         pages,
     ):
         app.include_router(part.router)
-    return Guard(app, backend.settings, tokens)
+    return app
 
 
 log = structlog.get_logger(__name__)

@@ -79,10 +79,12 @@ class Tokens:
 
     def admits(self, headers: Headers, port: int) -> bool:
         """Return whether these headers carry the token, or a valid session of the service at this port."""
+        return self.bears(headers) or any(self._is_session(one) for one in _cookies(headers, cookie_name(port)))
+
+    def bears(self, headers: Headers) -> bool:
+        """Return whether these headers carry the token itself."""
         kind, _, value = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self.fits(value.strip()):
-            return True
-        return any(self._is_session(one) for one in _cookies(headers, cookie_name(port)))
+        return kind.lower() == "bearer" and self.fits(value.strip())
 
     def offered(self, headers: Headers, port: int) -> bool:
         """Return whether these headers carry a token or a session, valid or not."""

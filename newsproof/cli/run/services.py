@@ -86,6 +86,35 @@ async def _serve_page(invocation: Invocation, given: Settings, listening: int | 
         await serve(at, ending)
 
 
+@app.command()
+def mcp(ctx: typer.Context) -> None:
+    """Serve an agent by the Model Context Protocol on standard input and output, until the input ends.
+
+    Uses the pipeline that runs on the data directory. The page of `up` serves the same protocol at /mcp.
+    """
+    run(_serve_agent(of(ctx)))
+
+
+async def _serve_agent(invocation: Invocation) -> None:
+    from newsproof.app.servers import running_clickhouse, running_kafka, servers, with_data
+    from newsproof.web.backend import Backend
+    from newsproof.web.mcp_server import serve_stdio
+    from newsproof.web.service import unguarded
+    from schemas.errors import ConfigError
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    directory = settings.newsproof_data_dir
+    if not settings.kafka_bootstrap_servers and await running_kafka(directory / "kafka") is None:
+        raise ConfigError(
+            f"no pipeline is running on {directory.absolute()}: start one with `newsproof up` and connect the agent again, or "
+            "name another data directory with --data-dir"
+        )
+    tables = settings.clickhouse_url or await running_clickhouse(directory / "clickhouse")
+    async with servers(settings, clickhouse=False) as found:
+        backend = Backend(found.applied_to(settings).model_copy(update={"clickhouse_url": tables}))
+        await serve_stdio(unguarded(backend), backend)
+
+
 @app.command("model-server")
 def model_server(
     ctx: typer.Context,

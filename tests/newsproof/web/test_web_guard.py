@@ -10,10 +10,11 @@ import pytest
 
 from infra.settings import Settings, load_settings
 from newsproof.web.backend import Backend
-from newsproof.web.guard import POLICY
+from newsproof.web.guard import MAX_BODY_BYTES, POLICY
 from newsproof.web.limits import Rates
 from newsproof.web.server import address_at
 from newsproof.web.service import application
+from newsproof.web.tokens import Tokens
 
 pytestmark = pytest.mark.security
 TOKEN = "a token of some length"
@@ -230,3 +231,22 @@ async def test_the_documentation_names_every_address_and_loads_nothing_from_else
         assert {"/api/v1/signals", "/api/v1/stream", "/api/v1/research/chat", "/api/v1/sql"} <= set(described["paths"])
         page = (await http.get("/docs")).text
         assert "http://" not in page and "https://" not in page
+
+
+async def test_an_agent_is_asked_for_the_token_itself_and_held_to_every_limit() -> None:
+    settings = settings_of(web_requests_per_minute=5)
+    session = {"cookie": Tokens(TOKEN, Rates(5)).cookie(8700, secure=False).partition(";")[0]}
+    async with asking(settings, known=False) as http:
+        for headers in ({}, session, {"authorization": "Bearer another token of some length"}):
+            refused = await http.post("/mcp", json={}, headers=headers)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await http.get("/mcp", headers=session)).status_code == 401  # and no page to log in
+    async with asking(settings) as http:
+        for headers, body, status in (
+            ({"host": "evil.example"}, b"{}", 421),
+            ({"origin": "https://evil.example"}, b"{}", 403),
+            ({}, b" " * (MAX_BODY_BYTES + 1), 413),
+        ):
+            assert (await http.post("/mcp", content=body, headers=headers)).status_code == status
+        statuses = [(await http.get("/mcp")).status_code for _ in range(5)]
+        assert statuses == [405, 405, 405, 405, 429]
