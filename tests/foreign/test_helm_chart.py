@@ -108,6 +108,7 @@ def test_every_setting_and_every_metric_that_the_chart_names_exists() -> None:
     assert {name for one in named for name in one if name} - SETTINGS == set()
     values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
     assert set(values["settings"]) <= SETTINGS
+    assert values["settings"]["FULL_PIPELINE"] == "true", "the defaults of `up`, as docker-compose.yml has them"
     comments = re.findall(r"#.*", (CHART / "values.yaml").read_text("utf-8"))
     in_comments = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", "".join(comments)))
     assert in_comments <= SETTINGS
