@@ -5,13 +5,12 @@ Each minute it says what it skipped and why. Needs `./run up` (or another instal
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import sys
 from collections import Counter
 from datetime import UTC, datetime
 
-from newsproof import NewsproofError, Signal, subscribe
+from newsproof import Signal, run_bot, subscribe
 
 MIN_CONFIDENCE = 0.7
 
@@ -62,11 +61,5 @@ if __name__ == "__main__":
     parser.add_argument("--include-offline", action="store_true", help="also print what no real model has judged")
     parser.add_argument("--heartbeat", type=float, default=60, help="seconds between two lines about skipped signals")
     options = parser.parse_args()
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("newsproof").setLevel("INFO")  # says when it is connected, and waits
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(main(options.include_offline, options.heartbeat))
-    except NewsproofError as exc:
-        print(exc, file=sys.stderr)
-        sys.exit(2)
+    logging.getLogger("newsproof.heartbeat").disabled = True  # this bot's own says more
+    run_bot(main(options.include_offline, options.heartbeat))

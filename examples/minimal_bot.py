@@ -1,14 +1,12 @@
-"""Print live signals to act on, and retractions (offline: nothing). Needs `./run up`; run it with PYTHONPATH=. .venv/bin/python."""
+"""Print live signals to act on, and retractions. Needs `./run up`; run it with PYTHONPATH=. .venv/bin/python."""
 
-import asyncio
-
-from newsproof import subscribe
+from newsproof import run_bot, subscribe
 
 
 async def main() -> None:
     async for signal in subscribe(min_confidence=0.7, group="my-bot"):
-        if signal.provider_mode == "live":  # never trade on offline signals
+        if signal.provider_mode == "live":  # never trade on offline signals, so without API keys nothing is printed
             print(signal.stage, signal.action, signal.asset, signal.confidence, repr(signal.summary), flush=True)
 
 
-asyncio.run(main())
+run_bot(main())  # asyncio.run, with one line at Ctrl-C or without a Kafka, and a line each minute about what arrived

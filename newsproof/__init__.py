@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from newsproof.app import version
-    from newsproof.sdk.client import PublishReport, publish, subscribe
+    from newsproof.sdk.client import PublishReport, publish, run_bot, subscribe
     from newsproof.sdk.verification import Verification, verify
     from schemas.errors import NewsproofError
     from schemas.news import News
@@ -28,12 +28,14 @@ __all__ = [
     "Verification",
     "__version__",
     "publish",
+    "run_bot",
     "subscribe",
     "verify",
 ]
 
 _WHERE = {
     "publish": ("newsproof.sdk.client", "publish"),
+    "run_bot": ("newsproof.sdk.client", "run_bot"),
     "subscribe": ("newsproof.sdk.client", "subscribe"),
     "verify": ("newsproof.sdk.verification", "verify"),
     "Verification": ("newsproof.sdk.verification", "Verification"),

@@ -310,6 +310,7 @@ def test_programs_import_these_names_with_these_signatures() -> None:
     found = {
         "offers": newsproof.__all__,
         "publish": str(inspect.signature(newsproof.publish)),
+        "run_bot": str(inspect.signature(newsproof.run_bot)),
         "subscribe": str(inspect.signature(newsproof.subscribe)).replace(str(ACTED_ON), "ACTED_ON"),
         "report": keys_of(newsproof.PublishReport),
         "news": keys_of(newsproof.News),
@@ -329,8 +330,8 @@ def test_pages_import_nothing_else_of_it_and_the_command_has_its_name() -> None:
         line for page in pages for line in re.findall(r"^(?:from|import) newsproof\b.*", page.read_text("utf-8"), re.M)
     }
     assert imported == {
-        "from newsproof import NewsproofError, Signal, subscribe",
-        "from newsproof import subscribe",
+        "from newsproof import Signal, run_bot, subscribe",
+        "from newsproof import run_bot, subscribe",
         "from newsproof.notebook import compare, outcomes, run, sql",
     }
 

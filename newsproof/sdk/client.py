@@ -6,9 +6,11 @@ environment, else the embedded server that ``newsproof up`` runs on this machine
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
 from collections import OrderedDict
-from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from heapq import merge
@@ -21,17 +23,21 @@ from aiokafka.errors import KafkaError
 from infra.client_settings import ClientSettings, load_client_settings
 from infra.kafka.topics import KafkaAddress, partitions_of
 from infra.listeners.source import own_file, refuse_listed, sources_of
+from newsproof.app import exits
 from schemas.envelope import NewerSignalError, read_signal
-from schemas.errors import ConfigError, ContractError
+from schemas.errors import ConfigError, ContractError, NewsproofError
 from schemas.news import NOT_LIVE_FLAGS, News, decode_news
-from schemas.printable import printable_line
+from schemas.printable import counted, printable_line
 from schemas.signals import ACTED_ON, EXPIRED, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
 from schemas.topics import Topics
 
-__all__ = ["PublishReport", "checked_news", "publish", "running_kafka_of", "subscribe"]
+__all__ = ["PublishReport", "checked_news", "publish", "run_bot", "running_kafka_of", "subscribe"]
 
 log = logging.getLogger(__name__)
 """Not structlog: the bot's process configures that itself, and its default writes to standard output."""
+heartbeat = logging.getLogger("newsproof.heartbeat")
+HEARTBEAT_S = 60.0
+"""Seconds between two lines of :func:`subscribe` about what arrived, so that a quiet bot is not taken for a dead one."""
 
 ORDERS: tuple[Action, ...] = ("buy", "sell")
 
@@ -161,6 +167,8 @@ async def subscribe(
     yielded them; ignore those of signals that you do not hold. Retractions are omitted only for signals that this
     iteration saw and filtered out, and for other ``assets``.
 
+    The logger ``newsproof.heartbeat`` reports each minute how many signals arrived (level INFO).
+
     Raises:
         ConfigError: an unknown verdict or action, or no Kafka is known. TransientError: it does not respond.
         ContractError: a signal of a newer schema than this package knows.
@@ -171,7 +179,12 @@ async def subscribe(
     wanted = _Wanted(verdicts, actions, preliminary, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
         log.info("connected to %s, waiting for signals", address.bootstrap)
+        now = asyncio.get_running_loop().time
+        reported_at = now()
         while True:
+            if now() - reported_at >= HEARTBEAT_S:
+                reported_at = now()
+                heartbeat.info("%s", wanted.arrived())
             fetched = await consumer.getmany(timeout_ms=1000)
             for record in merge(*fetched.values(), key=lambda record: record.timestamp):
                 if (signal := wanted.read(record)) is None:
@@ -181,6 +194,26 @@ async def subscribe(
                     await consumer.commit({TopicPartition(record.topic, record.partition): record.offset + 1})
             if group is not None and fetched:
                 await consumer.commit({tp: records[-1].offset + 1 for tp, records in fetched.items()})
+
+
+def run_bot(bot: Coroutine[Any, Any, None]) -> None:
+    """Run a bot like ``asyncio.run``, but end with one line at Ctrl-C, and where Newsproof raises an error.
+
+    If the process has set up no logging, what the SDK reports goes to standard error: that it is connected, and each
+    minute how many signals arrived.
+
+    Raises:
+        SystemExit: 130 at Ctrl-C; 2 for wrong settings or without a Kafka, 3 if Kafka does not respond.
+    """
+    if not logging.root.handlers:
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("newsproof").setLevel(logging.INFO)
+    try:
+        asyncio.run(bot)
+    except (KeyboardInterrupt, NewsproofError) as exc:
+        stopped = isinstance(exc, KeyboardInterrupt)
+        print("stopped by Ctrl-C" if stopped else printable_line(str(exc)), file=sys.stderr, flush=True)
+        raise SystemExit(exits.status_of(exc)) from None
 
 
 class _Wanted:
@@ -201,6 +234,15 @@ class _Wanted:
         self._min_confidence = min_confidence
         self._newest: OrderedDict[str, tuple[int, bool]] = OrderedDict()
         self.ignored = 0
+        self._arrived = self._given = self._offline = 0
+
+    def arrived(self) -> str:
+        """Return how many signals were read and yielded since the last call."""
+        said = f"in the last {HEARTBEAT_S:.0f} s: {counted(self._arrived, 'signal')}, {self._given} for this bot"
+        if self._offline:
+            said += f", {self._offline} of them offline (judged by rules: never trade on them)"
+        self._arrived = self._given = self._offline = 0
+        return said
 
     def read(self, record: Any) -> Signal | None:
         """Return the signal; None if it is not wanted, no newer than a revision already seen, or not a signal."""
@@ -221,6 +263,9 @@ class _Wanted:
         given = self._fits(signal, None if known is None else known[1])
         self._newest[signal.signal_id] = signal.revision, given
         self._newest.move_to_end(signal.signal_id)
+        self._arrived += 1
+        self._given += given
+        self._offline += given and signal.provider_mode != "live"
         if len(self._newest) > _REMEMBERED:
             self._newest.popitem(last=False)
         return signal if given else None
@@ -274,8 +319,8 @@ async def address_of(kafka: KafkaAddress | str | None, settings: ClientSettings)
         return KafkaAddress.of(settings, kafka)
     if (found := await running_kafka_of(settings)) is None:
         raise ConfigError(
-            f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: set KAFKA_BOOTSTRAP_SERVERS, "
-            "or start `newsproof up` first"
+            f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: start `newsproof up` first (in a "
+            "checkout: `./run up`), or set KAFKA_BOOTSTRAP_SERVERS"
         )
     return found
 

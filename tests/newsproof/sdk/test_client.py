@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
+from signal import SIGINT, raise_signal
 from typing import Any, get_args
 
 import pytest
@@ -247,17 +248,43 @@ async def test_without_a_kafka_the_text_says_how_to_get_one(tmp_path: Path, monk
         await publish([], kafka="127.0.0.1:1")
 
 
-def test_the_example_bot_says_in_one_sentence_that_nothing_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("bot", ["bot", "minimal_bot"])
+def test_an_example_bot_says_in_one_sentence_that_nothing_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bot: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["bot.py"])
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(CHECKOUT / "examples" / "bot.py"), run_name="__main__")
-    logging.getLogger("newsproof").setLevel(logging.NOTSET)
+        runpy.run_path(str(CHECKOUT / "examples" / f"{bot}.py"), run_name="__main__")
+    logging.getLogger("newsproof.heartbeat").disabled = False
     said = capsys.readouterr()
     assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert "start `newsproof up` first" in said.err
+    assert "start `newsproof up` first (in a checkout: `./run up`)" in said.err
+
+
+def test_ctrl_c_ends_a_bot_with_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    async def bot() -> None:
+        raise_signal(SIGINT)
+        await asyncio.Event().wait()
+
+    with pytest.raises(SystemExit) as ended:
+        newsproof.run_bot(bot())
+    assert (ended.value.code, capsys.readouterr().err) == (130, "stopped by Ctrl-C\n")
+
+
+async def test_a_heartbeat_says_what_arrived_and_what_of_it_was_offline(
+    address: KafkaAddress, made_topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: asyncio.Queue[str] = asyncio.Queue()
+    monkeypatch.setattr("newsproof.sdk.client.HEARTBEAT_S", 0.0)
+    monkeypatch.setattr(logging.getLogger("newsproof.heartbeat"), "info", lambda form, *a: beats.put_nowait(form % a))
+    await write_signals(address, made_topics, signal("bought"), signal("no order", action="observe"))
+    reader = asyncio.ensure_future(first(2, reading(address, made_topics)))
+    async with asyncio.timeout(20):
+        while "2 signals" not in (said := await beats.get()):
+            pass
+    reader.cancel()
+    assert said == "in the last 0 s: 2 signals, 1 for this bot, 1 of them offline (judged by rules: never trade on them)"
 
 
 async def test_topics_that_do_not_exist_are_named(address: KafkaAddress, topics: Topics) -> None:
