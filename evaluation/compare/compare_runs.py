@@ -32,7 +32,8 @@ from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.invocation import Invocation, json_line, say_result
+from newsproof.app.invocation import figures_table as table
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP

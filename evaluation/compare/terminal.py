@@ -9,7 +9,8 @@ from evaluation.compare.comparison import Change, Comparison
 from evaluation.compare.metrics import MetricResult
 from evaluation.compare.pairing import RunCounts, describe_alignment
 from evaluation.compare.run_rows import visible
-from newsproof.app.invocation import say_result, table
+from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import say_result
 from newsproof.app.terminal import as_started
 
 MAX_FLIPS = 20

@@ -17,7 +17,8 @@ from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.invocation import Invocation, json_line, say_result
+from newsproof.app.invocation import figures_table as table
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
 from schemas.errors import ConfigError

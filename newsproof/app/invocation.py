@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,8 +34,12 @@ READS_ONLY = "this command only reads data, so nothing changed; run it again"
 """Text of :func:`run` for an interrupted command that only reads."""
 UNKEPT = "nothing was kept, including paid responses; run it again"
 """The same for a command that calls models and keeps nothing."""
+PIPE_COLUMNS = 100
+"""Width of a table in a file or a pipe. ``COLUMNS`` overrides it."""
 UNWRAPPED = 100_000
-"""Width of a table in a file or a pipe: each row is one line, for ``grep`` and ``cut``. ``COLUMNS`` overrides it."""
+"""The same where each row is one line, for ``grep`` and ``cut``: of ``--wide``, of figures, of the user's own columns."""
+_UNBROKEN = 24
+"""Longest word that a narrow column keeps whole, such as a date or a heading; less where there are many columns."""
 
 
 class Invocation:
@@ -351,18 +357,44 @@ def table(
     *,
     title: str = "",
     right: Sequence[str] = (),
-    piped: int = UNWRAPPED,
+    piped: int = PIPE_COLUMNS,
 ) -> None:
     """Print a table on standard output; columns named in ``right`` are right-aligned. ``piped``: as for :func:`console`."""
     from rich.table import Table
     from rich.text import Text
 
+    out = console(piped)
+    cells = [[printable(_cell(value)) for value in row] for row in rows]
     made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold")
-    for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(Text(printable(_cell(value))) for value in row))
-    console(piped).print(made)
+    widths = _widths([columns, *cells], out.width - 3 * len(columns) - 1)
+    for column, width in zip(columns, widths, strict=True):
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold", width=width)
+    for row in cells:
+        made.add_row(*map(Text, row))
+    out.print(made)
+
+
+figures_table = partial(table, piped=UNWRAPPED)
+"""Print a table of figures like :func:`table`, but in a file or a pipe with each row on one line."""
+
+
+def _widths(rows: Sequence[Sequence[str]], room: int) -> Sequence[int | None]:
+    """Return the widths of columns that together fit: the widest give way first, and no short word breaks.
+
+    None for each where they fit anyway, or where there are more columns than room.
+    """
+    from rich.cells import cell_len
+
+    columns = list(zip_longest(*rows, fillvalue=""))
+    widths = [min(room, max(map(cell_len, "\n".join(column).split("\n")))) for column in columns]
+    words = [max(map(cell_len, " ".join(column).split()), default=1) for column in columns]
+    unbroken = next((n for n in range(_UNBROKEN, 0, -1) if sum(min(n, word) for word in words) <= room), 0)
+    if sum(widths) <= room or not unbroken:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        spare = [max(0, width - min(unbroken, word)) and width for width, word in zip(widths, words, strict=True)]
+        widths[spare.index(max(spare))] -= 1
+    return widths
 
 
 def markdown_table(
@@ -382,7 +414,7 @@ def say_result(text: str = "") -> None:
     sys.stdout.flush()
 
 
-def console(piped: int = UNWRAPPED) -> Any:
+def console(piped: int = PIPE_COLUMNS) -> Any:
     """Return rich's console. ``piped``: its width in a file or a pipe, unless ``COLUMNS`` is set."""
     from newsproof.app.console import Console
 

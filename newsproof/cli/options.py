@@ -17,6 +17,7 @@ JsonLines = Annotated[bool, json_flag("Print JSON, one object per line.")]
 JsonObject = Annotated[bool, json_flag("Print one JSON object.")]
 JsonLastLine = Annotated[bool, json_flag("Print one JSON object on the last line of standard output.")]
 JsonReport = Annotated[bool, json_flag("Print the report as one line of JSON.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, in a table of any width.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Lang = Annotated[
     Literal["zh", "en"] | None,

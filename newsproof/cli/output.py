@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from newsproof.app.invocation import json_lines, markdown_table, say_result, table
+from newsproof.app.invocation import UNWRAPPED, json_lines, markdown_table, say_result, table
 
 if TYPE_CHECKING:
     from infra.clickhouse.client import Result
@@ -34,7 +34,7 @@ def print_rows(result: Result, format: Format) -> None:
     elif format == "markdown":
         say_result(markdown(result))
     else:
-        table(result.columns, result.rows)
+        table(result.columns, result.rows, piped=UNWRAPPED)
 
 
 def markdown(result: Result) -> str:

@@ -68,6 +68,9 @@ def sources_in_words(signal: Signal) -> Text:
     return joined((supporting, fill("{n} independent sources", "{n} 个独立信源", n=n)))
 
 
+NO_PAGES = Text("No page was found that a critic could read.", "没有找到可供核查模型阅读的网页。")
+
+
 def readers_in_words(critique: ev.EvidenceCritiqued) -> Text:
     """Return who read the pages, and which quotes are not on their page."""
     if critique.stances is None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from agents.text.wording import Language, Text, fill, headings, joined, term
-from newsproof.app.invocation import say_result, table
+from newsproof.app.invocation import PIPE_COLUMNS, UNWRAPPED, say_result, table
 from schemas.printable import columns_of, fitted, shortened
-from schemas.signals import EXPIRED, NO_ASSET, Signal, Stage
+from schemas.signals import EXPIRED, NO_ASSET, WITHDRAWN, Signal, Stage
 
 
 def verdict_in_words(signal: Signal) -> Text:
@@ -43,35 +43,59 @@ def summary_in(signal: Signal, language: Language) -> str:
     return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
 
 
+def action_in_short(signal: Signal) -> Text:
+    """Return the action or that it expired; for ``observe`` which way the claim leans if it is true, unless withdrawn."""
+    if EXPIRED in signal.risk_flags:
+        return term(EXPIRED)
+    if signal.action != "observe" or signal.direction == "neutral" or signal.stage in WITHDRAWN:
+        return term(signal.action)
+    return Text(f"leans {signal.direction}", {"long": "偏多", "short": "偏空"}[signal.direction])
+
+
+def clock_times(times: Sequence[datetime], now: datetime) -> list[str]:
+    """Return each time of the clock (UTC), or the day if it is 24 hours old, all of the same width."""
+    told = [f"{at:%H:%M:%S}" if now - at < timedelta(days=1) else f"{at:%Y-%m-%d}" for at in times]
+    return [one.ljust(max(map(len, told))) for one in told]
+
+
+def one_line(cells: Sequence[str], text: str, width: int) -> str:
+    """Return the cells and as much of the text as fits into ``width`` columns."""
+    head = " ".join((*cells, ""))
+    return (head + fitted(text, max(2, width - columns_of(head)))).rstrip()
+
+
+def short_name(external_id: str, case_id: str) -> str:
+    """Return the news's own id, or the beginning of the case's if that is long, because a cut id finds nothing."""
+    return fitted(external_id if 0 < len(external_id) <= 8 else case_id[:8], 8)
+
+
+def short_asset(asset: str) -> str:
+    """Return the cell of an asset. The mark for none is ASCII: the width of a dash depends on the font."""
+    return fitted("-" if asset in ("", NO_ASSET) else asset, 6)
+
+
 def signal_lines(
     signals: Sequence[Signal], ids: dict[str, str], *, now: datetime, language: Language, width: int
 ) -> list[str]:
-    """Return one line a signal, of at most ``width`` columns.
+    """Return one line a signal, of at most ``width`` columns: time, case, asset, action, confidence, verdict, claim.
 
-    Time (UTC; the day if it is 24 hours old), case, asset, action, confidence, verdict, claim. ``ids``: the news's own id
-    by case id; a long one is replaced by the beginning of the case's id, because a cut id finds nothing.
+    ``ids``: the news's own id by case id.
     """
-    day = timedelta(days=1)
-    times = [f"{s.decided_at:%H:%M:%S}" if now - s.decided_at < day else f"{s.decided_at:%Y-%m-%d}" for s in signals]
-    longest = max(map(len, times), default=0)
-    action, verdict = (6, 6) if language == "zh" else (7, 11)
+    action, verdict = (6, 6) if language == "zh" else (11, 11)
     lines = []
-    for at, one in zip(times, signals, strict=True):
-        name = ids.get(one.case_id, "")
+    for at, one in zip(clock_times([s.decided_at for s in signals], now), signals, strict=True):
         judged = one.verdict if one.stage == "final" else one.stage
         known = one.claim_zh if language == "zh" else one.claim_en
         claim = known if isinstance(known, str) and known else summary_in(one, language)
         cells = (
-            at.ljust(longest),
-            fitted(name if 0 < len(name) <= 8 else one.case_id[:8], 8),
-            fitted("–" if one.asset == NO_ASSET else one.asset, 6),
-            fitted(term(EXPIRED if EXPIRED in one.risk_flags else one.action).of(language), action),
+            at,
+            short_name(ids.get(one.case_id, ""), one.case_id),
+            short_asset(one.asset),
+            fitted(action_in_short(one).of(language), action),
             f"{one.confidence:.2f}",
             fitted(term(judged or "none").of(language), verdict),
-            "",
         )
-        head = " ".join(cells)
-        lines.append((head + fitted(claim, max(2, width - columns_of(head)))).rstrip())
+        lines.append(one_line(cells, claim, width))
     return lines
 
 
@@ -81,8 +105,12 @@ def print_signals(
     *,
     title: str = "",
     language: Language = "en",
+    wide: bool = False,
 ) -> None:
-    """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
+    """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id.
+
+    ``wide``: with flags and summary, one line a signal whatever its width.
+    """
     newest = {s.signal_id: s for s in signals}
     known = ids or {}
     order = {case: n for n, case in enumerate(known)}
@@ -100,9 +128,13 @@ def print_signals(
         )
         for s in sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
     ]
-    columns = ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary")
+    columns = headings(
+        ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary"), language
+    )[: None if wide else 7]
     right = headings(("support", "sources"), language)
-    table(headings(columns, language), rows, title=title or Text("Signals", "信号").of(language), right=right)
+    shown = [row[: len(columns)] for row in rows]
+    name, piped = title or Text("Signals", "信号").of(language), UNWRAPPED if wide else PIPE_COLUMNS
+    table(columns, shown, title=name, right=right, piped=piped)
     meant = Text(
         "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
         "支持信源：支持该说法的信源，同一所有者只计一次；信源：独立信源，无论其内容。",

@@ -11,6 +11,7 @@ import msgspec
 from agents.text.wording import Text, fill, joined, term
 from newsproof.report.narrative import (
     CRITIC_SAYS,
+    NO_PAGES,
     findings_in_words,
     readers_in_words,
 )
@@ -40,8 +41,13 @@ def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     """Return one line per accepted record, in their order."""
     lines: list[Line] = []
     opened: datetime | None = None
+    pages = True
     for record in (r for r in records if r.accepted):
         phase, what, why = sentence_of(record.event)
+        if isinstance(record.event, ev.SearchCompleted):
+            pages = bool(record.event.findings.references)
+        elif isinstance(record.event, ev.EvidenceCritiqued) and not pages:
+            what = NO_PAGES
         opened = opened or record.envelope.time
         after = (record.envelope.time - opened).total_seconds()
         lines.append(Line(phase=phase, after_s=after, what=what.en, thought=why.en, what_zh=what.zh, thought_zh=why.zh))

@@ -18,9 +18,19 @@ from infra.client_settings import ClientSettings
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read
 from newsproof.app.dead_letters import UnmarkedNews
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import (
+    PIPE_COLUMNS,
+    UNWRAPPED,
+    Invocation,
+    json_line,
+    json_lines,
+    of,
+    run,
+    say_result,
+    table,
+)
 from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonLines, ListGroup, commands
+from newsproof.cli.options import JsonLines, ListGroup, Wide, commands
 from newsproof.cli.output import minute, with_remedy
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
@@ -45,9 +55,9 @@ app.add_typer(sources, name="sources")
 
 
 @sources.command("list")
-def list_sources(ctx: typer.Context, as_json: JsonLines = False) -> None:
+def list_sources(ctx: typer.Context, wide: Wide = False, as_json: JsonLines = False) -> None:
     """List all sources, whether they are on, and the state that the listener last reported."""
-    run(show_sources(of(ctx), as_json=as_json), late_logs=True)
+    run(show_sources(of(ctx), as_json=as_json, wide=wide), late_logs=True)
 
 
 @sources.command()
@@ -112,54 +122,32 @@ def remove(ctx: typer.Context, id: Which) -> None:
     remove_source(of(ctx).settings(), id)
 
 
-async def show_sources(invocation: Invocation, *, as_json: bool) -> None:
+async def show_sources(invocation: Invocation, *, as_json: bool, wide: bool = False) -> None:
     """Print every source with its state."""
     settings = invocation.settings()
     rows = await _listed(settings)
     if as_json:
         json_lines(rows)
         return
-    table(
-        (
-            "source",
-            "kind",
-            "state",
-            "last poll",
-            "last news",
-            "lag s",
-            "new",
-            "edits",
-            "reputation",
-            "problem, and what to do",
-        ),
-        [
-            (
-                r.id,
-                r.kind,
-                r.state,
-                minute(r.looked_at),
-                minute(r.news_at),
-                "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}",
-                r.new,
-                r.edits,
-                reputation_cell(r.reputation),
-                with_remedy(r.why, r.do),
-            )
-            for r in rows
-        ],
-        right=("lag s", "new", "edits"),
-    )
-    _print_below(settings, rows)
+    columns = ("source", "kind", "state", "last news", "reputation", "problem, and what to do")
+    more = ("last poll", "lag s", "new", "edits") if wide else ()
+    lines = [
+        (r.id, r.kind, r.state, minute(r.news_at), reputation_cell(r.reputation), with_remedy(r.why, r.do))
+        + ((minute(r.looked_at), "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}", r.new, r.edits) if wide else ())
+        for r in rows
+    ]
+    table(columns + more, lines, right=more[1:], piped=UNWRAPPED if wide else PIPE_COLUMNS)
+    _print_below(settings, rows, wide=wide)
 
 
-def _print_below(settings: Settings, rows: list[ListedSource]) -> None:
+def _print_below(settings: Settings, rows: list[ListedSource], *, wide: bool) -> None:
     from infra.listeners.mark import keys_at_hand
     from infra.listeners.source import UNMARKED
     from newsproof.app.source_list import NO_KEY, NO_KEY_DO
 
+    lag = " Lag: median time from publication to receipt." if wide else ""
     say_result(
-        f"{sum(r.on for r in rows)} of {len(rows)} are on. Lag: median time from publication to receipt. All values are from the latest record in "
-        "the log; /metrics of a listener has live values."
+        f"{sum(r.on for r in rows)} of {len(rows)} are on.{lag} All values are from the latest record in the log."
     )
     for r in rows:
         if r.unmarked:

@@ -26,8 +26,6 @@ from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_
 from streams.journal.log import KafkaLog
 
 app = commands()
-PIPE_COLUMNS = 100
-"""Width of a case in a file or a pipe: it is read, where a table of many rows is cut. ``COLUMNS`` overrides it."""
 case = typer.Typer(
     cls=ShowGroup, help="Show the timeline of a case (`case ID`), or replay the case.", no_args_is_help=True
 )
@@ -144,11 +142,11 @@ def _table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Text, language: Language, right: Sequence[str] = ()
 ) -> None:
     heads, aligned = headings(columns, language), headings(right, language)
-    table(heads, rows, title=title.of(language), right=aligned, piped=PIPE_COLUMNS)
+    table(heads, rows, title=title.of(language), right=aligned)
 
 
 def _say(text: str = "") -> None:
-    console(PIPE_COLUMNS).print(text)
+    console().print(text)
 
 
 def _print_news(document: CaseDocument, extent: str, language: Language) -> None:
@@ -159,6 +157,12 @@ def _print_news(document: CaseDocument, extent: str, language: Language) -> None
     known = [news.source, news.external_id, published.of(language), extent]
     _say(" · ".join(k for k in known if k))
     _say(f"\n  {news.text}\n")
+    if claims := document.claims:
+        said = fill(
+            "It makes {n} claims, each with a case: {each}.\n", "它包含 {n} 个说法，各有一个案例：{each}。\n", n=len(claims),
+            each=joined(f"{asset} {case[:8]}" for asset, case in claims.items()),
+        )  # fmt: skip
+        _say(said.of(language))
 
 
 def _print_evidence(document: CaseDocument, language: Language) -> None:
@@ -169,20 +173,21 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
     rows = [
         (
             r.reference_number,
-            r.registrable_domain,
+            narrative.stance_in_words(page, critic=bool(critique and critique.stances)).of(language),
+            f"{r.registrable_domain}\n{r.title}".strip(),
+            f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
             (r.speaker or yes) if r.official else "",
             yes if r.independent else "",
-            narrative.stance_in_words(page, critic=bool(critique and critique.stances)).of(language),
-            f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
             term(r.source_credibility).of(language),
-            f"{r.quality_score:.0f}",
-            r.title,
         )
         for r, page in zip(found.references, pages, strict=True)
     ]
-    columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
+    columns = ("#", "says", "page", "published", "official", "independent", "credibility")
     title = fill("Evidence: {found}", "证据：{found}", found=narrative.findings_in_words(found))
-    _table(columns, rows, title, language, right=("#", "quality"))
+    if rows:
+        _table(columns, rows, title, language, right=("#",))
+    else:
+        _say(fill("Evidence: none. {why}\n", "证据：无。{why}\n", why=narrative.NO_PAGES).of(language))
     if critique is not None and critique.stances is not None:
         read = [
             (
@@ -197,7 +202,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         heads = ("#", "says", "who speaks", "in these words", "why")
         title = Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
         _table(heads, read, title, language, right=("#",))
-    if critique is not None:
+    if critique is not None and rows:
         _say(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
@@ -265,19 +270,20 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
             action_in_words(s).of(language),
             f"{s.confidence:.2f}",
             f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
-            translate_reason(s.notes).of(language),
         )
         for s in revisions
     ]
-    columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)", "notes")
+    columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)")
     title = Text("Revisions of the signal, as published", "信号的修订，按发布顺序")
     _table(columns, rows, title, language, right=("revision", "confidence"))
+    for s in revisions:
+        _say(f"  {s.revision}: {translate_reason(s.notes).of(language)}")
+    _say()
 
 
 def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> None:
     rows = [
         (
-            call.event,
             term(call.kind).zh if language == "zh" else call.kind,
             call.model or call.provider,
             term(call.mode).of(language),
@@ -295,7 +301,7 @@ def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> Non
     if None in costs:
         n = costs.count(None)
         title = joined((title, fill("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
-    columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
+    columns = ("call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
     _table(columns, rows, title, language, right=("ms", "tokens", "USD"))
 
 

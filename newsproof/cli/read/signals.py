@@ -14,6 +14,7 @@ import typer
 from agents.text.wording import Language, Text, fill, joined
 from newsproof.app.data_access import LogToRead, log_to_read
 from newsproof.app.invocation import (
+    UNWRAPPED,
     Invocation,
     json_line,
     json_lines,
@@ -25,24 +26,28 @@ from newsproof.app.invocation import (
     table,
 )
 from newsproof.app.servers import say_on_stderr
-from newsproof.cli.options import JsonLines, Lang, commands
+from newsproof.cli.options import JsonLines, Lang, Wide, commands
 from newsproof.report.signals import (
     action_in_words,
+    clock_times,
+    one_line,
     print_signals,
+    short_asset,
+    short_name,
     signal_lines,
     stage_in_words,
     summary_in,
     verdict_in_words,
 )
 from schemas.errors import ConfigError
-from schemas.printable import counted, shortened
+from schemas.printable import counted, fitted, shortened
 from schemas.signals import Signal, Stage, Verdict
 from streams.journal.case_reading import in_short, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
 app = commands()
-PIPE_COLUMNS = 80
-"""Width of a signal's line in a file or a pipe. ``COLUMNS`` overrides it."""
+LINE_COLUMNS = 80
+"""Width of the line of a signal or a case in a file or a pipe. ``COLUMNS`` overrides it."""
 STATUSES = ("open", "signal", "dropped", "failed")
 
 
@@ -65,7 +70,7 @@ def signals(
             min=1, help="Only this many of the newest signals. With --follow, it limits only the existing ones."
         ),
     ] = None,
-    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, in a table.")] = False,
+    wide: Wide = False,
     lang: Lang = None,
     as_json: JsonLines = False,
 ) -> None:
@@ -89,10 +94,11 @@ def signals(
 def cases(
     ctx: typer.Context,
     status: Annotated[str | None, typer.Option(help="Only this status: open, signal, dropped or failed.")] = None,
+    wide: Wide = False,
     as_json: JsonLines = False,
 ) -> None:
-    """List all cases, one line each."""
-    run(show_cases(of(ctx), status=status, as_json=as_json), late_logs=True)
+    """List all cases, one line each: when the news arrived (UTC), its id, the asset, the result and the text."""
+    run(show_cases(of(ctx), status=status, as_json=as_json, wide=wide), late_logs=True)
 
 
 def reader_language(chosen: Language | None) -> Language:
@@ -159,15 +165,18 @@ async def show_signals(
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
         if wide:
-            return print_signals(shown, ids, title=title.of(language), language=language)
+            return print_signals(shown, ids, title=title.of(language), language=language, wide=True)
         say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
         for line in _lines(shown, ids, language):
             say_result(line)
 
 
 def _lines(signals: Sequence[Signal], ids: dict[str, str], language: Language) -> list[str]:
-    width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
-    return signal_lines(signals, ids, now=datetime.now(UTC), language=language, width=width)
+    return signal_lines(signals, ids, now=datetime.now(UTC), language=language, width=_width())
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((LINE_COLUMNS, 24)).columns
 
 
 async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language, wide: bool) -> None:
@@ -204,7 +213,7 @@ def _in_full(signal: Signal, language: Language) -> str:
     )
 
 
-async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:
+async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool, wide: bool = False) -> None:
     """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
     _check("--status", () if status is None else (status,), STATUSES)
     async with log_to_read(invocation) as log:
@@ -215,6 +224,13 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
             case.end = in_short(signal)  # later news may have retracted the signal
     if as_json:
         json_lines(found)
+        return
+    if not wide:
+        say_result(f"{counted(len(found), 'case')}, times in UTC")
+        for at, c in zip(clock_times([c.received_at for c in found], datetime.now(UTC)), found, strict=True):
+            result = c.end if c.status == "signal" else f"{c.status}: {c.end}" if c.end else c.status
+            cells = (at, short_name(c.external_id or "", c.case_id), short_asset(c.asset), fitted(result, 26))
+            say_result(one_line(cells, c.text, _width()))
         return
     rows = [
         (
@@ -234,4 +250,4 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
         for c in found
     ]
     columns = ("news", "case", "source", "received", "type", "asset", "status", "end", "events", "calls", "USD", "text")
-    table(columns, rows, title=counted(len(found), "case"), right=("events", "calls", "USD"))
+    table(columns, rows, title=counted(len(found), "case"), right=("events", "calls", "USD"), piped=UNWRAPPED)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 import structlog
+from rich.cells import cell_len
 
 from newsproof.app import exits
-from newsproof.app.invocation import run, table
+from newsproof.app.invocation import PIPE_COLUMNS, UNWRAPPED, run, table
 from newsproof.app.logging_setup import configure_logs
 from schemas.printable import counted
 from tests.newsproof.command import environment
@@ -45,15 +46,23 @@ def test_what_is_small_is_not_printed_as_nothing(
     assert f"│ {printed} " in capsys.readouterr().out
 
 
-def test_a_row_is_one_line_in_a_pipe_unless_its_width_is_said(
+def test_a_table_in_a_pipe_is_as_wide_as_a_page_and_breaks_no_short_word(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    table(["words"], [("word " * 200,)])
-    assert len(capsys.readouterr().out.splitlines()) == 5
-    monkeypatch.setenv("COLUMNS", "80")
-    table(["words"], [("word " * 200,)])
-    assert max(map(len, capsys.readouterr().out.splitlines())) == 80
+    heads = ("independent", "published", "credibility", "notes", "title")
+    for columns, piped, widths in (
+        ("", PIPE_COLUMNS, {100}),
+        ("80", PIPE_COLUMNS, {80}),
+        ("", UNWRAPPED, range(5_000, 5_200)),
+    ):
+        monkeypatch.setenv("COLUMNS", columns)
+        table(heads, [("yes", "2021-09-13", "unknown", "https://example.org/" * 3, "word " * 999)], piped=piped)
+        out = capsys.readouterr().out
+        assert max(map(cell_len, out.splitlines())) in widths
+        assert {*heads, "2021-09-13", "unknown"} <= set(out.split()), out
+    monkeypatch.setenv("COLUMNS", "20")
+    table([str(n) for n in range(30)], [["word"] * 30])
+    assert max(map(len, capsys.readouterr().out.splitlines())) > 0, "more columns than room"
 
 
 def test_who_interrupts_a_long_command_is_told_what_is_kept(

@@ -19,15 +19,17 @@ from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import LogToRead
 from newsproof.app.invocation import Invocation
 from newsproof.cli.read import signals as reading
+from newsproof.cli.read.case import print_case
 from newsproof.cli.read.signals import Filter, show_signals, since_when
 from newsproof.report.signals import signal_lines
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.evidence import PageStance
 from schemas.ids import signal_id
-from schemas.signals import Signal
+from schemas.news import News
+from schemas.signals import MessagePart, Signal
 from tests.newsproof.command import NOT_FOR_A_READER, imported_by, newsproof
-from tests.newsproof.report.test_narrative import FOUND, reference
+from tests.newsproof.report.test_narrative import FOUND, record, reference
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
@@ -51,7 +53,7 @@ def test_a_signal_is_one_line_with_its_time_that_fits_a_terminal() -> None:
     signals = [
         signal("a", decided_at=NOW - timedelta(hours=23), **names),
         signal("b", decided_at=NOW - timedelta(days=1), asset="VERYLONGTICKER", stage="superseded", **names),
-        signal("\x1b[2J" + "x" * 99, decided_at=NOW, action="observe", verdict="unconfirmed"),
+        signal("\x1b[2J" + "x" * 99, decided_at=NOW, action="observe", verdict="unconfirmed", asset="UNKNOWN"),
     ]
     ids = {signals[0].case_id: "h09", signals[1].case_id: "an id of many characters"}
     for language in get_args(Language):
@@ -59,6 +61,8 @@ def test_a_signal_is_one_line_with_its_time_that_fits_a_terminal() -> None:
         assert [line.split()[0] for line in lines] == ["01:00:00", "2026-03-07", "00:00:00"]
         assert [line.split()[1] for line in lines] == ["h09", signals[1].case_id[:8], signals[2].case_id[:8]]
         assert all(60 < cell_len(line) <= 80 and line.endswith("…") for line in lines), lines
+        assert len({cell_len(line[: line.index(" 0.")]) for line in lines[::2]}) == 1, "columns are below each other"
+        assert (" 偏空 " if language == "zh" else " leans short ") in lines[2]
 
 
 STANCES = (
@@ -183,6 +187,25 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     assert (
         "No critic read the pages; only the word rules classified them." in told and "What each page says" not in told
     )
+    assert len(run("cases").splitlines()) == 3 and " observe 0.00 (retracted," in run("cases")
+    assert "events" in run("cases", "--wide")
+
+
+def test_a_case_names_the_cases_of_its_message_and_says_when_no_page_was_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    part = MessagePart(first_case="first-case", asset="ETH", assets=("ETH", "BTC"), text="both are listed")
+    news = News(source="wire", text="both are listed", published_at=NOW)
+    none = ev.SearchCompleted(round=1, findings=replace(FOUND, references=()), outcomes=(), route="critique")
+    events = (
+        ev.EventReceived(news=news, config_hash="h", text_hash="t", language="en", part=part),
+        none,
+        ev.EvidenceCritiqued(claims=(), verdict="not_enough_evidence"),
+    )
+    print_case([record(event, n) for n, event in enumerate(events)])
+    told = capsys.readouterr().out
+    assert f"It makes 2 claims, each with a case: ETH first-ca, BTC {part.cases['BTC'][:8]}." in told
+    assert "Evidence: none. No page was found that a critic could read." in told and "No critic read" not in told
 
 
 ITS_OWN = {

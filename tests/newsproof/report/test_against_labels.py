@@ -55,6 +55,7 @@ def test_the_tables_say_what_was_found_and_of_how_many(capsys: pytest.CaptureFix
             signal("c", stage="retracted", verdict="refuted", action="observe", direction="neutral"),
         ],
         language="zh",
+        wide=True,
     )
     print_labels(
         LabelFigures(

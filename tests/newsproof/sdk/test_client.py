@@ -284,7 +284,9 @@ async def test_a_heartbeat_says_what_arrived_and_what_of_it_was_offline(
         while "2 signals" not in (said := await beats.get()):
             pass
     reader.cancel()
-    assert said == "in the last 0 s: 2 signals, 1 for this bot, 1 of them offline (judged by rules: never trade on them)"
+    assert (
+        said == "in the last 0 s: 2 signals, 1 for this bot, 1 of them offline (judged by rules: never trade on them)"
+    )
 
 
 async def test_topics_that_do_not_exist_are_named(address: KafkaAddress, topics: Topics) -> None:
