@@ -168,13 +168,22 @@ class OptionsAnywhere(typer.core.TyperGroup):
             raise SystemExit(exits.INTERRUPTED) from None
 
 
+class _HelpAsStarted(typer.Context):
+    def get_help(self) -> str:
+        return as_started(super().get_help())
+
+
 def of(ctx: typer.Context) -> Invocation:
     return ctx.ensure_object(Invocation)
 
 
 def run_command_line(app: typer.Typer, name: str) -> None:
-    """Run a command line named ``name``; exit with a status of ``newsproof.app.exits``."""
+    """Run a command line named ``name``; exit with a status of ``newsproof.app.exits``.
+
+    Help texts name commands as the user types them.
+    """
     guard_output()
+    typer.core.TyperCommand.context_class = typer.core.TyperGroup.context_class = _HelpAsStarted
     try:
         app(prog_name=name)
     except KeyboardInterrupt:

@@ -99,17 +99,22 @@ GIVEN = _Given()
 """The command-line options that a hint repeats. Set once they are parsed."""
 
 
-def command_name(data_dir: Path | None = None) -> str:
-    """Return ``newsproof`` for the installed command, or the checkout's ``run`` if it (or ``-m newsproof``) was used.
-
-    It includes the data directory and the settings file of this call, so that the suggested command finds the same
-    log. ``data_dir``: another directory to name.
-    """
+def program_name() -> str:
+    """Return ``newsproof`` for the installed command, or the checkout's ``run`` if it (or ``-m newsproof``) was used."""
     started = Path(sys.argv[0]).absolute()
     script = started.parents[1] / "run" if started.name == "__main__.py" else None
-    words = ["newsproof"]
-    if script is not None and script.exists():
-        words = ["./run" if Path.cwd() == script.parent else str(script)]
+    if script is None or not script.exists():
+        return "newsproof"
+    return "./run" if Path.cwd() == script.parent else str(script)
+
+
+def command_name(data_dir: Path | None = None) -> str:
+    """Return what the user typed for ``newsproof``, with the options of this call.
+
+    They are the data directory and the settings file of this call, so that the suggested command finds the same
+    log. ``data_dir``: another directory to name.
+    """
+    words = [program_name()]
     directory = data_dir or GIVEN.data_dir or os.environ.get("NEWSPROOF_DATA_DIR")
     if directory:
         words += ["--data-dir", str(directory)]

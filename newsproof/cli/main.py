@@ -169,4 +169,4 @@ def reference() -> None:
 
 def main() -> None:
     """Run the command line and exit with a status of ``newsproof.app.exits``."""
-    run_command_line(app, "newsproof")
+    run_command_line(app, terminal.program_name())

@@ -14,6 +14,7 @@ from infra.pages import reader_client
 from newsproof.app import terminal
 from newsproof.app.processes import supervisor
 from newsproof.app.version import deciding_files
+from tests.newsproof.command import newsproof
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -46,6 +47,9 @@ def test_the_command_is_named_by_the_checkouts_own_script(monkeypatch: pytest.Mo
     )
     monkeypatch.chdir("/")
     assert terminal.command_name() == str(CHECKOUT / "run")
+    helped = newsproof("publish", "--help", cwd=CHECKOUT).stdout
+    assert helped.startswith("Usage: ./run publish ") and "| ./run publish -" in helped and "newsproof" not in helped
+    assert newsproof("publish", cwd=CHECKOUT).stderr.startswith("Usage: ./run publish ")
 
 
 def test_fenced_processes_may_read_our_own_modules_and_not_the_checkout() -> None:
