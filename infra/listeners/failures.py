@@ -30,10 +30,17 @@ DO: Mapping[Reason, str] = {
     "no_connection": "the listener retries by itself; if this continues, check the host in `url` and your network",
     "too_large": "correct `url` so that it requests fewer items",
     "no_exchange": "correct `url`: for markets it is the id of an exchange in ccxt, such as kraken",
-    "unforeseen": "the listener retries by itself; its log has the whole error",
+    "unforeseen": "the listener retries by itself; if this continues, report it with the whole error from its log",
 }
 """The remedy for each reason."""
 assert set(DO) == set(get_args(Reason))
+
+
+def without_listener(reason: Reason) -> str:
+    """Return the remedy after a poll that no listener made, so none will repeat it."""
+    return DO[reason].rpartition("if this continues, ")[2]
+
+
 _BLOCKED = frozenset[Reason]({"refused", "no_key", "robots", "not_opened", "web_page", "no_items", "no_exchange"})
 
 

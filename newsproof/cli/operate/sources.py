@@ -132,7 +132,14 @@ async def show_sources(invocation: Invocation, *, as_json: bool, wide: bool = Fa
     columns = ("source", "kind", "state", "last news", "reputation", "problem, and what to do")
     more = ("last poll", "lag s", "new", "edits") if wide else ()
     lines = [
-        (r.id, r.kind, r.state, minute(r.news_at), reputation_cell(r.reputation), with_remedy(r.why, r.do))
+        (
+            r.id,
+            r.kind,
+            r.state.replace("_", " "),
+            minute(r.news_at),
+            reputation_cell(r.reputation),
+            with_remedy(r.why, r.do),
+        )
         + ((minute(r.looked_at), "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}", r.new, r.edits) if wide else ())
         for r in rows
     ]
@@ -229,16 +236,16 @@ async def add_source(settings: Settings, url: str, *, name: str | None, language
         ) from exc
     if parts.scheme not in ("http", "https") or not parts.netloc or re.search(r"[\"\\\s]", url):
         raise ConfigError(f"{url!r:.100} is not an address: write https://host/feed")
-    if not private:
-        await _refuse_blocked(url)
+    unresolved = "" if private else await _refuse_blocked(url)
     lines = [f"{n} = {str(v).lower() if isinstance(v, bool) else chr(34) + v + chr(34)}" for n, v in given.items()]
     path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
-    what = "has changed" if is_known else "is now on"
-    say_result(as_started(f"{name} {what}, as written to {path}. To test it: `newsproof sources check {name}`"))
+    what = "was changed" if is_known else "was added and is on"
+    say_result(f"{name} {what}, as written to {path}. {unresolved or 'It was not tested.'}")
+    say_result(as_started(f"To test it: `newsproof sources check {name}`"))
 
 
-async def _refuse_blocked(url: str) -> None:
-    """Refuse an address that the listener would never open. A name that cannot be resolved now passes.
+async def _refuse_blocked(url: str) -> str:
+    """Refuse an address that the listener would never open. Return a warning if its name cannot be resolved now.
 
     Raises:
         ConfigError: it is no public address.
@@ -251,12 +258,14 @@ async def _refuse_blocked(url: str) -> None:
         at = guard.target(url).url
         async with asyncio.timeout(RESOLVED_WITHIN_S):
             await guard.numbers(at.host, at.port or 443)
-    except (TransientError, TimeoutError):
-        return
+    except (TransientError, TimeoutError) as exc:
+        why = str(exc) or f"resolving its name took longer than {RESOLVED_WITHIN_S:.0f} s"
+        return f"But {why}: check the address and your network."
     except PermanentError as exc:
         raise ConfigError(
             f"blocked: {exc}. Correct the address, or add --private if it is in your own network"
         ) from exc
+    return ""
 
 
 def remove_source(settings: Settings, name: str) -> None:

@@ -107,6 +107,11 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
     say(f"Newsproof, {mode_in_words(settings)}")
     if settings.mode != "live":
         say(corpus_in_words())
+    if event is not None and is_whole_question(event):
+        say(
+            f"No rule finds the subject of this question, so all of it is researched as the name of one: “{event.subject}”. "
+            f'Better name the subject alone: {command_name()} investigate "Kraken"'
+        )
     async with _installation(settings) as (at, own):
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
         feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
@@ -131,6 +136,13 @@ def corpus_in_words() -> str:
         f"Offline, the bundled corpus covers {', '.join(SUBJECTS[:-1])} and {SUBJECTS[-1]} until "
         f"{LAST_DAY:%Y-%m-%d}. It has nothing on other subjects."
     )
+
+
+def is_whole_question(event: InvestigationAsked) -> bool:
+    """Return whether the text is a question of which no rule found the subject."""
+    plain = event.question.rstrip(" ?\uff1f。")
+    asks = plain != event.question.rstrip(" 。") or plain.endswith("吗")
+    return asks and event.subject == " ".join(plain.split())
 
 
 def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> InvestigationAsked:
@@ -274,7 +286,15 @@ def _progress(data: dict[str, Any]) -> str:
     from schemas.printable import printable
 
     seconds = data["duration_ms"] / 1000
-    return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {data['action'][:110]}: {data['observation'][:160]}")
+    did, found = _cut(data["action"], 110), _cut(data["observation"], 160)
+    return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {found}")
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the text's first ``most`` characters at most, cut between words where there are any."""
+    if len(text) <= most:
+        return text
+    return (text[:most].rpartition(" ")[0] or text[:most]).rstrip(" ;,") + " …"
 
 
 def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonLines, commands
 from newsproof.cli.output import minute, with_remedy
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 if TYPE_CHECKING:
     from infra.listeners.fetching import Fetcher
@@ -171,7 +172,14 @@ async def print_polls(
 def _print_states(polled: Sequence[PolledSource]) -> None:
     unresolved = _without_repeats(polled)
     rows = [
-        (r.source, r.kind, r.state, "" if r.items is None else r.items, minute(r.newest), with_remedy(r.why, r.do))
+        (
+            r.source,
+            r.kind,
+            r.state.replace("_", " "),
+            "" if r.items is None else r.items,
+            minute(r.newest),
+            with_remedy(r.why, r.do),
+        )
         for r in polled
     ]
     table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
@@ -194,7 +202,7 @@ def _without_repeats(rows: Iterable[PolledSource]) -> str:
 
 async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[PolledSource, tuple[Item, ...]]:
     """Poll one source; only connect to a socket."""
-    from infra.listeners.failures import DO, NotReadError
+    from infra.listeners.failures import NotReadError, without_listener
     from infra.listeners.markets import Markets
     from infra.listeners.source import Validators, missing
     from newsproof.app.source_list import keys_of
@@ -212,7 +220,7 @@ async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[Po
             return row, ()
         items = (await fetcher.look(source, Validators())).items or ()
     except NotReadError as exc:
-        row.state, row.why, row.do = exc.state, str(exc), DO[exc.reason]
+        row.state, row.why, row.do = exc.state, str(exc), without_listener(exc.reason)
         return row, ()
     row.items, row.newest = len(items), max((one.published for one in items if one.published), default=None)
     return row, items
@@ -253,9 +261,8 @@ def _print_items(
         ("source", "published", "title"),
         [(name, minute(item.published), item.title or item.text[:120]) for name, item in rows],
     )
-    silent = [row.source for row, _ in found if row.state != "ok"]
-    say_result(
-        f"{len(rows)} of {sum(len(items) for _, items in found)} items would be published by a first poll; "
-        f"{len(silent)} of {len(found)} sources did not respond{': ' if silent else ''}{', '.join(silent)}."
-    )
+    of_all = f"{len(rows)} of {counted(sum(len(items) for _, items in found), 'item')}"
+    say_result(f"A first poll would publish {of_all} that the sources list now.")
+    if silent := [row.source for row, _ in found if row.state != "ok"]:
+        say_result(as_started(f"No response from {', '.join(silent)}: `newsproof listen --check` says why."))
     say_result(as_started(COSTS))

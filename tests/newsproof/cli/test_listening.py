@@ -80,8 +80,12 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     assert (looked["mine"]["state"], looked["mine"]["items"]) == ("ok", 2)
     assert (looked["gone"]["state"], looked["gone"]["why"]) == ("backing_off", "it answers with status 404")
     assert "correct `url` in sources.toml" in looked["gone"]["do"]
+    output = newsproof("sources", "add", "https://nowhere.invalid/feed", "--id", "typo")[1]
+    assert "typo was added and is on" in output and "nowhere.invalid cannot be resolved" in output
+    (typo,) = documents(newsproof("sources", "check", "typo", "--json")[1])
+    assert typo["do"] == "check the host in `url` and your network", "no listener retries a check"
     status, output = newsproof("listen", "--dry-run", "--source", "mine")
-    assert status == exits.OK and "1 of 2 items would be published by a first poll" in output
+    assert status == exits.OK and "A first poll would publish 1 of 2 items" in output
     assert "A case that adds nothing to a confirmed or likely signal ends there" in output
     assert [
         one["external_id"]
@@ -99,7 +103,7 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     file = tmp_path / "data" / "sources.toml"
     file.write_text("# mine\n" + file.read_text())
     assert newsproof("sources", "add", f"{site}/other.xml", "--id", "mine", "--private")[1].startswith(
-        "mine has changed"
+        "mine was changed"
     )
     (shown,) = documents(newsproof("sources", "show", "mine", "--json")[1])
     assert shown["on"] and shown["url"] == f"{site}/other.xml"

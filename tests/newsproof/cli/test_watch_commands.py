@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from agents.investigation.subject import asked
 from infra.kafka.topics import KafkaAddress
 from newsproof.cli.main import app
+from newsproof.cli.run.investigate import _progress, is_whole_question
 from schemas.errors import ConfigError
 from schemas.topics import Topics
+from tests.builders import NOW
 
 
 def test_a_watch_is_set_listed_and_ended(
@@ -42,3 +45,10 @@ def test_a_watch_is_set_listed_and_ended(
     assert [json.loads(line)["state"] for line in said("watches", "--json").splitlines()] == ["active", "ended"]
     table = said("watches")
     assert watch["id"][:8] in table and "every 90m" in table
+
+
+def test_a_question_without_a_subject_is_noticed_and_progress_is_cut_between_words() -> None:
+    asks = {"is Kraken solvent?": True, "Kraken能提币吗？": True, "What's new with DeepSeek?": False, "DeepSeek": False}
+    assert {one: is_whole_question(asked(one, as_of=NOW, config_hash="")) for one in asks} == asks
+    told = _progress({"duration_ms": 600, "phase": "planning", "action": "Kraken, " * 20, "observation": "x" * 200})
+    assert told == f"     0.6 s  planning      {', '.join(['Kraken'] * 13)} …: {'x' * 160} …"
