@@ -280,13 +280,15 @@ async def describe_sample_power(
     There is no candidate yet, so its block sums are unknown. This assumes the largest possible ones: those of the live signals
     compared with a candidate that acts on none of them.
     """
+    unknown = "The smallest difference in profit that this sample can show is unknown"
+    no_signals = f"{unknown}: ClickHouse has no live signals of these cases."
     try:
         live, _ = await read_run_rows(tables, LIVE_RUN, LIVE_RUN)
     except ConfigError:
-        return "The difference that this sample can show is not known: ClickHouse has no live judgement of it."
+        return no_signals
     rows = [row for row in live.rows if row.case_id in cases]
     if not rows:
-        return "The difference that this sample can show is not known: ClickHouse has no live judgement of it."
+        return no_signals
     acting = msgspec.structs.replace(live, rows=rows, cases=len(rows))
     observing = msgspec.structs.replace(
         acting, run_id="nothing", rows=[msgspec.structs.replace(row, action="observe") for row in rows]
@@ -295,7 +297,7 @@ async def describe_sample_power(
     returns = await read_returns(tables, [acting])
     m = compare(acting, observing, returns, how=Scoring(primary=of_profit, cap=cap), differences=0).primary
     if m.detectable is None:
-        return f"The difference that this sample can show is not known: {m.note}."
+        return f"{unknown}: {m.note}."
     return (
         f"What this sample can show: its {m.cases:,} live signals with prices lie in {m.blocks:,} blocks of days. Beside a candidate "
         f"that acts on none of them, a true difference of {of_profit} of {m.detectable:.5f} a case would show 4 times in 5; one "

@@ -36,7 +36,7 @@ _NO_BETA = (
     "no case that a run acted on has a beta: a beta needs bars of its market (other than BTC) and of BTC from 30 days before, "
     "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
 )
-_NO_PRICE = "no case that a run acted on has a price: newsproof outcomes import"
+_NO_PRICE = "no case that a run acted on has a price: import prices with `newsproof outcomes import`"
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
 
@@ -380,7 +380,7 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
                 values[n, side] = [_mixed(mean, end, gone) for end in (0.0, 1.0)]
     name = HORIZONS[horizon_s]
     there = any(at == horizon_s for _, _, at in returns.moved)
-    note = f"no outcomes at {name}: newsproof outcomes import"
+    note = f"no outcomes at {name}: import prices with `newsproof outcomes import`"
     if there:
         note = "a run acts on no case with an outcome that counts (v_outcome_coverage says why)"
     if not all(known):

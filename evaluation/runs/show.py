@@ -20,7 +20,7 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.invocation import figures_table as table
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.app.terminal import command_name
+from newsproof.app.terminal import as_started, command_name
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
@@ -40,7 +40,8 @@ async def show_dry_run(
 ) -> None:
     """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
-        _say_offline(plan, log.settings)
+        if _reads_no_prompt(plan, log.settings):
+            say(f"Only the estimate is possible: {OFFLINE}.")
         found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
         found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
         if as_json:
@@ -50,13 +51,19 @@ async def show_dry_run(
             return
         _print_estimate(plan, found)
         if found.cases and (said := code_change_note(about, options=_options(plan, file))):
-            say_result(said)
-        say_result(found.can_show)
+            say_result(as_started(said))
+        say_result(as_started(found.can_show))
 
 
-def _say_offline(plan: RunPlan, settings: Settings) -> None:
-    if plan.prompts and settings.mode == "offline":
-        say("Offline mode uses rules that read no prompt. `newsproof model-server` serves a model that reads prompts.")
+OFFLINE = (
+    "offline mode uses rules that read no prompt, so this run would equal the recording: set the key of a model, such as "
+    "GEMINI_API_KEY, or start a scripted one (`newsproof model-server > scripted.env &`, then `newsproof model-server "
+    "--wait-env scripted.env` and `export $(cat scripted.env)`)"
+)
+
+
+def _reads_no_prompt(plan: RunPlan, settings: Settings) -> bool:
+    return bool(plan.prompts) and settings.mode == "offline"
 
 
 def _options(plan: RunPlan, file: LogFile | None) -> str:
@@ -97,7 +104,8 @@ async def show_run(
     ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
     """
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
-        _say_offline(plan, log.settings)
+        if _reads_no_prompt(plan, log.settings):
+            raise ConfigError(OFFLINE)
         limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
         say(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. If interrupted, resume it with --run-id {plan.run_id}."

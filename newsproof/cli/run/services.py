@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -93,12 +94,51 @@ def model_server(
         str, typer.Option(help="none, or realistic: delays like those of hosted models, derived from the text.")
     ] = "none",
     seed: Annotated[str, typer.Option(help="Random seed of the delays.")] = "0",
+    wait_env: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Start no server, but wait up to 60 s until the one whose output goes to FILE has started.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Run the scripted model server until Ctrl-C.
+    """Run the scripted model server until Ctrl-C. Its settings go to standard output.
+
+    \b
+    newsproof model-server > scripted.env &
+    newsproof model-server --wait-env scripted.env
+    export $(cat scripted.env)
 
     It needs no model and no key: rules read the prompt and write the response.
     """
+    if wait_env is not None:
+        _wait_for_model(wait_env)
+        return
     run(_serve_model(of(ctx).settings(), port=port, latency=latency, seed=seed))
+
+
+WAIT_S = 60.0
+
+
+def _wait_for_model(file: Path) -> None:
+    """Return once the file has the last line of a started server.
+
+    Raises:
+        TransientError: it has not after ``WAIT_S``.
+    """
+    from time import monotonic, sleep
+
+    from schemas.errors import TransientError
+
+    until = monotonic() + WAIT_S
+    while not (file.is_file() and "SCRIPTED_MODEL_URL=" in file.read_text("utf-8")):
+        if monotonic() > until:
+            raise TransientError(
+                f"no model server wrote its settings to {file} within {WAIT_S:.0f} s: start one with `newsproof "
+                f"model-server > {file} &`, and look at what it says"
+            )
+        sleep(0.1)
 
 
 async def _serve_model(settings: Settings, *, port: int, latency: str, seed: str) -> None:

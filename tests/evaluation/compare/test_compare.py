@@ -99,7 +99,7 @@ def test_a_price_that_did_not_move_is_neither_hit_nor_miss_and_observing_says_no
     found = compare(run("A", rows), run("B", rows), after({300: ROSE | {"i": 0.0, "j": 0.5}}))
     hits = metric(found, "hit_rate@5m")
     assert (hits.cases, hits.a) == (8, pytest.approx(6 / 8))
-    assert metric(found, "hit_rate@1h").note == "no outcomes at 1h: newsproof outcomes import"
+    assert metric(found, "hit_rate@1h").note == "no outcomes at 1h: import prices with `newsproof outcomes import`"
 
 
 def test_repeats_are_averaged_per_case_and_the_action_is_the_majoritys() -> None:
@@ -424,7 +424,7 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
     blind = compare(run("A", rows), run("B", sold))
     assert (blind.primary.verdict, blind.primary.note) == (
         "not measured",
-        "no case that a run acted on has a price: newsproof outcomes import",
+        "no case that a run acted on has a price: import prices with `newsproof outcomes import`",
     )
     assert gate_status(blind, blind, {})[0] == exits.GATE_UNDECIDED
 
@@ -473,7 +473,10 @@ def test_a_missed_signal_may_have_had_any_horizon() -> None:
 def test_one_failed_case_is_no_outcome() -> None:
     a, b = eight(), [*(case(n) for n in "abcdefg"), case("h", status="failed", has_signal=0)]
     found = metric(compare(run("A", a), run("B", b)), "hit_rate@1h")
-    assert (found.verdict, found.note) == ("not measured", "no outcomes at 1h: newsproof outcomes import")
+    assert (found.verdict, found.note) == (
+        "not measured",
+        "no outcomes at 1h: import prices with `newsproof outcomes import`",
+    )
 
 
 def test_harm_in_one_half_and_help_in_the_other_is_shown_by_segment() -> None:

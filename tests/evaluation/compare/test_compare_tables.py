@@ -259,7 +259,7 @@ async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
     async with connect(url, database=f"compare{next(_numbers)}") as tables:
         await two_runs(tables)
-        assert "no live judgement of it" in await describe_sample_power(tables, NAMES)
+        assert "no live signals of these cases" in await describe_sample_power(tables, NAMES)
         for n, name in enumerate(NAMES):
             times: dict[str, Any] = dict.fromkeys(
                 ("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), day(n)
@@ -272,7 +272,7 @@ async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse
         every = await describe_sample_power(tables, NAMES)
         assert every.startswith("What this sample can show: its 10 live signals with prices lie in 6 blocks of days.")
         few = await describe_sample_power(tables, NAMES[6:])
-        assert "is not known: untestable: 3 blocks of 2 days, and a test needs 6; " in few
+        assert "is unknown: untestable: 3 blocks of 2 days, and a test needs 6; " in few
 
 
 def test_power_is_told_of_the_pair_at_hand(database: dict[str, str]) -> None:

@@ -19,6 +19,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from newsproof.app import exits
 from newsproof.cli.main import app
+from schemas.errors import ConfigError
 from schemas.topics import Topics
 from tests.evaluation.runs.run_samples import prompt
 
@@ -133,6 +134,9 @@ def test_runs_of_the_command_are_listed_with_what_they_may_claim(
     command(*few, "--run-id", "base")
     (estimate,) = command(*few, "--prompt", "critique=a.md", "--dry-run")
     assert estimate["executed"] > 0
+    refused = CliRunner().invoke(app, ["backtest", *few, "--prompt", "critique=a.md"], env=env).exception
+    assert isinstance(refused, ConfigError) and "rules that read no prompt" in str(refused)
+    monkeypatch.setattr("evaluation.runs.show._reads_no_prompt", lambda *_: False)
     for name in "ab":
         (ran,) = command(*few, "--prompt", f"critique={name}.md", "--run-id", name)
         assert (ran["status"], ran["cases"]) == ("finished", 8)

@@ -12,6 +12,7 @@ import pytest
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from newsproof.app.processes.lifecycle import run_until
+from newsproof.cli.run import services as commands
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from tests.newsproof.command import environment
@@ -77,3 +78,13 @@ async def test_a_part_that_ends_although_nobody_asked_is_no_end_in_order(how: st
     with pytest.raises(TransientError, match="ends ended although nobody asked"):
         await run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
     assert asked.is_set(), "the other part was stopped"
+
+
+def test_waiting_for_a_model_server_ends_with_its_settings_or_says_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "WAIT_S", 0.0)
+    with pytest.raises(TransientError, match="start one with `newsproof model-server > "):
+        commands._wait_for_model(tmp_path / "scripted.env")
+    (tmp_path / "scripted.env").write_text("NEWSPROOF_MODE=simulated\nSCRIPTED_MODEL_URL=http://127.0.0.1:1/v1\n")
+    commands._wait_for_model(tmp_path / "scripted.env")

@@ -56,6 +56,7 @@ def site(tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def newsproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
 
     def call(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data"), *arguments])

@@ -21,7 +21,11 @@ from tests.builders import NOW
 def test_a_watch_is_set_listed_and_ended(
     address: KafkaAddress, made_topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = address.as_environment() | {"NEWSPROOF_TOPIC_PREFIX": made_topics.prefix, "TOPIC_PARTITIONS": "2"}
+    env = address.as_environment() | {
+        "NEWSPROOF_TOPIC_PREFIX": made_topics.prefix,
+        "TOPIC_PARTITIONS": "2",
+        "COLUMNS": "160",
+    }
     for name, value in (env | {"NEWSPROOF_DATA_DIR": str(tmp_path)}).items():
         monkeypatch.setenv(name, value)
 
