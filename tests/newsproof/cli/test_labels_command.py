@@ -11,6 +11,7 @@ import pytest
 
 from evaluation.labels.label_file import read_labels, sample_labels
 from infra.clickhouse.client import ClickHouse
+from infra.offline.sample_news import sample_news
 from newsproof.app.invocation import Invocation
 from newsproof.cli.measure import labels
 from newsproof.cli.measure.labels import (
@@ -120,6 +121,9 @@ async def test_names_of_no_case_or_of_several_are_refused_before_anything_is_sto
         await imported(tmp_path, "z,true,ann,", skip_unknown=True)
     with pytest.raises(ConfigError, match="42 lines do not name exactly one case"):
         await import_labels(Invocation(), sample_labels(), skip_unknown=False)
+    # A run of the bundled sample log, whose news are in no table.
+    await tables.insert("run_cases", ("run_id", "case_id"), [("log", sample_news()[0].case_id)])
+    assert (await import_labels(Invocation(), sample_labels(), skip_unknown=True)).labels == {"sample": 1}
 
 
 async def test_two_who_disagree_settle_nothing_and_who_does_not_know_says_nothing(
