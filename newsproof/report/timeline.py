@@ -209,6 +209,7 @@ DECIDED = {
     "never_search": Text("a rule: this kind of event is never searched", "规则：这类事件从不搜索"),
     "force_search": Text("a rule: this kind of event is always searched first", "规则：这类事件一律先搜索"),
     "evidence_there": Text("a rule: there is enough evidence", "规则：证据已经足够"),
+    "second_look": Text("a rule: a second check always searches", "规则：再次核查一律搜索"),
     "rounds_used": Text("a rule: no rounds left", "规则：轮次已用完"),
     "disabled": Text("switched off in the settings", "设置中已关闭"),
     "model": Text("decided by the model", "由模型决定"),

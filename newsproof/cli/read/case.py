@@ -118,9 +118,9 @@ def print_case(
         )  # fmt: skip
         _say(said.of(language))
     rows = [
-        (f"+{line.after_s:.2f} s", term(line.phase).zh, line.what_zh, line.thought_zh)
+        (_after(line.after_s), term(line.phase).of(language), line.what_zh, line.thought_zh)
         if language == "zh"
-        else (f"+{line.after_s:.2f} s", line.phase, line.what, line.thought)
+        else (_after(line.after_s), term(line.phase).of(language), line.what, line.thought)
         for line in document.timeline
     ]
     _table(("after", "phase", "what happened", "why"), rows, Text("What happened", "经过"), language, right=("after",))
@@ -143,6 +143,10 @@ def _table(
 ) -> None:
     heads, aligned = headings(columns, language), headings(right, language)
     table(heads, rows, title=title.of(language), right=aligned)
+
+
+def _after(seconds: float) -> str:
+    return f"+{seconds:.2f} s" if seconds < 60 else f"+{seconds / 60:.1f} min"
 
 
 def _say(text: str = "") -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import get_args, get_type_hints
 
 import pytest
 from msgspec.structs import replace
 
-from newsproof.report.timeline import lines_of
+from newsproof.report.timeline import DECIDED, PATHS, ROUTES, TIMELINESS, lines_of
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import Failure
@@ -285,3 +286,13 @@ def test_only_accepted_records_make_the_story_and_time_counts_from_the_opening()
     events = [EVENTS[0][0], EVENTS[1][0], EVENTS[2][0]]
     records = [record(event, n, accepted=n != 1) for n, event in enumerate(events)]
     assert [line.after_s for line in lines_of(records)] == [0.0, 2.0]
+
+
+def test_every_word_that_an_event_may_hold_has_a_text() -> None:
+    for event, field, texts in (
+        (ev.ToolPlanned, "decided_by", DECIDED),
+        (ev.CaseTriaged, "route", {**ROUTES, "story": None}),
+        (ev.EvidenceCritiqued, "timeliness", TIMELINESS),
+        (ev.SignalSynthesized, "path", PATHS),
+    ):
+        assert set(get_args(get_type_hints(event)[field])) <= set(texts), (event, field)
