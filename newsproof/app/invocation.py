@@ -38,7 +38,7 @@ PIPE_COLUMNS = 100
 """Width of a table in a file or a pipe. ``COLUMNS`` overrides it."""
 UNWRAPPED = 100_000
 """The same where each row is one line, for ``grep`` and ``cut``: of ``--wide``, of figures, of the user's own columns."""
-_UNBROKEN = 24
+_UNBROKEN = 32
 """Longest word that a narrow column keeps whole, such as a date or a heading; less where there are many columns."""
 
 

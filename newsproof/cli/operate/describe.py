@@ -20,7 +20,17 @@ from infra.origin import written_in
 from infra.settings import SUBJECTS, Settings
 from infra.settings.endpoints import gateways, key_name
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, json_lines, markdown_table, of, run, say_result, table
+from newsproof.app.invocation import (
+    UNWRAPPED,
+    Invocation,
+    json_line,
+    json_lines,
+    markdown_table,
+    of,
+    run,
+    say_result,
+    table,
+)
 from newsproof.cli.options import JsonObject, commands, json_flag
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
@@ -54,7 +64,11 @@ def config(
     if as_json:
         json_lines(shown)
         return
-    table(("setting", "value", "from", "meaning"), [(v.name, v.value, v.origin, v.description) for v in shown])
+    table(
+        ("setting", "value", "from", "meaning"),
+        [(v.name, v.value, v.origin, v.description) for v in shown],
+        piped=UNWRAPPED,
+    )
 
 
 @app.command()

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 app = commands()
 Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
 UNRATED = "unrated"
+STATE_WORDS = {"backing_off": "backing off", "never looked at": "not polled yet"}
 RESOLVED_WITHIN_S = 3.0
 """Time for looking up the address of a source that is added."""
 sources = typer.Typer(cls=ListGroup, help="List, check, add, remove and mute news sources. Without a command: `list`.")
