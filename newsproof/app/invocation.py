@@ -21,7 +21,7 @@ import typer
 import typer.core
 
 from newsproof.app import exits
-from newsproof.app.terminal import as_started, guard_output
+from newsproof.app.terminal import as_started, guard_output, program_name
 from schemas.printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class OptionsAnywhere(typer.core.TyperGroup):
 
 class _HelpAsStarted(typer.Context):
     def get_help(self) -> str:
-        return as_started(super().get_help())
+        return as_started(super().get_help(), program_name())
 
 
 def of(ctx: typer.Context) -> Invocation:

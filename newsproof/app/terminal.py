@@ -123,6 +123,9 @@ def command_name(data_dir: Path | None = None) -> str:
     return shlex.join(words)
 
 
-def as_started(text: str) -> str:
-    """Return one of our texts with its commands as the user types them. Not for texts of others."""
-    return _COMMAND.sub(lambda _found: f"{command_name()} ", text)
+def as_started(text: str, name: str | None = None) -> str:
+    """Return one of our texts with its commands as the user types them. Not for texts of others.
+
+    ``name``: in place of :func:`command_name`, for a text that no call belongs to.
+    """
+    return _COMMAND.sub(lambda _found: f"{name or command_name()} ", text)

@@ -55,7 +55,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "audit": ("operate.log", "Check the log for lost, duplicate and forged records."),
         "record": ("operate.record", "Publish, verify and prove a record of all signals."),
         "budget": ("operate.log", "Show what was spent, what is left and what was denied."),
-        "dlq": ("operate.log", "List, show and resend dead letters."),
+        "dlq": ("operate.log", "List, show and requeue dead letters."),
         "config": ("operate.describe", "Show every setting, its value and its origin."),
         "prompts": ("operate.describe", "List all versions of all prompts."),
         "tables": ("operate.describe", "Check the tables of entities, assets and outlets."),

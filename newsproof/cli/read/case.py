@@ -11,7 +11,7 @@ from agents.text.wording import Language, Text, fill, headings, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
 from newsproof.app.invocation import Invocation, console, json_line, json_lines, of, run, table
-from newsproof.cli.options import JsonLines, Lang, ShowGroup, commands
+from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, commands
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
@@ -37,7 +37,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="Case id, a prefix of it, 
 def show_one(
     ctx: typer.Context,
     id: Id,
-    as_json: JsonLines = False,
+    as_json: JsonObject = False,
     events: Annotated[bool, typer.Option("--events", help="Print the raw records, one JSON object per line.")] = False,
     lang: Lang = None,
 ) -> None:

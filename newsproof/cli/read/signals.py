@@ -76,7 +76,8 @@ def signals(
 ) -> None:
     """Show the latest revision of each signal, one line each, newest last.
 
-    A line begins with the time of the decision (UTC): the clock time, or the day if it is 24 hours old.
+    A line begins with the time of the decision (UTC): the clock time, or the day if it is 24 hours old. “leans long” and
+    “leans short” are signals to observe, with the direction that the claim implies if it is true.
     """
     wanted = Filter(
         assets=tuple(asset or ()),
