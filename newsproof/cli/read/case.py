@@ -186,12 +186,10 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         )
         for r, page in zip(found.references, pages, strict=True)
     ]
-    columns = ("#", "says", "page", "published", "official", "independent", "credibility")
-    title = fill("Evidence: {found}", "证据：{found}", found=narrative.findings_in_words(found))
-    if rows:
-        _table(columns, rows, title, language, right=("#",))
-    else:
-        _say(fill("Evidence: none. {why}\n", "证据：无。{why}\n", why=narrative.NO_PAGES).of(language))
+    columns = ("#", "says", "title", "published", "official", "independent", "credibility")
+    words = narrative.findings_in_words(found) if rows else joined((Text("none", "无"), narrative.NO_PAGES), ". ", "。")
+    title = fill("Evidence: {words}", "证据：{words}", words=words)
+    _table(columns, rows, title, language, right=("#",)) if rows else _say(f"{title.of(language)}\n")
     if critique is not None and critique.stances is not None:
         read = [
             (

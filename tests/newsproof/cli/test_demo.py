@@ -171,7 +171,7 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
         assert " UTC: acted on " in alive
     bot.send_signal(signal.SIGINT)
     _, err = bot.communicate(timeout=20)
-    assert bot.returncode == 0 and "Traceback" not in err
+    assert bot.returncode == exits.INTERRUPTED and "Traceback" not in err
     assert all(line.startswith("trying out, not trading: ") for line in lines)
     said = [line.split(": ")[1].split()[:3] for line in lines]
     for stage, verdict, action in said:

@@ -122,7 +122,8 @@ async def test_names_of_no_case_or_of_several_are_refused_before_anything_is_sto
     with pytest.raises(ConfigError, match="42 lines do not name exactly one case"):
         await import_labels(Invocation(), sample_labels(), skip_unknown=False)
     # A run of the bundled sample log, whose news are in no table.
-    await tables.insert("run_cases", ("run_id", "case_id"), [("log", sample_news()[0].case_id)])
+    row = ("log", sample_news()[0].case_id, datetime.now(UTC))  # the table forgets old runs
+    await tables.insert("run_cases", ("run_id", "case_id", "started_at"), [row])
     assert (await import_labels(Invocation(), sample_labels(), skip_unknown=True)).labels == {"sample": 1}
 
 
