@@ -125,8 +125,8 @@ def test_live_signals_are_traded_after_costs_and_every_other_is_counted(database
     assert (trades["e"]["profit"], trades["e"]["exit_reason"]) == ("18.03", "withdrawn")
     assert trades["e"]["exit_at"] == "2026-03-01T12:25:00Z"
     assert (trades["n"]["status"], trades["n"]["profit"]) == ("no_symbol", None)
-    assert report["figures"]["profit"] == "113.84"
-    assert report["equity"] == [{"day": "2026-03-01", "equity": "10113.84"}]
+    assert report["figures"]["profit"] == "115.88"
+    assert report["equity"] == [{"day": "2026-03-01", "equity": "10115.88"}]
     assert report["on_synthetic_prices"] == 0
     assert report["verdict"].endswith("1 block of time: too few to tell it from chance")
 
