@@ -247,13 +247,10 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
     signals = await PublishedSignals.read(log, topics)  # before the journal, which they are checked against
     journal, still_open, malformed = await _read(log, topics.cases, _Journal(keys), signals)
     chats, open_chats, malformed_chats = await _read(log, topics.research, _Journal())
-    foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
+    bots = await AuditedDeliveries.read(log, topics)
+    foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign, "deliveries": bots.foreign}
     dead_letters, dead_letter_sources, foreign["dead-letters"] = await _dead_letters(log, topics)
     news, without = await _news(log, topics, journal.cases, dead_letter_sources)
-    deliveries = await AuditedDeliveries.read(log, topics)
-    foreign["deliveries"] = deliveries.foreign
-    for topic, read in _READ.items():
-        foreign[topic] = await _unreadable(log, topics.journal(topic), read)
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
     return AuditReport(
         news=news,
@@ -271,7 +268,7 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         failed=of[CaseFailed],
         degraded=of[CaseDegraded],
         dead_letters=dead_letters,
-        foreign={topic: count for topic, count in foreign.items() if count},
+        foreign={topic: count for topic, count in (foreign | await _unreadable(log, topics)).items() if count},
         second_looks=len(journal.looks),
         model_calls=journal.model_calls,
         second_analysis_calls=journal.second_analysis_calls,
@@ -284,8 +281,8 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         unproven_sources=journal.unproven if keys else 0,
         unchecked_sources=0 if keys else journal.authenticated,
         recorded_days_changed=len(await differing_days(log, topics)),
-        entries_delivered_twice=deliveries.entries_delivered_twice,
-        entries_attempted_again=deliveries.entries_attempted_again,
+        entries_delivered_twice=bots.entries_delivered_twice,
+        entries_attempted_again=bots.entries_attempted_again,
     )
 
 
@@ -342,14 +339,15 @@ async def _news(
     return count, without
 
 
-async def _unreadable(log: Log, topic: str, read: Callable[[Any], Any]) -> int:
-    count = 0
-    async for _, records in log.replay(await log.bounds(topic)):
-        for record in records:
-            try:
-                read(record)
-            except ContractError:
-                count += 1
+async def _unreadable(log: Log, topics: Topics) -> Counter[str]:
+    count: Counter[str] = Counter()
+    for topic, read in _READ.items():
+        async for _, records in log.replay(await log.bounds(topics.journal(topic))):
+            for record in records:
+                try:
+                    read(record)
+                except ContractError:
+                    count[topic] += 1
     return count
 
 
