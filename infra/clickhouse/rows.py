@@ -9,21 +9,23 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from infra.clickhouse.call_rows import llm_row, tool_row
-from infra.clickhouse.columns import FIRST_WINS_TOP
+from infra.clickhouse.columns import DELIVERIES, FIRST_WINS_TOP
 from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed, embed_all
 from infra.models.embeddings.port import unpacked
 from schemas import events as ev
+from schemas.deliveries import Attempted, DeliveryRecord, HaltLifted, HaltRequested, Planned, Settled
 from schemas.ids import LIVE_RUN
 from schemas.news import is_asked, is_live, knowable_at
 from schemas.research_events import QuestionRouted
 from schemas.signals import NO_ASSET, Signal, SignalEvidence
 
-__all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_of", "signal_row"]
+__all__ = ["AcceptedRecord", "Row", "Rows", "delivery_row", "memory_row", "memory_rows", "rows_of", "signal_row"]
 
 
 MAX_SUMMARY = 600
@@ -297,6 +299,40 @@ def _grounds(signal: Signal) -> Row:
 def _evidence(e: SignalEvidence) -> Row:
     published = e.published_at and epoch_ms(e.published_at)
     return (e.url, e.hash, e.stance, int(e.official), int(e.independent), published, e.quote, e.reference_number)
+
+
+_UNSAID: dict[str, Any] = {
+    **dict.fromkeys(("planned_at", "valid_until", "price", "seconds")),
+    **dict.fromkeys(("revision", "attempt", "fee", "closes"), 0),
+}
+"""Values of the columns that a record of ``deliveries`` does not have; the others are then empty."""
+
+
+def delivery_row(
+    record: DeliveryRecord, *, appended_ms: int, journal_topic: str, journal_partition: int, journal_offset: int
+) -> Row:
+    """Return the row of one record of ``deliveries``. ``appended_ms``: its append time, milliseconds since 1970."""
+    said = {name: value for name, value in asdict(record).items() if value is not None}
+    match record:
+        case Planned():
+            said |= {"delivery_id": record.id, "entry_id": record.entry or ""}
+            said |= {"planned_at": epoch_ms(record.planned_at), "valid_until": epoch_ms(record.valid_until)}
+        case Attempted():
+            said |= {"delivery_id": record.delivery, "attempt": record.n}
+        case Settled():
+            said |= {"delivery_id": record.delivery}
+        case HaltRequested():
+            said |= {"requested_by": record.by, "closes": record.exit}
+        case HaltLifted():
+            said |= {"requested_by": record.by}
+    said |= {
+        "record": str(record.__struct_config__.tag).rpartition("delivery_")[2],
+        "appended_at": appended_ms,
+        "journal_topic": journal_topic,
+        "journal_partition": journal_partition,
+        "journal_offset": journal_offset,
+    }
+    return tuple(said.get(name, _UNSAID.get(name, "")) for name in DELIVERIES)
 
 
 class Vectors:

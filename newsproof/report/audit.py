@@ -64,6 +64,14 @@ def _print_altered(report: AuditReport) -> None:
                 "NOT CLEAN: the log no longer gives what the record published. `newsproof record verify` shows what was changed."
             )
         )
+    if report.entries_delivered_twice or report.entries_attempted_again:
+        say_result(
+            as_started(
+                "NOT CLEAN: a bot entered a position again that it had entered, or perhaps had: compare the positions at the "
+                "far side with `newsproof sql \"SELECT * FROM v_deliveries WHERE intent = 'enter'\"`, close what is too much "
+                "by hand, and report a bug."
+            )
+        )
 
 
 def _print_second_analyses(report: AuditReport) -> None:

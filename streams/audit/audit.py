@@ -15,7 +15,6 @@ from aiokafka import TopicPartition
 from schemas import envelope as wire
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
-from schemas.deliveries import decode as decode_delivery
 from schemas.errors import ContractError
 from schemas.events import (
     BY_WIRE_NAME,
@@ -36,6 +35,7 @@ from schemas.news import case_id_of, decode_news, is_marked, retries_of
 from schemas.record import decode as decode_root
 from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
+from streams.audit.deliveries import AuditedDeliveries
 from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
@@ -59,7 +59,9 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     a verdict that allows one, or without an asset, or a confidence above the verdict's cap. ``overstated`` lists the
     first of them. ``unproven_sources``: cases that count as news of a listed source although no listener's key confirms
     the mark; ``unchecked_sources``: cases that could not be checked, because no key is available.
-    ``recorded_days_changed``: days of the record (``newsproof record``) whose signals or links differ. ``foreign``: topic
+    ``recorded_days_changed``: days of the record (``newsproof record``) whose signals or links differ.
+    ``entries_delivered_twice``: entries that a bot's far side made beyond the first of one signal.
+    ``entries_attempted_again``: requests of a bot for an entry that was made, or perhaps was. ``foreign``: topic
     (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores them.
     Foreign records of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
     ``second_looks``: cases that are a second look at another case. ``second_analysis_calls``: the part of
@@ -96,10 +98,12 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     unproven_sources: int = 0
     unchecked_sources: int = 0
     recorded_days_changed: int = 0
+    entries_delivered_twice: int = 0
+    entries_attempted_again: int = 0
 
     @property
     def broken(self) -> dict[str, int]:
-        """Number of violations per guarantee: lost, duplicate, not confirmed by the journal, overstated."""
+        """Number of violations per guarantee: lost, duplicate, not confirmed by the journal, overstated, entered twice."""
         names = (
             "lost",
             "duplicate_events",
@@ -108,6 +112,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
             "overstated_signals",
             "unproven_sources",
             "recorded_days_changed",
+            "entries_delivered_twice",
+            "entries_attempted_again",
         )
         return {name: getattr(self, name) for name in names}
 
@@ -217,7 +223,6 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "configs": lambda record: decode_snapshot(record.key, record.value),
     "budget": lambda record: decode_budget(record.value),
     "watches": lambda record: decode_watch(record.value),
-    "deliveries": lambda record: decode_delivery(record.value),
     "record-roots": lambda record: decode_root(record.value),
 }
 """Topic (without its prefix) → decoder of its records, for topics of which only foreign records are counted."""
@@ -242,11 +247,10 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
     signals = await PublishedSignals.read(log, topics)  # before the journal, which they are checked against
     journal, still_open, malformed = await _read(log, topics.cases, _Journal(keys), signals)
     chats, open_chats, malformed_chats = await _read(log, topics.research, _Journal())
-    foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
+    bots = await AuditedDeliveries.read(log, topics)
+    foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign, "deliveries": bots.foreign}
     dead_letters, dead_letter_sources, foreign["dead-letters"] = await _dead_letters(log, topics)
     news, without = await _news(log, topics, journal.cases, dead_letter_sources)
-    for topic, read in _READ.items():
-        foreign[topic] = await _unreadable(log, topics.journal(topic), read)
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
     return AuditReport(
         news=news,
@@ -264,7 +268,7 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         failed=of[CaseFailed],
         degraded=of[CaseDegraded],
         dead_letters=dead_letters,
-        foreign={topic: count for topic, count in foreign.items() if count},
+        foreign={topic: count for topic, count in (foreign | await _unreadable(log, topics)).items() if count},
         second_looks=len(journal.looks),
         model_calls=journal.model_calls,
         second_analysis_calls=journal.second_analysis_calls,
@@ -277,6 +281,8 @@ async def _audited(log: Log, topics: Topics, keys: Sequence[bytes]) -> AuditRepo
         unproven_sources=journal.unproven if keys else 0,
         unchecked_sources=0 if keys else journal.authenticated,
         recorded_days_changed=len(await differing_days(log, topics)),
+        entries_delivered_twice=bots.entries_delivered_twice,
+        entries_attempted_again=bots.entries_attempted_again,
     )
 
 
@@ -333,14 +339,15 @@ async def _news(
     return count, without
 
 
-async def _unreadable(log: Log, topic: str, read: Callable[[Any], Any]) -> int:
-    count = 0
-    async for _, records in log.replay(await log.bounds(topic)):
-        for record in records:
-            try:
-                read(record)
-            except ContractError:
-                count += 1
+async def _unreadable(log: Log, topics: Topics) -> Counter[str]:
+    count: Counter[str] = Counter()
+    for topic, read in _READ.items():
+        async for _, records in log.replay(await log.bounds(topics.journal(topic))):
+            for record in records:
+                try:
+                    read(record)
+                except ContractError:
+                    count[topic] += 1
     return count
 
 

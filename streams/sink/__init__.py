@@ -1,1 +1,1 @@
-"""The sink: journal and signals into ClickHouse, each record's rows once."""
+"""The sink: journal, signals and deliveries into ClickHouse, each record's rows once."""

@@ -16,9 +16,11 @@ from aiokafka import TopicPartition
 
 from infra.clickhouse.client import Block, ClickHouse
 from infra.clickhouse.columns import COLUMNS
-from infra.clickhouse.rows import Rows, signal_row
+from infra.clickhouse.rows import Row, Rows, delivery_row, signal_row
+from schemas.deliveries import decode as decode_delivery
 from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ContractError, TransientError
+from schemas.topics import NewerRecordError
 from streams.journal.retry import retry_while_unavailable
 from streams.sink.journal import Bad, Progress
 
@@ -59,11 +61,15 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
-class SinkSignals:
-    """One partition of ``signals``. Nothing is folded, so the watermark is the insert position."""
+class SinkTable:
+    """One partition of a topic whose records are rows of one table. Nothing is folded: the watermark is the insert position.
 
-    def __init__(self, progress: Progress) -> None:
+    ``row_of``: record → row; its ``ContractError`` makes the record a dead letter, unless newer code wrote the record.
+    """
+
+    def __init__(self, progress: Progress, table: str, row_of: Callable[[Any], Row]) -> None:
         self.progress = progress
+        self._table, self._row_of = table, row_of
         self._read = progress.through
 
     @property
@@ -79,15 +85,15 @@ class SinkSignals:
             if record.offset <= self.progress.through:
                 continue
             try:
-                rows.append(_row_of_signal(record))
-            except NewerSignalError:
+                rows.append(self._row_of(record))
+            except (NewerSignalError, NewerRecordError):
                 raise
             except ContractError as exc:
                 bad.append((record, exc))
-            except Exception as exc:  # any error in the mapping that a decodable signal's values cause
+            except Exception as exc:  # any error in the mapping that a decodable record's values cause
                 bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
         self._read = max(self._read, records[-1].offset)
-        return ({"signals": rows} if rows else {}), bad
+        return ({self._table: rows} if rows else {}), bad
 
 
 class Tables:
@@ -213,7 +219,8 @@ def _record_of(table: str, row: Any, records: list[Any]) -> Any:
     return next((r for r in records if r.offset == offset), None)
 
 
-def _row_of_signal(record: Any) -> Any:
+def row_of_signal(record: Any) -> Row:
+    """Return the row of a record of ``signals``."""
     signal, published = read_signal(record)
     return signal_row(
         signal,
@@ -223,4 +230,15 @@ def _row_of_signal(record: Any) -> Any:
         journal_partition=published.journal_partition,
         journal_offset=published.journal_offset,
         emitted_ms=record.timestamp,
+    )
+
+
+def row_of_delivery(record: Any) -> Row:
+    """Return the row of a record of ``deliveries``."""
+    return delivery_row(
+        decode_delivery(record.value),
+        appended_ms=record.timestamp,
+        journal_topic=record.topic,
+        journal_partition=record.partition,
+        journal_offset=record.offset,
     )

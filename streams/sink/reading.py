@@ -1,8 +1,9 @@
-"""Consumers of the sink: it reads the journal like all its readers, and the signals like their subscribers.
+"""Consumers of the sink: it reads the journal like all its readers, signals and deliveries like their subscribers.
 
 There are two, because isolation is a property of a consumer. We never write to a journal in transactions. The runtime
 reads records of a foreign aborted transaction there. With read_committed, only the tables would miss them, or wait as
-long as a foreign transaction stays open. Signals are published in transactions, and count once those are committed.
+long as a foreign transaction stays open. Signals and deliveries are written in transactions, and count once those are
+committed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sink: journal and signals → ClickHouse, each record's rows once.
+"""The sink: journal, signals and deliveries → ClickHouse, each record's rows once.
 
 A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
 sent, and the rows carry a token derived from it: after a crash the same range is sent again, and ClickHouse drops it by
@@ -29,7 +29,7 @@ from streams.journal.appender import Appender
 from streams.journal.gc_thresholds import SINKING, rarely_collected
 from streams.journal.log import KafkaLog
 from streams.journal.reader import JournalReader
-from streams.sink.batches import Batch, SinkSignals, Source, Tables, made_of
+from streams.sink.batches import Batch, SinkTable, Source, Tables, made_of, row_of_delivery, row_of_signal
 from streams.sink.journal import Progress, SinkJournal
 from streams.sink.reading import SinkReading
 
@@ -48,6 +48,10 @@ class Sink:
     ) -> None:
         self._address, self._topics = address, topics
         self._graphs = {topics.cases: registry or verification(), topics.research: research()}
+        self._committed = {
+            topics.signals: ("signals", row_of_signal),
+            topics.deliveries: ("deliveries", row_of_delivery),
+        }
         self._group = topics.group("sink")
         self._appender = Appender(address, client_id="newsproof-sink")
         self._reading = SinkReading(address, self._group, max_records=lambda: MAX_BATCH)
@@ -141,7 +145,7 @@ class Sink:
             TransientError: that takes longer than ``timeout_s``.
         """
         ends: dict[TopicPartition, int] = {}
-        for topic in (*self._graphs, self._topics.signals):
+        for topic in (*self._graphs, *self._committed):
             ends |= await self._ends(topic)
         try:
             async with asyncio.timeout(timeout_s), self._moved:
@@ -157,19 +161,23 @@ class Sink:
         offsets = {tp: done.offset for tp, done in known.items()}
         log = KafkaLog(self._address)
         folds = {topic: await JournalReader(log, topic).begin(offsets) for topic in self._graphs}
-        signals = await log.bounds(self._topics.signals, isolation="read_committed")
-        positions = {tp: offsets.get(tp, first) for tp, (first, _) in signals.items()}
+        positions = {
+            tp: offsets.get(tp, first)
+            for topic in self._committed
+            for tp, (first, _) in (await log.bounds(topic, isolation="read_committed")).items()
+        }
+        committed = list(positions)
         positions |= {tp: fold.position for of_topic in folds.values() for tp, fold in of_topic.items()}
         # No await between the start and the seeks: a consumer fetches from its present position.
         await self._reading.start(
-            {"read_uncommitted": [tp for tp in positions if tp not in signals], "read_committed": list(signals)}
+            {"read_uncommitted": [tp for tp in positions if tp not in committed], "read_committed": committed}
         )
         for tp, position in positions.items():
             progress = Progress.of(known[tp].metadata) if tp in known else Progress(through=position - 1)
-            graph = self._graphs.get(tp.topic)
-            self._sources[tp] = (
-                SinkSignals(progress) if graph is None else SinkJournal(folds[tp.topic][tp], graph, progress)
-            )
+            if (graph := self._graphs.get(tp.topic)) is None:
+                self._sources[tp] = SinkTable(progress, *self._committed[tp.topic])
+            else:
+                self._sources[tp] = SinkJournal(folds[tp.topic][tp], graph, progress)
             self._watermarks[tp], self._taken[tp] = position, progress.through
             self._reading.of(tp).seek(tp, position)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from msgspec.structs import replace
 
 import schemas.acceptance
+from schemas.deliveries import Attempted, DeliveryRecord, Outcome, Planned, Settled, encode
 from schemas.ids import LIVE_RUN, event_id
-from streams.audit.audit import audit
+from streams.audit.audit import AuditReport, audit
 from streams.journal.log import KafkaLog
-from tests.newsproof.signal_samples import as_published, signal
+from tests.newsproof.signal_samples import NOW, as_published, signal
 from tests.streams.records import DROPPED, TRIAGED, after, opening, paid_call, write
 from tests.streams.world import World
 
@@ -96,3 +99,34 @@ async def test_repeated_calls_are_those_of_records_passed_by_and_equal_requests_
     report = await audit(KafkaLog(world.address), world.topics)
     assert (report.calls, report.repeated_calls) == (5, 3)
     assert event_id(LIVE_RUN, case, opened) == triaged
+
+
+async def test_entries_that_a_bot_made_twice_are_found(world: World) -> None:
+    def entry(id: str, signal: str, mode: Literal["paper", "live"] = "live") -> Planned:
+        return Planned(
+            id=id, bot="ann", adapter="webhook", instrument="BTC/USDT", intent="enter", signal_id=signal, revision=2,
+            asset="BTC", reason="buy", planned_at=NOW, valid_until=NOW, mode=mode, side="long",
+        )  # fmt: skip
+
+    def tried(id: str, n: int = 1) -> Attempted:
+        return Attempted(delivery=id, bot="ann", n=n)
+
+    def said(id: str, outcome: Outcome) -> Settled:
+        return Settled(delivery=id, bot="ann", outcome=outcome)
+
+    async def write_all(*records: DeliveryRecord) -> AuditReport:
+        for record in records:
+            await world.producer.send_and_wait(world.topics.deliveries, encode(record), partition=0)
+        return await audit(KafkaLog(world.address), world.topics)
+
+    exit = replace(entry("x", "1"), intent="exit", entry="1")
+    report = await write_all(
+        entry("1", "1"), tried("1"), tried("1", 2), said("1", "delivered"),  # put off by the far side, and sent again
+        exit, tried("x"), said("x", "unknown"), tried("x", 2), said("x", "delivered"),  # an exit is sent until it is done
+        entry("2", "2", "paper"), tried("2"), said("2", "delivered"),  # first on paper, then live
+        entry("2", "2"), tried("2"), said("2", "refused"),
+        entry("3", "3"), tried("3"), said("3", "unknown"), said("3", "delivered"),
+    )  # fmt: skip
+    assert report.clean and report.foreign == {}
+    report = await write_all(entry("again", "1"), tried("again"), said("again", "delivered"), tried("3", 2), tried("2"))
+    assert (report.entries_delivered_twice, report.entries_attempted_again, report.clean) == (1, 2, False)
