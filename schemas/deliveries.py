@@ -105,6 +105,9 @@ _codec: RecordCodec[DeliveryRecord] = RecordCodec(
 encode, decode = _codec.encode, _codec.decode
 
 
-def delivery_id(bot: str, intent: str, signal: str, revision: int | None = None) -> str:
-    """Return the id of a delivery: an entry has one per signal (no revision), an exit one per entry (``signal``: its id)."""
-    return uuid5("delivery", bot, intent, signal, "" if revision is None else str(revision))
+def delivery_id(bot: str, mode: str, intent: str, signal: str, revision: int | None = None) -> str:
+    """Return the id of a delivery: an entry has one per signal (no revision), an exit one per entry (``signal``: its id).
+
+    On paper and live they differ, since one bot may be both in turn.
+    """
+    return uuid5("delivery", bot, mode, intent, signal, "" if revision is None else str(revision))

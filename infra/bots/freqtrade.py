@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from freqtrade_client import FtRestClient
-from requests.exceptions import RequestException
+import httpx
 
 from infra.bots.adapter import Order, RemotePosition, Result
 from infra.bots.definition import BotDefinition
-from infra.http import checked_address, quoted
+from infra.http import BoundedTransport, checked_address, quoted, tls_context
 from infra.redaction import know
-from schemas.errors import ConfigError, TransientError
+from schemas.errors import ConfigError, NewsproofError, TransientError
 
 TAG = "np_"
 """Tags of our trades begin with it. Trades with another tag are never touched."""
 TIMEOUT_S = 10.0
+_MAX_ANSWER_BYTES = 8 * 1024 * 1024
 _CLOSED_READ = 500
 """The latest closed trades that are read: the most that freqtrade returns."""
 _Answer = dict[str, Any] | list[Any] | None
@@ -49,8 +49,15 @@ class Freqtrade:
             )
         know(*secrets)
         self._bot = bot
-        self._client = FtRestClient(self._url, bot.username, secrets[0], timeout=TIMEOUT_S)
-        self._client._session.trust_env = False  # a proxy of the environment is not for a bot next door
+        # Not freqtrade's own client: it is GPL, and hides statuses and lost connections.
+        self._http = httpx.AsyncClient(
+            base_url=f"{self._url.rstrip('/')}/api/v1/",
+            auth=(bot.username, secrets[0]),
+            transport=BoundedTransport(httpx.AsyncHTTPTransport(verify=tls_context()), _MAX_ANSWER_BYTES),
+            timeout=TIMEOUT_S,
+            follow_redirects=False,
+            trust_env=False,  # a proxy of the environment is not for a bot next door
+        )
 
     async def check(self) -> None:
         """Raise ConfigError with everything that freqtrade's configuration has to change."""
@@ -89,7 +96,7 @@ class Freqtrade:
         """Return our open trades, and those of the latest 500 closed ones that are ours."""
         opened = await self._read("status")
         # Read after the open ones: what closes in between is in both, and the later reading counts.
-        closed = await self._read("trades", limit=_CLOSED_READ, order_by_id=False)
+        closed = await self._read(f"trades?limit={_CLOSED_READ}&order_by_id=false")
         trades = [*_list(opened), *_list(closed.get("trades") if isinstance(closed, dict) else closed)]
         return {one.reference: one for one in map(_position, trades) if one is not None}
 
@@ -98,7 +105,8 @@ class Freqtrade:
 
     async def _enter(self, order: Order) -> Result:
         tag = f"{TAG}{order.reference}"
-        answer = await self._ask("forceenter", order.instrument, order.side, enter_tag=tag)
+        wanted = {"pair": order.instrument, "side": order.side, "entry_tag": tag}
+        answer = await self._ask("POST", "forceenter", wanted)
         if not isinstance(answer, dict):
             return Result(outcome="unknown", reason="freqtrade's answer was lost")
         if answer.get("trade_id") is None:
@@ -114,7 +122,7 @@ class Freqtrade:
             return Result(outcome="throttled", reason=str(exc), wait_s=1.0)
         if there is None or not there.is_open:
             return Result(outcome="delivered", reason="freqtrade has no open trade of this entry")
-        answer = await self._ask("forceexit", there.remote_id)
+        answer = await self._ask("POST", "forceexit", {"tradeid": there.remote_id})
         if not isinstance(answer, dict):
             return Result(outcome="unknown", reason="freqtrade's answer was lost", remote_id=there.remote_id)
         done = isinstance(answer.get("result"), str)
@@ -126,24 +134,25 @@ class Freqtrade:
         Raises:
             TransientError: it does not answer, or refuses.
         """
-        answer = await self._read("stopbuy")  # the client's name of /stopentry
+        answer = await self._read("stopentry", method="POST")
         if "status" not in answer:
             raise TransientError(f"freqtrade at {self._url} does not stop entries: {_words(answer)}")
 
     async def close(self) -> None:
-        self._client._session.close()
+        await self._http.aclose()
 
-    async def _read(self, what: str, **arguments: Any) -> dict[str, Any] | list[Any]:
-        answer = await self._ask(what, **arguments)
+    async def _read(self, what: str, *, method: str = "GET") -> dict[str, Any] | list[Any]:
+        answer = await self._ask(method, what)
         if answer is None:
             raise TransientError(f"freqtrade at {self._url} does not answer: start it, or correct url")
         return answer
 
-    async def _ask(self, what: str, *arguments: Any, **named: Any) -> _Answer:
+    async def _ask(self, method: str, what: str, body: Mapping[str, Any] | None = None) -> _Answer:
         """Return the body; None if there was no answer, or one that is no JSON."""
         try:
-            answer = await asyncio.to_thread(getattr(self._client, what), *arguments, **named)
-        except RequestException:
+            async with asyncio.timeout(TIMEOUT_S):
+                answer = (await self._http.request(method, what, json=body)).json()
+        except (TimeoutError, httpx.HTTPError, NewsproofError, ValueError, RecursionError):
             return None
         return answer if isinstance(answer, dict | list) else None
 

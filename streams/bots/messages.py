@@ -118,7 +118,7 @@ class Outbox:
         self._revisions[id] = revision
         said = self._said.get(id)
         kind = kind_of(self._bot, signal, said)
-        done = self._book.deliveries.get(delivery_id(self._bot.name, "notify", id, revision))
+        done = self._book.deliveries.get(delivery_id(self._bot.name, self._bot.mode, "notify", id, revision))
         if done is not None:
             return self._recall(signal, done, kind)
         records: list[DeliveryRecord] = []
@@ -235,7 +235,7 @@ class Outbox:
 
     def _planned(self, id: str, revision: int, asset: str, kind: Kind, now: datetime, valid_until: datetime) -> Planned:
         return Planned(
-            id=delivery_id(self._bot.name, "notify", id, revision), bot=self._bot.name, adapter="notify",
+            id=delivery_id(self._bot.name, self._bot.mode, "notify", id, revision), bot=self._bot.name, adapter="notify",
             instrument=self._channel, intent="notify", signal_id=id, revision=revision, asset=asset, reason=kind,
             planned_at=now, valid_until=valid_until, mode=self._bot.mode,
         )  # fmt: skip

@@ -201,7 +201,7 @@ class Reconciler:
         latest = self._signals.latest.get(opened.signal_id)
         return replace(
             opened,
-            id=delivery_id(opened.bot, "exit", opened.id),
+            id=delivery_id(opened.bot, opened.mode, "exit", opened.id),
             intent="exit",
             revision=opened.revision if latest is None else latest.revision,
             reason=why,
@@ -224,7 +224,7 @@ class Reconciler:
             if wanted.side is None or wanted.signal is None:
                 continue
             signal = wanted.signal
-            held, id = taken.get(instrument), delivery_id(self._bot.name, "enter", signal.signal_id)
+            held, id = taken.get(instrument), delivery_id(self._bot.name, self._bot.mode, "enter", signal.signal_id)
             if held is not None and held.planned.id != id:
                 if held.planned.side == wanted.side and self._book.exit_of(held.planned.id) is None:
                     self._skip(signal, "skipped", f"{instrument} is {wanted.side} already", now, made)
@@ -295,7 +295,7 @@ class Reconciler:
 
     def _skip_id(self, signal: Signal) -> str:
         """Return the id of a refused revision: a later revision may still enter."""
-        return delivery_id(self._bot.name, "enter", signal.signal_id, signal.revision)
+        return delivery_id(self._bot.name, self._bot.mode, "enter", signal.signal_id, signal.revision)
 
     def _is_order(self, signal: Signal) -> bool:
         return signal.stage == "final" and signal.action in ("buy", "sell")

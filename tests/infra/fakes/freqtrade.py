@@ -42,7 +42,7 @@ class FakeFreqtrade(FakeServer):
         told = Say({"detail": "Unauthorized"}, status=401)
         if "authorization" in request.headers:
             told = (
-                getattr(self, what)(**(request.json or {}))
+                getattr(self, what)(**(request.json if request.body else {}))
                 if request.method == "POST"
                 else getattr(self, f"get_{what}")()
             )
@@ -81,14 +81,14 @@ class FakeFreqtrade(FakeServer):
         self.trades.append(trade)
         return Say(trade)
 
-    def forceexit(self, *, tradeid: str, ordertype: None, amount: None) -> Say:
+    def forceexit(self, *, tradeid: str) -> Say:
         trade = next((one for one in self.trades if one["is_open"] and str(one["trade_id"]) == tradeid), None)
         if trade is None:
             return _refused("forceexit", "invalid argument")
         trade["is_open"] = False
         return Say({"result": f"Created exit order for trade {tradeid}."})
 
-    def stopbuy(self) -> Say:
+    def stopentry(self) -> Say:
         self.config["state"] = "paused"
         return Say({"status": "paused, no more entries will occur from now. Run /start to enable entries."})
 
