@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -57,18 +57,22 @@ async def bots(request: Request) -> Response:
     `profit` is the sum over closed paper trades, in shares of one stake.
     """
     backend = backend_of(request)
-    defined, wrong = _defined(backend)
     (processes, _), book = await asyncio.gather(backend.processes.look(), _book(backend))
     states = {one.name: one.state for one in processes if one.kind == "bot"}
-    items = [_shown(name, defined.get(name), states, book) for name in _names(defined, book)]
-    return as_json({"at": utc_now(), "wrong": wrong, "halts": _halts(book, None), "items": items})
+    return as_json(document(*_defined(backend), states, book))
 
 
 @router.post("/halt")
 async def halt_bots(request: Request, wanted: Halt) -> Response:
-    """Stop new entries of one bot, or of all. A running bot obeys within two seconds, another one when it starts."""
+    """Stop new entries of one bot, or of all. A running bot obeys within two seconds, another one when it starts.
+
+    Messages to people continue.
+    """
     backend = backend_of(request)
     await _refuse_unknown(backend, wanted.bot)
+    bot = _defined(backend)[0].get(wanted.bot or "")
+    if bot is not None and bot.kind == "notify":
+        raise Refused(409, f"{bot.name} sends messages, which no halt stops", "stop its process to end them")
     return as_json(await halt(backend.address, backend.topics, wanted.bot, exit=wanted.exit, by=BY))
 
 
@@ -111,11 +115,19 @@ async def _book(backend: Backend) -> Book:
         ) from exc
 
 
-def _names(defined: dict[str, BotDefinition], book: Book) -> list[str]:
+def document(
+    defined: Mapping[str, BotDefinition], wrong: str | None, processes: Mapping[str, str], book: Book
+) -> dict[str, Any]:
+    """Return the response of :func:`bots`. ``processes``: name of a bot's process → its state."""
+    items = [_shown(name, defined.get(name), processes.get(f"bot-{name}"), book) for name in _names(defined, book)]
+    return {"at": utc_now(), "wrong": wrong, "halts": _halts(book, None), "items": items}
+
+
+def _names(defined: Mapping[str, BotDefinition], book: Book) -> list[str]:
     return list(dict.fromkeys([*defined, *sorted({one.planned.bot for one in book.deliveries.values()})]))
 
 
-def _shown(name: str, bot: BotDefinition | None, states: dict[str, str], book: Book) -> dict[str, Any]:
+def _shown(name: str, bot: BotDefinition | None, process: str | None, book: Book) -> dict[str, Any]:
     own = [one for one in book.deliveries.values() if one.planned.bot == name]
     trades = paper_book(_records(own), name)
     closed = [one.profit for one in trades if one.profit is not None]
@@ -124,7 +136,7 @@ def _shown(name: str, bot: BotDefinition | None, states: dict[str, str], book: B
         "defined": bot is not None,
         "kind": own[-1].planned.adapter if bot is None else bot.kind,
         "mode": own[-1].planned.mode if bot is None else bot.mode,
-        "process": states.get(f"bot-{name}"),
+        "process": process,
         "halts": _halts(book, name),
         "positions": [_position(one, book) for one in book.positions() if one.planned.bot == name],
         "deliveries": [_delivery(one) for one in sorted(own, key=_changed_ms)[: -SHOWN - 1 : -1]],

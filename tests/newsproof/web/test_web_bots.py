@@ -32,17 +32,20 @@ async def test_bots_are_listed_from_file_and_log_and_a_halt_needs_no_right_file(
     await writer.start()
     try:
         async with serving(bots_file=file) as http:
+            assert (await http.get("/bots")).status_code == 200
             none = (await http.get(BOTS)).json()
             assert (none["items"], none["halts"], none["wrong"]) == ([], [], None)
             await writer.append([("k", one) for one in delivery("SOL", "delivered", price=100.0, fee=0.001)])
             await writer.append([("k", one) for one in delivery("ETH", "unknown", "the answer was lost")])
-            file.write_text('[desk]\nkind = "paper"\nmap = { SOL = "SOL/USDT" }\n[idle]\nkind = "paper"\n')
+            file.write_text('[desk]\nkind = "paper"\nmap = { SOL = "SOL/USDT" }\n[idle]\nkind = "notify"\n')
             desk, idle = (await http.get(BOTS)).json()["items"]
             assert [(one["instrument"], one["outcome"], one["exit"]) for one in desk["positions"]] == [
                 ("SOL/USDT", "delivered", None), ("ETH/USDT", "unknown", None),
             ]  # fmt: skip
             assert (desk["defined"], desk["process"], desk["paper"]["closed"]) == (True, None, 0)
             assert (idle["name"], idle["deliveries"], idle["paper"]) == ("idle", [], None)
+            said = await http.post(f"{BOTS}/halt", json={"bot": "idle"})
+            assert (said.status_code, said.json()["do"]) == (409, "stop its process to end them")
 
             for made in (  # read on from there
                 delivery("SOL-exit", "delivered", entry="SOL", price=110.0, fee=0.001),
@@ -60,18 +63,23 @@ async def test_bots_are_listed_from_file_and_log_and_a_halt_needs_no_right_file(
             file.write_text("[desk]\nkind = 1\n")
             wrong = (await http.get(BOTS)).json()
             assert "[desk]" in wrong["wrong"] and [one["defined"] for one in wrong["items"]] == [False]
-            for body, status in (({"bot": "nobody"}, 404), ({}, 400), ({"bot": "desk", "exits": True}, 400)):
+            refusals: list[tuple[dict[str, Any], int]] = [
+                ({"bot": "nobody"}, 404),
+                ({}, 400),
+                ({"bot": "desk", "exits": True}, 400),
+            ]
+            for body, status in refusals:
                 assert (await http.post(f"{BOTS}/halt", json=body)).status_code == status, body
-            for path, body, own, everyone in (
+            for path, wanted, own, everyone in (
                 ("halt", {"bot": "desk", "exit": True}, [True], []),
                 ("halt", {"bot": None}, [True], [False]),
                 ("resume", {"bot": "desk"}, [], [False]),
                 ("resume", {"bot": None}, [], []),
             ):
-                assert (await http.post(f"{BOTS}/{path}", json=body)).status_code == 200
+                assert (await http.post(f"{BOTS}/{path}", json=wanted)).status_code == 200
                 found = (await http.get(BOTS)).json()
-                assert [one["exit"] for one in found["items"][0]["halts"]] == own, body
-                assert [one["exit"] for one in found["halts"]] == everyone, body
+                assert [one["exit"] for one in found["items"][0]["halts"]] == own, wanted
+                assert [one["exit"] for one in found["halts"]] == everyone, wanted
                 assert {one["by"] for one in found["halts"]} <= {"the web service"}
     finally:
         await writer.stop()
