@@ -23,6 +23,7 @@ from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.dead_letters import DeadLetter, DeadLetters, UnmarkedNews
+from newsproof.app.processes.bots import DeliveryBook
 from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.terminal import command_name
@@ -53,6 +54,7 @@ LOOK_EVERY_S = 5.0
 ASK_TABLES_S = 3.0
 LOOK_FOR_PROCESSES_S = 15.0
 PREVIEW_BYTES = 400
+DELIVERIES_KEPT = 200
 SQL_AT_ONCE = 2
 """Maximum number of concurrent statements and comparisons. Others wait."""
 
@@ -96,6 +98,7 @@ class Backend:
         )
         self.verifier = Verifier(self.address, self.topics, self.questions.send)
         self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
+        self.deliveries = DeliveryBook(self.address, self.topics, keep=DELIVERIES_KEPT)
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)

@@ -38,6 +38,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/backtests/{_rest:path}")
 @router.get("/operations")
 @router.get("/sources")
+@router.get("/bots")
 async def page(request: Request, _rest: str = "") -> Response:
     """Return the HTML page, which is one for all views."""
     return _file(request, "index.html")

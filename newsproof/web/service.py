@@ -19,6 +19,7 @@ from newsproof.app.processes.lifecycle import run_until
 from newsproof.app.version import VERSION
 from newsproof.web import pages
 from newsproof.web.api import analytics as analytics_api
+from newsproof.web.api import bots as bots_api
 from newsproof.web.api import investigations as investigations_api
 from newsproof.web.api import live as live_api
 from newsproof.web.api import news as news_api
@@ -81,6 +82,7 @@ def unguarded(backend: Backend) -> FastAPI:
         analytics_api,
         operations_api,
         sources_api,
+        bots_api,
         pages,
     ):
         app.include_router(part.router)

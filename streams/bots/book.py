@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal
 
 import msgspec
@@ -126,6 +127,15 @@ class Book:
     def pending_exits(self) -> list[Delivery]:
         """Return the exits that the far side has not confirmed."""
         return list(self._pending.values())
+
+    def forget(self, keep: int) -> None:
+        """Forget each bot's messages and the entries that were not made, except the newest ``keep``. Not for a bot itself."""
+        kept = Counter[str]()
+        for id, one in reversed(list(self.deliveries.items())):
+            never = one.planned.intent == "enter" and one.outcome in ("refused", "expired", "skipped")
+            kept[one.planned.bot] += never or one.planned.intent == "notify"
+            if kept[one.planned.bot] > keep and (never or one.planned.intent == "notify"):
+                del self.deliveries[id]
 
     def entered(self, since_ms: int, asset: str | None = None) -> int:
         """Return the number of entries attempted since then, of this asset or of all, that the far side did not refuse."""

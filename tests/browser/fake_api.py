@@ -22,6 +22,7 @@ from newsproof.web import pages
 from newsproof.web.guard import HEADERS
 from tests.browser import recorded
 from tests.browser.fake_investigations import FakeInvestigations
+from tests.browser.played_bots import PlayedBots
 from tests.browser.played_operations import PlayedOperations
 from tests.browser.played_sources import PlayedSources
 from tests.browser.recorded import Events, Json
@@ -97,6 +98,7 @@ class FakeApi:
         self.runs = list(recorded.RUNS)
         self.operations = PlayedOperations()
         self.sources = PlayedSources()
+        self.bots = PlayedBots()
         self.chats: dict[str, Chat] = {}
         self.investigations = FakeInvestigations(Chat, self._send)
         self.records_at_once: int | None = None
@@ -150,6 +152,8 @@ class FakeApi:
         post("/api/v1/research/chat/{id}/stop", self._stop)
         get("/api/v1/operations", self._told(lambda _: self.operations.document(self.status)))
         get("/api/v1/sources", self._told(self.sources.document))
+        get("/api/v1/bots", self._told(self.bots.document))
+        post("/api/v1/bots/{command}", self.bots.command)
         get("/api/v1/dead-letters", self._told(self.operations.page))
         post("/api/v1/dead-letters/requeue", self.operations.requeue)
         self.investigations.route(app)

@@ -23,7 +23,7 @@ NAMES = (
     "code, pre, .brand, .button[lang], .news, .lead, .external, .quote, .snippet, .claim, .searches bdi, .asset, .sources, "
     ".signal-link, .case-link, .open-cases a, .tag bdi, .facts bdi, .case-calls bdi, .case-prompts bdi, .page-research [dir=auto], .answer, "
     ".page-analytics bdi, .page-backtests [dir=auto], .changes strong, .page-live bdi, .beside-title, .page-investigations [dir=auto], "
-    ".price-chart bdi, .page-investigations .small, .page-operations tbody, .page-sources th bdi, .letters [dir=auto], .command button, input[placeholder=page]"
+    ".price-chart bdi, .page-investigations .small, .page-operations tbody, .page-sources th bdi, .page-bots bdi, .letters [dir=auto], .command button, input[placeholder=page]"
 )
 """What may say anything: pages, news, models and people by their own words; names of parties, runs, providers and prompts."""
 FOREIGN = r"""(quoted) => {

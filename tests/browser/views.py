@@ -11,6 +11,7 @@ import msgspec
 from newsproof.report.narrative import pages_read
 from schemas.events import EvidenceCritiqued
 from schemas.evidence import Findings
+from streams.bots.book import Book
 from tests.browser import recorded
 from tests.browser.fake_api import FakeApi
 from tests.browser.fake_investigations import FIRST, watch
@@ -150,6 +151,21 @@ async def sources(fake: FakeApi, page: Any) -> None:
     await page.locator(".src-why").first.wait_for()
 
 
+async def bots(fake: FakeApi, page: Any) -> None:
+    """A halted bot whose exit is not confirmed, and others; the question before a halt."""
+    await page.locator("[data-key='halt live']").click()
+    await page.locator("[data-key='exit']").click()
+    await page.get_by_text(re.compile("Halted by the web service|已由 网页服务 停止")).wait_for()
+    await page.locator("[data-key='halt']").click()
+
+
+async def bots_empty(fake: FakeApi, page: Any) -> None:
+    """No bot yet."""
+    fake.bots.defined, fake.bots.book = {}, Book()
+    await page.reload()
+    await page.get_by_text(re.compile("No bots yet|暂无机器人")).wait_for()
+
+
 def is_rich(document: dict[str, Any]) -> bool:
     """Whether a case stands as it ended, with evidence, results that were not used, a critique and an adjustment."""
     if not (document["findings"] and document["critique"] and document["confidence"]):
@@ -222,6 +238,8 @@ VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
     "research-answer": ("/research", (research, research_answer)),
     "operations": ("/operations", (operations,)),
     "sources": ("/sources", (sources,)),
+    "bots": ("/bots", (bots,)),
+    "bots-empty": ("/bots", (bots_empty,)),
     "investigations": ("/investigations", (investigations,)),
     "investigation": ("/investigations", (investigations, brief)),
     "backtests": ("/backtests?a=synth-v3&b=synth-v4", (backtests,)),

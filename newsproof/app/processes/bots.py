@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 import structlog
+from aiokafka import TopicPartition
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from infra.bots.definition import BotDefinition, read_bots
@@ -147,21 +149,47 @@ class BotView(msgspec.Struct, frozen=True, kw_only=True):
     halt_exits: bool
 
 
+class DeliveryBook:
+    """The fold of the deliveries of one bot, or of all, for those who look. Each reading continues from the last.
+
+    ``keep``: as of :meth:`streams.bots.book.Book.forget`; None forgets nothing.
+    """
+
+    def __init__(
+        self, address: KafkaAddress, topics: Topics, bot: str | None = None, *, keep: int | None = None
+    ) -> None:
+        self._log, self._topic, self._book, self._keep = KafkaLog(address), topics.deliveries, Book(bot), keep
+        self._next: dict[TopicPartition, int] = {}
+        self._reading = asyncio.Lock()
+
+    async def read(self) -> Book:
+        """Return the book up to the present end."""
+        async with self._reading:
+            bounds = await self._log.bounds(self._topic, isolation="read_committed")
+            if not self._next:
+                since = epoch_ms(utc_now() - timedelta(days=DELIVERY_DAYS))
+                self._next = await starts_since(self._log, self._topic, since)
+            spans = {tp: (min(self._next.get(tp, 0), end), end) for tp, (_, end) in bounds.items()}
+            async for tp, records in self._log.replay(spans, isolation="read_committed"):
+                for record in records:
+                    self._fold(record)
+                    self._next[tp] = record.offset + 1
+                if self._keep is not None:
+                    self._book.forget(self._keep)
+            return self._book
+
+    def _fold(self, record: Any) -> None:
+        try:
+            self._book.fold(int(append_ms(record)), decode(record.value))
+        except NewerRecordError:
+            raise
+        except ContractError:
+            pass  # the bots have logged it
+
+
 async def read_book(address: KafkaAddress, topics: Topics, bot: str | None = None) -> Book:
     """Return the fold of the deliveries of one bot, or of all, up to the present end."""
-    log_, book = KafkaLog(address), Book(bot)
-    bounds = await log_.bounds(topics.deliveries, isolation="read_committed")
-    firsts = await starts_since(log_, topics.deliveries, epoch_ms(utc_now() - timedelta(days=DELIVERY_DAYS)))
-    spans = {tp: (min(firsts[tp], end), end) for tp, (_, end) in bounds.items()}
-    async for _, records in log_.replay(spans, isolation="read_committed"):
-        for record in records:
-            try:
-                book.fold(int(append_ms(record)), decode(record.value))
-            except NewerRecordError:
-                raise
-            except ContractError:
-                continue  # the bots have logged it
-    return book
+    return await DeliveryBook(address, topics, bot).read()
 
 
 async def views(settings: Settings, address: KafkaAddress, topics: Topics) -> list[BotView]:

@@ -6,6 +6,7 @@ import { chooseLanguage, language, t } from "./i18n.js";
 import { remember, remembered } from "./memory.js";
 import * as analytics from "./pages/analytics.js";
 import * as backtests from "./pages/backtests.js";
+import * as bots from "./pages/bots.js";
 import * as cases from "./pages/cases.js";
 import * as investigations from "./pages/investigations.js";
 import * as live from "./pages/live.js";
@@ -19,7 +20,7 @@ import { failed } from "./states.js";
 import { tellStatus } from "./status.js";
 import { keepTimes } from "./times.js";
 
-const PAGES = { live, cases, analytics, research, investigations, backtests, sources, operations };
+const PAGES = { live, cases, analytics, research, investigations, backtests, bots, sources, operations };
 /** Pages without a place in the menu. */
 const OTHERS = { publish, missing };
 const ICONS = {
@@ -28,11 +29,12 @@ const ICONS = {
   analytics: ["M4 20V10", "M10 20V4", "M16 20v-7", "M21 20H3"],
   research: ["M4 5h16v11H9l-5 4z"],
   investigations: ["M10.5 4a6.5 6.5 0 1 0 .01 0", "M15.5 15.5 21 21", "M8 10.5h5", "M10.5 8v5"],
+  bots: ["M5 9h14v10H5z", "M12 9V4", "M9.5 13.5h.01", "M14.5 13.5h.01", "M2 13v3", "M22 13v3"],
   sources: ["M5 19h.01", "M5 13a6 6 0 0 1 6 6", "M5 7a12 12 0 0 1 12 12"],
   operations: ["M4 6h9", "M17 6h3", "M15 4v4", "M4 12h3", "M11 12h9", "M9 10v4", "M4 18h11", "M19 18h1", "M17 16v4"],
   backtests: ["M4 12a8 8 0 1 0 3-6", "M7 2v4h4", "M12 8v4l3 2"],
 };
-const LOCAL = /^\/($|(live|publish|cases?|analytics|research|investigations|backtests|sources|operations)(\/|$))/;
+const LOCAL = /^\/($|(live|publish|cases?|analytics|research|investigations|backtests|bots|sources|operations)(\/|$))/;
 const STATUS_EVERY_MS = 15_000;
 const byId = (id) => document.getElementById(id);
 
