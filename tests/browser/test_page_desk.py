@@ -182,12 +182,16 @@ async def test_prices_around_a_signal_are_drawn_and_red_means_the_market_alone(f
     await beside.get_by_role("alert").get_by_text("ClickHouse is not responding").wait_for()
     fake.refusals.clear()
     await beside.get_by_role("button", name="Try again").click()
-    chart = beside.get_by_role("img", name="BTC/USDT from")
+    chart = beside.get_by_role("img", name=f"{asset}/USDT from")
     await chart.locator("canvas").first.wait_for()
     assert any(one.endswith("&days=7") for one in fake.asked)
     await beside.get_by_text("synthetic prices, not from a market").wait_for()
     await beside.get_by_text("2 signals on this chart").click()
-    assert "buy 0.74 · likely · retracted" in (await beside.locator(".price-chart li").nth(1).inner_text())
+    newest = recorded.newest_signals()[0]
+    other = "sell" if newest["action"] == "buy" else "buy"
+    assert f"{other} {newest['confidence']:.2f} · {newest['verdict']} · retracted" in (
+        await beside.locator(".price-chart li").nth(1).inner_text()
+    )
     link = beside.get_by_role("link", name="TradingView Lightweight Charts™")
     assert await link.get_attribute("href") == "https://www.tradingview.com/"
     red, green = "rgb(165, 48, 47)", "rgb(42, 116, 35)"

@@ -45,7 +45,7 @@ async def test_a_line_says_what_a_trader_asks_first_and_twenty_fit_on_a_laptop(f
     for name, said in {"c-asset": newest["asset"], "c-verdict": newest["verdict"], "c-action": newest["action"], "c-sources": "3", "c-price": "3,120", "c-since": "+3.0 %"}.items():  # fmt: skip
         assert cells[name] == said, name
     assert f"{newest['preliminary_confidence']:.2f} → {newest['confidence']:.2f}" in cells["c-confidence"]
-    assert newest["event_type"] in cells["c-what"] and newest["summary"] in cells["c-what"]
+    assert newest["event_type"] in cells["c-what"] and (newest["summary_en"] or newest["summary"]) in cells["c-what"]
     assert cells["c-expires"].endswith(" d")
     assert await row.locator(".tag").count() == 0, "that it is offline is said once, by the strip"
     assert "OFFLINE" in await page.locator("#strip").inner_text()

@@ -8,6 +8,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ async def test_one_key_of_gemini_judges_live(tmp_path: Path) -> None:
     calls = {row["name"]: row["state"] for row in rows if row["name"].startswith("call (gemini")}
     assert len(calls) == 2 and set(calls.values()) == {"ok"}, rows
     assert (case["asset"], case["end"].rpartition(" ")[2], case["degraded"]) == ("SOL", "(likely)", "")
-    assert case["cost_usd"] == format(billed.normalize(), "f"), "to the digit what the provider billed"
+    assert Decimal(case["cost_usd"]) == billed, "to the digit what the provider billed"
     assert (gemini.refusals, gdelt.refusals) == ([], []) and gdelt.requests
 
 

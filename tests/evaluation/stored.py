@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from itertools import count
 
@@ -17,7 +18,7 @@ _numbers = count()
 
 def new_database(engine: EmbeddedClickHouse, fill: Callable[[ClickHouse], Awaitable[None]]) -> dict[str, str]:
     """Return the settings of a new database with today's schema and what ``fill`` writes."""
-    url, name = f"http://{engine.host}:{engine.port}", f"evaluation{next(_numbers)}"
+    url, name = f"http://{engine.host}:{engine.port}", f"evaluation{os.getpid()}_{next(_numbers)}"
 
     async def prepare() -> None:
         async with connect(url, database=name) as tables:

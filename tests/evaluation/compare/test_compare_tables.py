@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -252,7 +253,7 @@ async def test_when_and_how_a_signal_was_made_is_not_what_it_says(database: dict
 
 async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: EmbeddedClickHouse) -> None:
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    async with connect(url, database=f"compare{next(_numbers)}") as tables:
+    async with connect(url, database=f"compare{os.getpid()}_{next(_numbers)}") as tables:
         await two_runs(tables)
         signal = {
             name: SIGNAL[name] for name in ("event_type", "asset", "action", "direction", "horizon_s", "confidence")
@@ -296,7 +297,7 @@ def test_a_gate_closes_on_a_loss_of_the_primary_metric_and_when_it_cannot_see(da
 
 async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse_engine: EmbeddedClickHouse) -> None:
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    async with connect(url, database=f"compare{next(_numbers)}") as tables:
+    async with connect(url, database=f"compare{os.getpid()}_{next(_numbers)}") as tables:
         await two_runs(tables)
         assert "no live signals of these cases" in await describe_sample_power(tables, NAMES)
         for n, name in enumerate(NAMES):
@@ -350,7 +351,7 @@ def test_the_primary_metric_is_what_the_run_declared_and_another_one_is_said_to_
 
 async def test_what_live_dropped_is_a_case_of_it_without_a_signal(clickhouse_engine: EmbeddedClickHouse) -> None:
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    async with connect(url, database=f"compare{next(_numbers)}") as tables:
+    async with connect(url, database=f"compare{os.getpid()}_{next(_numbers)}") as tables:
         await two_runs(tables)
         usual = {"run_id": "live", "event_time": day(2), "first_wins": 1, "knowable_at": day(2)}
         of_case = [(NAMES[2], "case_dropped"), (NAMES[5], "case_failed")]
@@ -415,7 +416,7 @@ async def test_a_truth_is_a_label_or_a_retraction_or_what_an_official_page_says_
         return {name: truth for name, truth in (await read_truths(tables)).items() if name in NAMES}
 
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    async with connect(url, database=f"compare{next(_numbers)}") as tables:
+    async with connect(url, database=f"compare{os.getpid()}_{next(_numbers)}") as tables:
         await two_runs(tables)
         assert await known(tables) == {}
         # case-0, case-1 and case-2 are of one story. Two days after the first an official page denies it.

@@ -235,7 +235,7 @@ async def test_the_sink_says_how_far_behind_it_is_and_when_clickhouse_is_away(
         assert (await get(health, "/readyz")).status_code == 200
         got = await scraped(health)
         lags = [v for k, v in got.items() if k[0] == "newsproof_sink_lag"]
-        journals_and_signals = 3 * world.partitions
+        journals_and_signals = 3 * world.partitions + 1  # and deliveries
         assert len(lags) == journals_and_signals and max(lags) == 0 and got["newsproof_sink_rows_inserted_total",] > 0
         sink._tables.waits_for["an insert into events"] = "it is away"
         assert "clickhouse" in (await get(health, "/readyz")).json()["waits_for"]

@@ -67,7 +67,8 @@ def test_the_environment_of_a_child_says_every_setting_again(tmp_path: Path, mon
     )
     for name, value in environment_of(given).items():
         monkeypatch.setenv(name, value)
-    assert load_settings() == given
+    # A child works in another directory, so its file of bots has a whole path.
+    assert load_settings() == given.model_copy(update={"bots_file": tmp_path / "bots.toml"})
 
 
 async def test_a_killed_worker_comes_back_and_stopping_leaves_nothing(tmp_path: Path) -> None:

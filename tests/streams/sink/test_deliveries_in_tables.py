@@ -19,7 +19,12 @@ NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 def planned(signal_id: str, **changes: object) -> Planned:
-    given = {"id": delivery_id("ann", "enter", signal_id), "bot": "ann", "adapter": "webhook", "instrument": "BTC/USDT"}
+    given = {
+        "id": delivery_id("ann", "live", "enter", signal_id),
+        "bot": "ann",
+        "adapter": "webhook",
+        "instrument": "BTC/USDT",
+    }
     more = {"intent": "enter", "signal_id": signal_id, "revision": 2, "asset": "BTC", "reason": "buy", "side": "long"}
     times = {"planned_at": NOON, "valid_until": NOON + timedelta(days=1), "mode": "live"}
     return Planned(**{**given, **more, **times, **changes})  # type: ignore[arg-type]
@@ -38,7 +43,12 @@ async def test_deliveries_are_in_the_tables_once_and_the_view_folds_them_as_a_bo
 ) -> None:
     entry, lost, late = planned("a"), planned("b"), planned("c", reason="sell", side="short")
     leave = planned(
-        "a", id=delivery_id("ann", "exit", entry.id), intent="exit", entry=entry.id, revision=3, reason="retracted"
+        "a",
+        id=delivery_id("ann", "live", "exit", entry.id),
+        intent="exit",
+        entry=entry.id,
+        revision=3,
+        reason="retracted",
     )
     tried = planned("d", mode="paper", adapter="paper")
     again = planned("d")

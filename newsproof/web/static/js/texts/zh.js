@@ -743,6 +743,7 @@ export default {
   "spend.unpriced_calls": "价格未知的调用",
 
   "term.profit_adjusted": "收益（扣除大盘走势）",
+  "term.profit_delayed": "收益（计入各自的耗时）",
   "term.no_symbol": "没有该市场的价格",
   "term.no_price": "信号附近没有价格",
   "term.no_beta": "此前的价格太少",
@@ -992,6 +993,7 @@ export default {
   "term.action_flips": "操作改变",
   "term.verdict_flips": "结论改变",
   "term.cost": "费用",
+  "term.delay": "每个案例的耗时",
   "term.full_cost": "全额费用",
   "term.latency": "延迟",
   "term.hit_rate": "命中率",
