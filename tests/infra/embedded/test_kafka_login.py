@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -214,6 +215,15 @@ def without_a_login(directory: Path) -> tuple[int, int]:
 
 async def as_before_the_password(directory: Path, values: list[bytes]) -> None:
     """Format a directory, serve it without a login, and write records to the topic ``kept``."""
+    for _ in range(3):
+        try:
+            return await _as_before_the_password(directory, values)
+        except (KafkaError, AssertionError, TimeoutError):  # somebody took a port between its choice and its use
+            shutil.rmtree(directory)
+    await _as_before_the_password(directory, values)
+
+
+async def _as_before_the_password(directory: Path, values: list[bytes]) -> None:
     port, of_controller = without_a_login(directory)
     log_file = directory.with_name("before.log")
     java = [str(find_java().path), *JVM_FLAGS, "-cp", os.pathsep.join(map(str, ensure_jars(default_cache_dir())))]

@@ -70,7 +70,7 @@ export function mount(main, { signal, setTitle }) {
         bot.halts.length > 0 && button(t("bots.resume"), () => send("resume", { bot: bot.name }, `halt ${bot.name}`), `resume ${bot.name}`, t("bots.resume.of", { bot: bot.name })))),
     !["ready", "waits"].includes(bot.process) && [h("p", { class: "hint" }, t("bots.not_running")), bot.defined && ownCommand(`bots run ${bot.name}`)],
     !bot.defined && h("p", { class: "notice warn" }, t("bots.undefined")),
-    bot.halts.map((one) => h("p", { class: "notice warn" }, halted(one, "bots.halted.one"))),
+    bot.halts.map((one) => h("p", { class: "notice warn" }, halted(one, "bots.halted.single"))),
     holds && h("h3", {}, t("bots.positions")),
     holds && (bot.positions.length ? positions(bot, trades) : h("p", { class: "hint" }, t("bots.positions.none"))),
     bot.paper && h("h3", {}, t("bots.paper")),

@@ -1051,7 +1051,7 @@ export default {
   "bots.sending": "Writing to the log …",
   "bots.web": "the web service",
   "bots.halted": "halted",
-  "bots.halted.one": "Halted by {by}.",
+  "bots.halted.single": "Halted by {by}.",
   "bots.halted.all": "All bots are halted by {by}.",
   "bots.halted.keep": "No new entries; positions stay until their signals end.",
   "bots.halted.exit": "No new entries; the halt also closes open positions.",
