@@ -102,7 +102,7 @@ DeliveryRecord = Planned | Attempted | Settled | HaltRequested | HaltLifted
 _codec: RecordCodec[DeliveryRecord] = RecordCodec(
     DeliveryRecord, "deliveries", tags="newsproof.delivery_", version=VERSION
 )
-encode, decode = _codec.encode, _codec.decode
+encode, decode, known = _codec.encode, _codec.decode, _codec.known
 
 
 def delivery_id(bot: str, mode: str, intent: str, signal: str, revision: int | None = None) -> str:

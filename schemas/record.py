@@ -67,7 +67,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _codec: RecordCodec[DayRoot] = RecordCodec(DayRoot, "record_roots", tags="newsproof.record_", version=VERSION)
-encode, decode = _codec.encode, _codec.decode
+encode, decode, known = _codec.encode, _codec.decode, _codec.known
 
 
 def chained(day: str, signals: int, root: str, previous: str) -> str:

@@ -158,6 +158,19 @@ class RecordCodec(Generic[R]):
         decoded: R = record
         return decoded
 
+    def known(self, value: bytes | None) -> R | None:
+        """Return the record of this value; None for anything that is none, which another reader reports.
+
+        Raises:
+            NewerRecordError: as :meth:`decode`.
+        """
+        try:
+            return self.decode(value)
+        except NewerRecordError:
+            raise
+        except ContractError:
+            return None
+
     def _is_newer(self, value: bytes) -> bool:
         try:
             head = msgspec.json.decode(value, type=_Head)

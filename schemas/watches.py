@@ -120,7 +120,7 @@ WatchCommand = WatchPaused | WatchResumed | WatchEnded
 WatchRecord = WatchSet | WatchFired | WatchOpened | WatchCommand
 
 _codec: RecordCodec[WatchRecord] = RecordCodec(WatchRecord, "watches", tags="newsproof.watch_", version=VERSION)
-encode, decode = _codec.encode, _codec.decode
+encode, decode, known = _codec.encode, _codec.decode, _codec.known
 
 
 def successor_id(watch: str, head: str) -> str:

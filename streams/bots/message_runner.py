@@ -21,11 +21,11 @@ from infra.bots.definition import BotDefinition
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress
 from infra.redaction import redacted
-from schemas.deliveries import Attempted, DeliveryRecord, Outcome, Planned, Settled, decode
+from schemas.deliveries import Attempted, DeliveryRecord, Outcome, Planned, Settled, known
 from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ConfigError, ContractError, PermanentError
 from schemas.signals import Signal
-from schemas.topics import NewerRecordError, Topics
+from schemas.topics import Topics
 from streams.bots.book import Book
 from streams.bots.messages import Note, Outbox, Pace, next_notes
 from streams.bots.reports import Briefs, BudgetWatch, Report
@@ -127,12 +127,8 @@ class MessageRunner:
         book, spans = Book(self.bot.name), await self._spans(self._topics.deliveries)
         async for _, records in self._log.replay(spans, isolation=_COMMITTED):
             for record in records:
-                try:
-                    book.fold(int(append_ms(record)), decode(record.value))
-                except NewerRecordError:
-                    raise
-                except ContractError:
-                    continue  # the sink has logged it
+                if (said := known(record.value)) is not None:  # the sink reports others
+                    book.fold(int(append_ms(record)), said)
         self.book = book
         # Deliveries of one message were attempted at one time.
         sent = sorted({one.attempted_ms for one in book.deliveries.values() if one.n})

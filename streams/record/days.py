@@ -15,11 +15,11 @@ from aiokafka import TopicPartition
 from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ConfigError, ContractError
 from schemas.ids import canonical_json
-from schemas.record import NO_DAY, DayFile, DayRoot, Proof, RecordRow, chained, decode
+from schemas.record import NO_DAY, DayFile, DayRoot, Proof, RecordRow, chained, known
 from schemas.signals import Signal
-from schemas.topics import NewerRecordError, Topics
+from schemas.topics import Topics
 from streams.journal.log import Log, starts_since
-from streams.record.merkle import inclusion_path, leaf_hash, tree_hash
+from streams.record.merkle import inclusion_paths, leaf_hash, tree_hash
 
 SETTLED_AFTER = timedelta(minutes=15)
 """A day is published this long after its end: a transaction that began before midnight has ended by then."""
@@ -63,13 +63,15 @@ def file_of(day: str, rows: Iterable[RecordRow], previous: str) -> DayFile:
     return DayFile(root=DayRoot(day=day, signals=len(ordered), root=root, previous=previous, chain=link), rows=ordered)
 
 
-def proof_of(file: DayFile, revision: Revision) -> Proof | None:
-    """Return the proof that a revision is in the day; None if it is not."""
-    if revision.row not in file.rows:
-        return None
-    index = file.rows.index(revision.row)
-    path = tuple(step.hex() for step in inclusion_path(_leaves(file.rows), index))
-    return Proof(root=file.root, row=revision.row, index=index, path=path, value=revision.value)
+def proofs_of(file: DayFile, revisions: Iterable[Revision]) -> dict[tuple[str, int], Proof]:
+    """Return the proof of each of these revisions that is in the day, by signal and revision."""
+    paths, places = inclusion_paths(_leaves(file.rows)), {row: index for index, row in enumerate(file.rows)}
+    found = {}
+    for row, _, value in revisions:
+        if (index := places.get(row)) is not None:
+            path = tuple(step.hex() for step in paths[index])
+            found[row.key] = Proof(root=file.root, row=row, index=index, path=path, value=value)
+    return found
 
 
 def differences(published: Iterable[RecordRow], found: Iterable[RecordRow]) -> list[Difference]:
@@ -119,13 +121,8 @@ async def read_roots(log: Log, topics: Topics) -> list[DayRoot]:
     found: dict[str, DayRoot] = {}
     async for _, records in log.replay(await log.bounds(topics.record_roots)):
         for record in records:
-            try:
-                root = decode(record.value)
-            except NewerRecordError:
-                raise
-            except ContractError:
-                continue  # the audit counts it
-            found.setdefault(root.day, root)
+            if (root := known(record.value)) is not None:  # the audit counts others
+                found.setdefault(root.day, root)
     return [found[day] for day in sorted(found)]
 
 

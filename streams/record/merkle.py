@@ -19,14 +19,16 @@ def tree_hash(leaves: Sequence[bytes]) -> bytes:
     return _node(tree_hash(leaves[:split]), tree_hash(leaves[split:]))
 
 
-def inclusion_path(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """Return the hashes that, with the leaf at ``index``, give the root; from the leaf upwards."""
+def inclusion_paths(leaves: Sequence[bytes]) -> list[list[bytes]]:
+    """Return for each leaf the hashes that, with it, give the root; from the leaf upwards."""
     if len(leaves) < 2:
-        return []
+        return [[] for _ in leaves]
     split = _split(len(leaves))
-    if index < split:
-        return [*inclusion_path(leaves[:split], index), tree_hash(leaves[split:])]
-    return [*inclusion_path(leaves[split:], index - split), tree_hash(leaves[:split])]
+    halves = leaves[:split], leaves[split:]
+    roots = [tree_hash(half) for half in halves]
+    return [
+        [*path, other] for half, other in zip(halves, reversed(roots), strict=True) for path in inclusion_paths(half)
+    ]
 
 
 def _split(count: int) -> int:

@@ -8,10 +8,9 @@ from datetime import datetime
 import msgspec
 
 from schemas import envelope as wire
-from schemas.errors import ContractError
 from schemas.events import TERMINAL_NAMES, BriefWritten, CaseFailed
-from schemas.topics import NewerRecordError, Topics
-from schemas.watches import decode
+from schemas.topics import Topics
+from schemas.watches import known
 from streams.journal.clock import append_ms, appended_at
 from streams.journal.log import Log, starts_since
 from streams.journal.reader import JournalReader
@@ -36,12 +35,8 @@ async def read_watches(log: Log, topics: Topics) -> WatchState:
     state = WatchState()
     async for _, records in log.replay(await log.bounds(topics.watches)):
         for record in records:
-            try:
-                state.fold(int(append_ms(record)), decode(record.value))
-            except NewerRecordError:
-                raise
-            except ContractError:
-                continue  # the watchers have logged it
+            if (said := known(record.value)) is not None:  # the watchers log others
+                state.fold(int(append_ms(record)), said)
     return state
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
 from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.composition import address_of, topics_of
-from newsproof.app.processes.supervisor import pipeline, watched
+from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.servers import running_kafka, say_on_stderr, servers
 
-T = TypeVar("T")
 
+@contextlib.asynccontextmanager
+async def installation(
+    settings: Settings, group: str, *, starting: str, workers: int, research: bool = False
+) -> AsyncIterator[tuple[Settings, bool]]:
+    """Yield the settings of an installation whose consumer group has a member, and whether this command started it.
 
-async def with_installation(
-    settings: Settings, group: str, work: Callable[[Settings], Coroutine[Any, Any, T]], *, starting: str, workers: int
-) -> T:
-    """Do the work on the installation whose consumer group (without the prefix) has a member, else on one of its own.
-
-    ``work`` gets the settings with the addresses in use; ``starting`` is said before an installation of ``workers`` starts.
+    ``group``: without the prefix. ``starting`` is said before an installation of ``workers`` starts.
 
     Raises:
         ConfigError, TransientError: as for :func:`newsproof.app.processes.supervisor.pipeline`.
@@ -28,8 +29,34 @@ async def with_installation(
         async with servers(settings, clickhouse=False) as found:
             at = found.applied_to(settings)
             if await members_of(address_of(at), topics_of(at).group(group)):
-                return await work(at)
+                yield at, False
+                return
     say_on_stderr(starting)
-    own = settings.model_copy(update=settings.defaults_of_up)
-    async with pipeline(own, workers=workers) as running:
-        return await watched(running, work(running.settings))
+    async with pipeline(settings, workers=workers, research=research) as own, running(own.watch()):
+        yield own.settings, True
+
+
+@contextlib.asynccontextmanager
+async def running(*work: Any) -> AsyncIterator[None]:
+    """Run these tasks during the block. The first that fails ends the block with its error."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    here = asyncio.current_task()
+    failed: list[BaseException] = []
+
+    def ended(task: asyncio.Future[Any]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None and here is not None:
+            failed.append(exc)
+            here.cancel()
+
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if failed:
+            raise failed[0] from None
+        raise
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -22,9 +22,9 @@ from newsproof.app.composition import address_of, topics_of
 from newsproof.app.processes.health import serve_health
 from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import build_info, histogram_of
-from schemas.deliveries import HaltLifted, HaltRequested, decode
-from schemas.errors import ConfigError, ContractError
-from schemas.topics import NewerRecordError, Topics
+from schemas.deliveries import HaltLifted, HaltRequested, known
+from schemas.errors import ConfigError
+from schemas.topics import Topics
 from streams.bots.book import Book
 from streams.bots.message_runner import MessageRunner
 from streams.bots.runner import DELIVERY_DAYS, BotRunner, OnSettled
@@ -172,19 +172,12 @@ class DeliveryBook:
             spans = {tp: (min(self._next.get(tp, 0), end), end) for tp, (_, end) in bounds.items()}
             async for tp, records in self._log.replay(spans, isolation="read_committed"):
                 for record in records:
-                    self._fold(record)
+                    if (said := known(record.value)) is not None:  # the bots log others
+                        self._book.fold(int(append_ms(record)), said)
                     self._next[tp] = record.offset + 1
                 if self._keep is not None:
                     self._book.forget(self._keep)
             return self._book
-
-    def _fold(self, record: Any) -> None:
-        try:
-            self._book.fold(int(append_ms(record)), decode(record.value))
-        except NewerRecordError:
-            raise
-        except ContractError:
-            pass  # the bots have logged it
 
 
 async def read_book(address: KafkaAddress, topics: Topics, bot: str | None = None) -> Book:

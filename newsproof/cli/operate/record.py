@@ -232,21 +232,17 @@ async def _published(
 ) -> tuple[list[Signal], dict[tuple[str, int], Proof]]:
     """Return the revisions of these days, and the proof of each whose day has a file. ``only``: of this signal alone."""
     from streams.journal.log import KafkaLog
-    from streams.record.days import day_of, path_of, proof_of, read_file, revisions
+    from streams.record.days import Revision, day_of, path_of, proofs_of, read_file, revisions
 
-    files: dict[str, DayFile | None] = {}
-    signals, proofs = [], {}
+    by_day: dict[str, list[Revision]] = {}
     async for revision in revisions(KafkaLog(log.address), log.topics, since, until):
-        if only not in (None, revision.signal.signal_id):
-            continue
-        signals.append(revision.signal)
-        day = day_of(revision.row.appended_ms)
-        if day not in files:
-            path = path_of(folder, day)
-            files[day] = read_file(path) if path.exists() else None
-        if (file := files[day]) is not None and (proof := proof_of(file, revision)) is not None:
-            proofs[revision.row.key] = proof
-    return signals, proofs
+        if only in (None, revision.signal.signal_id):
+            by_day.setdefault(day_of(revision.row.appended_ms), []).append(revision)
+    proofs: dict[tuple[str, int], Proof] = {}
+    for day, found in by_day.items():
+        if (path := path_of(folder, day)).exists():
+            proofs |= proofs_of(read_file(path), found)
+    return [one.signal for found in by_day.values() for one in found], proofs
 
 
 _OUTCOMES = """

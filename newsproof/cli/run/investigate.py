@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,6 @@ import typer
 
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_time, run, say_result, table
-from newsproof.app.servers import running_kafka, servers
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import command_name
 from newsproof.cli.options import ListGroup, commands, json_flag
@@ -90,6 +88,7 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
     """
     from agents.graphs import RESEARCH
     from newsproof.app.composition import address_of, mode_in_words, topics_of
+    from newsproof.app.processes.borrowed import installation, running
     from newsproof.app.research_composition import (
         investigation_snapshot_of,
         refuse_unusable_research,
@@ -112,10 +111,11 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
             f"No rule finds the subject of this question, so all of it is researched as the name of one: “{event.subject}”. "
             f'Better name the subject alone: {command_name()} investigate "Kraken"'
         )
-    async with _installation(settings) as (at, own):
+    starting = "No worker for investigations is running here. Starting one for this investigation …"
+    async with installation(settings, RESEARCH.name, starting=starting, workers=0, research=True) as (at, own):
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
         feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
-        async with _running(questions.run(), feed.run()):
+        async with running(questions.run(), feed.run()):
             item = await _item(questions, feed, event, wanted.follow)
             try:
                 status = await _followed(feed, item, as_json=as_json)
@@ -170,53 +170,6 @@ def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> Investigati
         return asked((wanted.subject or "").strip(), as_of=as_of, config_hash="", limits=limits)
     except ValueError as exc:
         raise ConfigError(str(exc)) from exc
-
-
-@contextlib.asynccontextmanager
-async def _installation(settings: Settings) -> AsyncIterator[tuple[Settings, bool]]:
-    """Yield the settings of an installation that has a worker for investigations, and whether this command started it."""
-    from agents.graphs import RESEARCH
-    from infra.kafka.topics import members_of
-    from newsproof.app.composition import address_of, topics_of
-    from newsproof.app.processes.supervisor import pipeline
-
-    external = settings.kafka_bootstrap_servers
-    address = external or await running_kafka(settings.newsproof_data_dir / "kafka")
-    if address:
-        async with servers(settings, clickhouse=False) as found:
-            at = found.applied_to(settings)
-            if await members_of(address_of(at), topics_of(at).group(RESEARCH.name)):
-                yield at, False
-                return
-    say("No worker for investigations is running here. Starting one for this investigation …")
-    async with pipeline(settings, workers=0, research=True) as running, _running(running.watch()):
-        yield running.settings, True
-
-
-@contextlib.asynccontextmanager
-async def _running(*work: Any) -> AsyncIterator[None]:
-    """Run these tasks during the block. The first that fails ends the block with its error."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    here = asyncio.current_task()
-    failed: list[BaseException] = []
-
-    def ended(task: asyncio.Future[Any]) -> None:
-        if not task.cancelled() and (exc := task.exception()) is not None and here is not None:
-            failed.append(exc)
-            here.cancel()
-
-    for task in tasks:
-        task.add_done_callback(ended)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if failed:
-            raise failed[0] from None
-        raise
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked | None, follow: str | None) -> TurnItem:

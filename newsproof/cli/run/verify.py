@@ -14,7 +14,6 @@ from schemas.topics import Topics
 
 if TYPE_CHECKING:
     from infra.kafka.topics import KafkaAddress
-    from infra.settings import Settings
     from newsproof.sdk.verification import Verification
 
 app = commands()
@@ -65,13 +64,13 @@ async def _verified(invocation: Invocation, claim: str, deadline_s: float, max_c
         return await ask(address, topics)
     # Only now: to start an installation takes modules that take longer to load than an answer.
     from newsproof.app.composition import address_of, topics_of
-    from newsproof.app.processes.borrowed import with_installation
+    from newsproof.app.processes.borrowed import installation
 
-    async def ask_here(at: Settings) -> Verification:
-        return await ask(address_of(at), topics_of(at))
-
+    settings = invocation.settings()
+    settings = settings.model_copy(update=settings.defaults_of_up)
     starting = "No worker is running here. Starting a pipeline for this claim …"
-    return await with_installation(invocation.settings(), "worker", ask_here, starting=starting, workers=1)
+    async with installation(settings, "worker", starting=starting, workers=1) as (at, _):
+        return await ask(address_of(at), topics_of(at))
 
 
 def _print(answer: Verification, lang: Literal["zh", "en"] | None) -> None:

@@ -21,7 +21,7 @@ from streams.record.days import (
     Difference,
     differing_days,
     path_of,
-    proof_of,
+    proofs_of,
     publish_days,
     read_file,
     read_roots,
@@ -173,8 +173,8 @@ async def test_a_proof_holds_for_its_revision_and_root_alone(tmp_path: Path) -> 
     await publish(log, tmp_path, END)
     file = read_file(path_of(tmp_path, "2026-03-02"))
     proven = 0
-    async for revision in revisions(log, TOPICS, "2026-03-02", "2026-03-02"):
-        proof = proof_of(file, revision)
+    found = [revision async for revision in revisions(log, TOPICS, "2026-03-02", "2026-03-02")]
+    for proof in proofs_of(file, found).values():
         given = msgspec.json.decode(msgspec.json.encode(proof))
         assert checker.fault(given, file.root.root) is None
         assert checker.fault(given, read_file(path_of(tmp_path, "2026-03-01")).root.root) is not None
