@@ -47,7 +47,7 @@ EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 def is_asked(source: str) -> bool:
     """Return whether a source's items are claims that somebody asks about.
 
-    Anybody may ask, so such a case must move nobody: it publishes no signal, claims no text, is no report of a story, denies
+    Anybody may ask, so such a case affects no other: it publishes no signal, claims no text, is no report of a story, denies
     and corrects nothing, fires no watch, and is in no memory and no reputation.
     """
     return source.startswith(ASKED_PREFIX)

@@ -1,7 +1,7 @@
 """Verification of one claim: is it true, according to whom? The claim is a case of the journal, and never a signal.
 
-Anybody may ask, so a question moves nobody (:func:`schemas.news.is_asked`): it is no report, withdraws nothing, and is not
-published. It is judged by the same steps as news, replayable, audited, and paid from a share of the budget of its own.
+Anybody may ask, so a verification affects no other case (:func:`schemas.news.is_asked`): it is no report, withdraws
+nothing, and is not published. It is judged by the same steps as news, replayable, audited, and paid from a share of the budget of its own.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. ``verdict`` and ``confidence`` (0–1) as in docs/verification.md; ``unchecked`` says that nothing is known.
 
-    ``reached``: ``final``, or how far the case is: it goes on, and the same question gets the final answer later. ``why``: of
+    ``reached``: ``final``, or how far the case is: it goes on, and the same claim gets the final answer later. ``why``: of
     an unchecked claim. The sentences are one line each; ``quotes`` supporting and denying pages, official ones first.
     ``cost_usd``: of this case; None if a price is unknown; 0 if the answer was in the log (``from_log``). ``seconds``: of this
     call. ``provider_mode`` other than live is for trying only.
@@ -113,7 +113,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Asked:
-    """What the log says of one question so far. ``moved`` is set at each event."""
+    """What the log says of one verification so far. ``moved`` is set at each event."""
 
     def __init__(self, news: News, at: datetime) -> None:
         self.news, self.at = news, at
@@ -270,7 +270,7 @@ class Verifier:
                     try:
                         await self._send(self._topics.news, value, key=asked.key)
                     except BaseException:
-                        del self._asked[asked.case_id]  # the next question sends it again
+                        del self._asked[asked.case_id]  # asked again, it is sent again
                         raise
         except TimeoutError as exc:
             raise TransientError(
@@ -301,7 +301,7 @@ class Verifier:
     async def _start(self, bounds: Bounds) -> dict[TopicPartition, int]:
         since = datetime.now(UTC) - FRESH - _CLOCKS_DIFFER
         starts = await starts_since(self._log, self._topics.cases, int(since.timestamp() * 1000))
-        # No tombstones of before, which take long to read: the questions that matter were opened after these offsets.
+        # No tombstones of before, which take long to read: the verifications that matter were opened after these offsets.
         self._folds = {tp: JournalFold(start, partitions=len(starts)) for tp, start in starts.items()}
         return starts
 
