@@ -182,6 +182,7 @@ CHECKED = frozenset(
         "topic_replication",
         "triage_reserve_usd",
         "unlisted_sources_max_percent",
+        "verification_max_percent",
         "watch_daily_limit",
         "web_max_streams",
         "web_max_streams_per_address",

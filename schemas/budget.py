@@ -13,9 +13,9 @@ import msgspec
 
 from schemas.topics import RecordCodec
 
-VERSION = 4
+VERSION = 5
 """Version 2 added the shares of the day's units, version 3 that of investigations, version 4 those of source groups and the
-day's money. Older code, which does not know them, would grant what this code denies."""
+day's money, version 5 that of verifications. Older code, which does not know them, would grant what this code denies."""
 TAGS = "newsproof.budget_"
 """Every type tag begins so; a tag that does, and is unknown, was written by newer code."""
 MAX_USD = Decimal(1_000_000)
@@ -29,6 +29,8 @@ A rumoured hack is both.
 """
 UNLISTED = "unlisted"
 """The one group of all unlisted sources. Their ids cost nothing, so a share per id would bound nothing."""
+VERIFICATIONS = "verify"
+"""The one group of all claims that somebody asks about."""
 
 
 class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_limits_set"):
@@ -41,7 +43,8 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
 
     ``daily_percent`` of the month's money bounds what a day may cost, triage aside. ``group_percent`` bounds what one group
     of listed sources takes of a day's units and money; ``unlisted_percent`` bounds it for all unlisted sources together, and
-    also what they take of the month's money. Their triage has a share of the same size to itself, and none of the reserve.
+    also what they take of the month's money. ``verification_percent`` bounds it for all verifications together; None, in records
+    before version 5: as ``group_percent``. Where such a share is bounded, triage has one of the same size, and none of the reserve.
     """
 
     monthly_usd: Decimal
@@ -55,6 +58,7 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     daily_percent: int = 100
     group_percent: int = 100
     unlisted_percent: int = 100
+    verification_percent: int | None = None
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -62,9 +66,9 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
         _check_units(self.daily_units)
         shares = (
             *(self.doubtful_percent, self.forced_percent, self.investigation_percent),
-            *(self.daily_percent, self.group_percent, self.unlisted_percent),
+            *(self.daily_percent, self.group_percent, self.unlisted_percent, self.verification_percent),
         )
-        if not all(0 <= p <= 100 for p in shares):
+        if not all(p is None or 0 <= p <= 100 for p in shares):
             raise ValueError("a share must be within 0 and 100 percent")
 
     @property
@@ -89,8 +93,13 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
 
     def share_of(self, group: str, whole: int) -> int:
         """Return the share of this group of sources in ``whole`` units or nano-USD, rounded down; all of it without a group."""
-        percent = self.unlisted_percent if group == UNLISTED else self.group_percent if group else 100
-        return whole * percent // 100
+        return whole * self.percent_of(group) // 100
+
+    def percent_of(self, group: str) -> int:
+        """Return the share of this group in percent: 100 without a group."""
+        if group == VERIFICATIONS and self.verification_percent is not None:
+            return self.verification_percent
+        return self.unlisted_percent if group == UNLISTED else self.group_percent if group else 100
 
 
 class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_reserved"):

@@ -196,7 +196,7 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
 
 
 def _percent(limits: LimitsSet, group: str) -> int:
-    return limits.unlisted_percent if group == UNLISTED else limits.group_percent
+    return limits.percent_of(group)
 
 
 def _beyond_share(limits: LimitsSet, sums: _Sums, bound: _Bound) -> int:

@@ -109,6 +109,7 @@ def limits_of(
     daily: int = 100,
     group: int = 100,
     unlisted: int = 100,
+    verification: int | None = None,
 ) -> LimitsSet:
     """Return limits of the budget as a worker's settings give them; no share is smaller than the whole."""
     return LimitsSet(
@@ -122,5 +123,6 @@ def limits_of(
         daily_percent=daily,
         group_percent=group,
         unlisted_percent=unlisted,
+        verification_percent=verification,
         by="0",
     )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agents.core.case_core import Apply, Opening, Replies, denied_kinds, moved, opened
 from agents.core.inquiry import ROUNDS, Inquiry, done
 from schemas import events as ev
-from schemas.budget import MAX_UNITS, UNLISTED, ClaimKind
+from schemas.budget import MAX_UNITS, UNLISTED, VERIFICATIONS, ClaimKind
 from schemas.evidence import MemoryEntry
 from schemas.news import News, is_backlog
 from schemas.research_events import Limits
@@ -29,8 +29,6 @@ ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
 
 WEIGHTY = frozenset({"listing", "regulation", *ALWAYS_DEEP})
 """Event types that move a price at once: a wrong verdict on them costs more than a second request."""
-ASKED = "verify"
-"""Group, with a share of the budget of its own, of all claims that somebody asks about."""
 LOOKED_AT_AGAIN = WEIGHTY | {"partnership"}
 """Event types with a second look at unconfirmed cases, once pages are indexed."""
 
@@ -108,7 +106,7 @@ class Case(Inquiry, frozen=True, kw_only=True):
     def source_group(self) -> str:
         source, group = self.news.source, self.news.extra.get("group")
         if self.news.is_asked:
-            return ASKED
+            return VERIFICATIONS
         if self.received.authenticated:
             return group if isinstance(group, str) and group else source
         return source if source in (self.config.trusted_sources or ()) else UNLISTED

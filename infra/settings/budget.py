@@ -64,6 +64,14 @@ class BudgetSettings(BaseSettings):
         "sources together, in percent. Their triage may use the same amount again, but nothing of "
         "TRIAGE_RESERVE_USD. Unlisted means neither from the listener nor in TRUSTED_SOURCES. 100: no limit",
     )
+    verification_max_percent: int = Field(
+        10,
+        ge=0,
+        le=100,
+        description="Maximum share of a day's metered tool calls and cost for all verifications (`newsproof verify`, "
+        "`POST /api/verify`, agents) together, in percent. Their triage may use the same amount again, but nothing of "
+        "TRIAGE_RESERVE_USD. 100: no limit",
+    )
     investigation_max_percent: int = Field(
         40,
         ge=0,

@@ -404,6 +404,7 @@ def limits_of_settings(settings: Settings) -> LimitsSet:
         daily_percent=settings.deep_analysis_daily_max_percent,
         group_percent=settings.source_group_max_percent,
         unlisted_percent=settings.unlisted_sources_max_percent,
+        verification_percent=settings.verification_max_percent,
         doubtful_percent=settings.search_doubtful_max_percent,
         forced_percent=settings.search_forced_reserve_percent,
         investigation_percent=settings.investigation_max_percent,

@@ -20,6 +20,7 @@ import msgspec
 
 from schemas.budget import (
     UNLISTED,
+    VERIFICATIONS,
     BudgetRecord,
     ClaimKind,
     LimitsSet,
@@ -454,7 +455,9 @@ def _take(day: DayBook, month: MonthBook, held: Held, *, units: int, nano: int) 
 
 
 def _is_shared_out(limits: LimitsSet, group: str) -> bool:
-    """Return whether this group's triage is limited by a share only: unlisted sources, unless their share is 100 %."""
+    """Return whether this group's triage is limited by a share only: what strangers send, unless its share is 100 %."""
+    if group == VERIFICATIONS:
+        return limits.verification_percent is not None and limits.verification_percent < 100
     return group == UNLISTED and limits.unlisted_percent < 100
 
 
@@ -464,6 +467,10 @@ def _of_group(group: str, what: str, share: str, *, until: str = "00:00 UTC") ->
         return f"{what}_unlisted", (
             f"sources that nobody listed have together used their {share}{for_what}: wait for {until}, name sources of your "
             "own in TRUSTED_SOURCES, or raise UNLISTED_SOURCES_MAX_PERCENT"
+        )
+    if group == VERIFICATIONS:
+        return f"{what}_verifications", (
+            f"verifications have together used their {share}: wait for {until}, or raise VERIFICATION_MAX_PERCENT"
         )
     return f"{what}_group", (
         f"the sources of {group} have used their {share}: wait for {until}, or raise SOURCE_GROUP_MAX_PERCENT"

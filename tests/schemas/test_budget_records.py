@@ -29,19 +29,30 @@ from schemas.topics import NewerRecordError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
 SAMPLES: dict[str, BudgetRecord] = {
-    "limits_set.v4": LimitsSet(
+    "limits_set.v5": LimitsSet(
         monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
         doubtful_percent=40, forced_percent=20, investigation_percent=40, daily_percent=10, group_percent=50,
-        unlisted_percent=30,
+        unlisted_percent=30, verification_percent=10,
     ),
-    "reserved.v4": Reserved(
+    "reserved.v5": Reserved(
         id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
         case_id="case", head_id="head", claim_kinds=("forced",), group="unlisted",
     ),
-    "settled.v4": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
-    "passed_by.v4": PassedBy(offsets=(3, 17)),
+    "settled.v5": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
+    "passed_by.v5": PassedBy(offsets=(3, 17)),
 }  # fmt: skip
 OLDER: dict[str, BudgetRecord] = {
+    "limits_set.v4": LimitsSet(
+        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
+        doubtful_percent=40, forced_percent=20, investigation_percent=40, daily_percent=10, group_percent=50,
+        unlisted_percent=30, version=4,
+    ),
+    "reserved.v4": Reserved(
+        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
+        case_id="case", head_id="head", claim_kinds=("forced",), group="unlisted", version=4,
+    ),
+    "settled.v4": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=4),
+    "passed_by.v4": PassedBy(offsets=(3, 17), version=4),
     "limits_set.v3": LimitsSet(
         monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
         doubtful_percent=40, forced_percent=20, investigation_percent=40, version=3,

@@ -15,7 +15,7 @@ from newsproof.app.invocation import Invocation, json_line, json_lines, of, run,
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.terminal import as_started, bytes_of_output
 from newsproof.cli.options import JsonLines, ListGroup, commands
-from schemas.budget import UNLISTED, LimitsSet, nano_usd, usd_of
+from schemas.budget import UNLISTED, VERIFICATIONS, LimitsSet, nano_usd, usd_of
 from schemas.printable import counted, shortened
 
 if TYPE_CHECKING:
@@ -405,7 +405,7 @@ def _print_budget(document: dict[str, Any]) -> None:
 
 def _print_sources(sources: dict[str, dict[str, Any]]) -> None:
     for name, group in sources.items():
-        who = "Unlisted sources" if name == UNLISTED else f"Sources of {name}"
+        who = {UNLISTED: "Unlisted sources", VERIFICATIONS: "Verifications"}.get(name, f"Sources of {name}")
         say_result(
             f"{who}: {group['units_granted']} of {group['units_limit']} tool calls, {group['granted_usd']:.4f} of "
             f"{group['limit_usd']:.4f} USD; triage: {group['triage_usd']:.4f} USD."

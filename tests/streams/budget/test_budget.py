@@ -270,14 +270,14 @@ async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world
 
 async def test_a_record_of_newer_code_stops_the_worker_rather_than_let_it_decide_otherwise(world: World) -> None:
     async with ledger(world) as reader:
-        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":5}'
+        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":6}'
         await world.producer.send_and_wait(world.topics.budget, value, partition=0)
         await world.until(lambda: reader.ending.over)
     assert "deploy it before its writers" in str(reader.ending.error)
 
 
 async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_start(world: World) -> None:
-    value = b'{"type":"newsproof.budget_dreamt","version":5}'
+    value = b'{"type":"newsproof.budget_dreamt","version":6}'
     await world.producer.send_and_wait(world.topics.budget, value, partition=0)
     with pytest.raises(NewerRecordError, match="deploy"):
         async with ledger(world):

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from infra.settings import Settings
 from newsproof.app.composition import limits_of_settings
-from schemas.budget import UNLISTED, BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
+from schemas.budget import (
+    UNLISTED,
+    VERIFICATIONS,
+    BudgetRecord,
+    LimitsSet,
+    PassedBy,
+    Reserved,
+    Settled,
+    nano_usd,
+    usd_of,
+)
 from streams.budget.rule import REMEMBERED_OFFSETS, BudgetState
 from tests.builders import limits_of
 
@@ -322,6 +332,24 @@ def test_a_call_settled_after_its_months_end_releases_nothing_of_the_next_month(
     assert usd_of(log.state.months[date(2026, 3, 1)].general.paid) == Decimal("0.25")
 
 
+def test_verifications_have_a_share_of_the_day_of_their_own_and_nothing_of_the_reserve() -> None:
+    log = Log(limits_of("1", reserve="1", group=50, verification=10))
+    assert granted(log, (), 96, group=VERIFICATIONS) == 5
+    denied = log.add(asked("one-more", units=1, group=VERIFICATIONS))
+    assert denied is not None and "verifications have together used their 5" in denied
+    assert "raise VERIFICATION_MAX_PERCENT" in denied
+    assert log.add(asked("paid", "0.09", group=VERIFICATIONS)) == ""
+    assert "0.1 USD" in (log.add(asked("more", "0.02", group=VERIFICATIONS)) or "")
+    assert log.add(asked("read", "0.09", triage=True, group=VERIFICATIONS)) == ""
+    assert "verifications" in (log.add(asked("read more", "0.02", triage=True, group=VERIFICATIONS)) or "")
+    assert log.add(asked("news", "0.2", units=1, group="coindesk")) == ""
+
+
+def test_limits_of_older_code_bound_verifications_as_a_group() -> None:
+    log = Log(limits_of("1", group=50))
+    assert granted(log, (), 96, group=VERIFICATIONS) == 25
+
+
 def test_triage_goes_on_from_its_own_reserve_and_nothing_else_does() -> None:
     log = Log(limits_of("1", reserve="0.5"))
     assert log.add(asked("deep", "0.9")) == ""
@@ -442,17 +470,17 @@ RECORDS = st.one_of(
             claim_kinds=kinds, group=group,
         ),
         IDS, st.none() | AMOUNTS, st.integers(0, 2), st.booleans(), st.sampled_from([(), DOUBTFUL, FORCED, BOTH]),
-        st.sampled_from(["", "a", "b", UNLISTED]),
+        st.sampled_from(["", "a", "b", UNLISTED, VERIFICATIONS]),
     ),
     st.builds(lambda i, usd, unused: Settled(id=i, usd=usd, by="0", unused=unused), IDS, st.none() | AMOUNTS, st.booleans()),
     st.builds(
-        lambda usd, reserve, units, free, doubtful, forced, daily, group, unlisted: LimitsSet(
+        lambda usd, reserve, units, free, doubtful, forced, daily, group, unlisted, verification: LimitsSet(
             monthly_usd=usd, triage_reserve_usd=reserve, daily_units=units, allow_unpriced=free, by="0",
             doubtful_percent=doubtful, forced_percent=forced, daily_percent=daily, group_percent=group,
-            unlisted_percent=unlisted,
+            unlisted_percent=unlisted, verification_percent=verification,
         ),
         st.decimals(min_value=0, max_value=20, places=2), AMOUNTS, st.integers(0, 8), st.booleans(), st.integers(0, 100), st.integers(0, 100),
-        *[PERCENT] * 3,
+        *[PERCENT] * 3, st.none() | PERCENT,
     ),
 )  # fmt: skip
 STEPS_MS = st.integers(-3_600_000, 40 * 24 * 3600 * 1000)
@@ -488,6 +516,11 @@ class PlainBooks:
         return sum(int(g[2]) for g in alike)  # type: ignore[index]
 
 
+def percent_in(limits: LimitsSet, group: str) -> int:
+    asking = limits.group_percent if limits.verification_percent is None else limits.verification_percent
+    return {"": 100, UNLISTED: limits.unlisted_percent, VERIFICATIONS: asking}.get(group, limits.group_percent)
+
+
 @settings(max_examples=200)
 @given(LOGS)
 def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
@@ -520,7 +553,7 @@ def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
                 *(f"{at:%Y-%m-%d}", f"{at:%Y-%m}", record.units, nano, record.for_triage, kinds, group),
                 state.held[record.id].pot,
             ]
-            percent = current.unlisted_percent if group == UNLISTED else current.group_percent if group else 100
+            percent = percent_in(current, group)
             if record.units:
                 day, most = f"{at:%Y-%m-%d}", current.daily_units
                 assert plain.units(day) <= most
