@@ -24,6 +24,7 @@ from lab.bench import (
     replay,
     sink,
     stories,
+    verifications,
     workers,
 )
 from lab.bench.feeds import feed_search, listen, streams, watches
@@ -55,6 +56,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "commands": commands.commands,
     "lease": lease.lease,
     "intake": intake.intake,
+    "verifications": verifications.verifications,
 }
 
 
@@ -91,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease, intake",
+        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease, intake, verifications",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on the last line of standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="number of news items in the queue (queue)")
