@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One bot. ``map``: asset → the far side's name of the instrument. ``sides``: the positions that it may open.
+    """One bot. ``map``: asset → the destination's name of the instrument. ``sides``: the positions that it may open.
 
     ``mode``: in ``paper`` nothing reaches a market. ``allow``: what it accepts although bots refuse it by default.
     ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`). ``username``: of freqtrade's
@@ -137,6 +137,6 @@ def _bot(file: Path, name: str, table: Any, kinds: tuple[str, ...]) -> BotDefini
         )
     if not all(bot.map.values()):
         raise ConfigError(
-            f"{where}: map has an asset without an instrument; write its name at the far side, or remove it"
+            f"{where}: map has an asset without an instrument; write its name at the destination, or remove it"
         )
     return msgspec.structs.replace(bot, map={asset.upper(): instrument for asset, instrument in bot.map.items()})

@@ -1,4 +1,4 @@
-"""A freqtrade bot as far side, over its REST API: forced entries with our reference as tag, and forced exits.
+"""A freqtrade bot as destination, over its REST API: forced entries with our reference as tag, and forced exits.
 
 freqtrade reports refusals with status 502 and a text in the body, so the body decides, not the status. A strategy that
 refuses a tag that it has seen is in ``examples/freqtrade``; docs/bots.md shows the configuration.

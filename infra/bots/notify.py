@@ -1,6 +1,6 @@
 """Messages to channels that people read.
 
-Apprise sends mail. It does not send to the chat channels, because its plugins report neither what a far side asked to wait
+Apprise sends mail. It does not send to the chat channels, because its plugins report neither what a destination asked to wait
 nor whether an answer was lost or was a refusal; its Telegram plugin always sends markup (``parse_mode``), and its Discord
 plugin leaves mentions on. :mod:`infra.bots.channels` and :mod:`infra.bots.group_robots` say how those take a message.
 """

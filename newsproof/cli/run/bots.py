@@ -52,7 +52,7 @@ def demo(
 
 @bots.command()
 def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
-    """Check a bot's definition, its secret and its far side. Sends no order."""
+    """Check a bot's definition, its secret and its destination. Sends no order."""
     run(_check(of(ctx), name, as_json=as_json), late_logs=True)
 
 

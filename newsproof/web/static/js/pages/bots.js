@@ -1,4 +1,4 @@
-// Bots: what each holds, what it sent and what was refused, and the brake. What a bot or a far side says is quoted as it is.
+// Bots: what each holds, what it sent and what was refused, and the brake. What a bot or a destination says is quoted as it is.
 
 import { getJson, postJson } from "../api.js";
 import { ownCommand } from "../case/records.js";
