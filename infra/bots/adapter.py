@@ -36,7 +36,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a destination.
 
     ``delivered``, ``refused`` (it said no, and would again), ``unknown`` (no answer, so it may be done), or ``throttled``
-    (it was not done; wait ``wait_s`` and ask again). ``disabled``: it wants no more requests ever. ``reason``: its words.
+    (it was not done; wait ``wait_s`` and ask again). ``disabled``: it refuses all further requests. ``reason``: its words.
     """
 
     outcome: Literal["delivered", "refused", "unknown", "throttled", "disabled"]

@@ -86,7 +86,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if signal.stage != "final" or signal.verdict not in ACTED_ON:
             return f"the verdict is {signal.verdict or 'unknown'} and the stage {signal.stage}"
         if signal.action not in ("buy", "sell"):
-            return "it is no order"
+            return "the signal is not an order"
         if (why := self.barred(signal)) is not None:
             return why
         if signal.confidence < self.limits.min_confidence:

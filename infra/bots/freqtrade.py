@@ -83,7 +83,8 @@ class Freqtrade:
                 found.get("position_adjustment_enable") is not False
             ),
             # Paused, as by stop_entries, it still exits.
-            f"its state is {found['state']!r:.20}; POST /api/v1/start": found["state"] not in ("running", "paused"),
+            f"its state is {found['state']!r:.20}; start it with POST /api/v1/start": found["state"]
+            not in ("running", "paused"),
             f"max_open_trades is {trades:g}, below open_positions {self._bot.limits.open_positions}; make them agree": (
                 0 <= trades < self._bot.limits.open_positions
             ),

@@ -59,12 +59,12 @@ def message_adapter(bot: BotDefinition, secrets: Sequence[str]) -> MessageAdapte
     to = bot.to if bot.channel == MAIL or not ALL[bot.channel].needs_to else ""
     for field, value in (("url", bot.url), ("map", bot.map), ("template", bot.template), ("to", to)):
         if value:
-            raise ConfigError(f"{where}: {field} has no meaning for channel {bot.channel}; remove it")
+            raise ConfigError(f"{where}: {field} does not apply to channel {bot.channel}; remove it")
     if not bot.send:
         raise ConfigError(f"{where}: send is empty, so nothing would be sent; write orders there, or remove the bot")
     if not secrets:
         needed = "mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO" if bot.channel == MAIL else ALL[bot.channel].secret
-        raise ConfigError(f"{where}: {setting} is not set; write there {needed}")
+        raise ConfigError(f"{where}: {setting} is not set; set it to {needed}")
     know(*secrets, ",".join(secrets))
     if bot.channel == MAIL:
         return _MailAdapter(",".join(secrets), setting, where)
@@ -167,8 +167,8 @@ class _ChatAdapter:
 
     def _refusal(self, status: int, words: str) -> str:
         more = " and to" if self._channel.needs_to else ""
-        return redacted(f"{self.name} accepts nothing ({status}: {quoted(words, 200)}); correct {self._setting}{more}, "
-                        "or what the channel allows, and start again")  # fmt: skip
+        return redacted(f"{self.name} accepts no messages ({status}: {quoted(words, 200)}); correct {self._setting}{more}, "
+                        "or the channel's permissions, and start the bot again")  # fmt: skip
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -194,7 +194,7 @@ class _MailAdapter:
         made = apprise.Apprise.instantiate(address) if address.startswith(("mailto:", "mailtos:")) else None
         if not isinstance(made, NotifyEmail):
             raise ConfigError(
-                f"{where}: {setting} is no mail address of Apprise: write there mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO "
+                f"{where}: {setting} is not a mail address of Apprise: set it to mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO "
                 "(https://appriseit.com/services/email/)"
             )
         know(made.password or "")
@@ -229,7 +229,7 @@ class _MailAdapter:
         if re.search(r"Errno (?:111|101|113|-2|-3)\b", reason) or 400 <= code < 500:
             return Result(outcome="throttled", reason=reason, wait_s=60.0)
         if code in _NO_MAILBOX:
-            return Result(outcome="disabled", reason=f"{reason}; correct {self._setting}, and start again")
+            return Result(outcome="disabled", reason=f"{reason}; correct {self._setting}, and start the bot again")
         return Result(outcome="refused" if code else "unknown", reason=reason)
 
     async def close(self) -> None: ...

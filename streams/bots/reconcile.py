@@ -270,7 +270,7 @@ class Reconciler:
         if (halt := book.halt_of(self._bot.name)) is not None:
             return "skipped", f"halted by {halt.by}"
         if side not in self._bot.sides:
-            return "skipped", f"the bot opens no {side} position"
+            return "skipped", f"the bot does not open {side} positions"
         if open_now is None:
             return None
         of_asset = sum(request.planned.asset == signal.asset for request, _ in due)

@@ -105,7 +105,7 @@ class BotRunner:
         Raises:
             ConfigError: the destination is not what the definition says, another process of this bot has started, or
                 live positions of another kind are open.
-            PermanentError: the destination wants no more requests.
+            PermanentError: the destination refuses all further requests.
             NewerRecordError, NewerSignalError: a topic holds a record of a newer version.
         """
         self._running = asyncio.current_task()
@@ -196,8 +196,8 @@ class BotRunner:
         if others:
             kinds = ", ".join(sorted({f"kind {one.adapter} in mode live" for one in others}))
             raise ConfigError(
-                f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which nobody would close: define it "
-                f"so again and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
+                f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which this definition would not close: restore "
+                f"the old one and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
             )
 
     async def _load_signals(self) -> tuple[Signals, dict[TopicPartition, int], list[Signal]]:
@@ -223,7 +223,7 @@ class BotRunner:
                     arrived.append(signal)
         if unknown := [one.planned for one in positions if one.planned.signal_id not in signals.latest]:
             log.error(
-                "the signals of these open positions are not on the topic any more, so they cannot be closed: close them at the destination",
+                "the signals of these open positions are not on the topic any more, so the bot cannot close them: close them at the destination by hand",
                 instruments=sorted({one.instrument for one in unknown}),
             )
         return signals, {tp: end for tp, (_, end) in spans.items()}, arrived
@@ -283,7 +283,7 @@ class BotRunner:
         """Write the results of requests.
 
         Raises:
-            PermanentError: the destination wants no more requests.
+            PermanentError: the destination refuses all further requests.
         """
         results = list(self._results)
         records = [record for one in results if (record := self._settled_by(*one)) is not None]
@@ -294,7 +294,7 @@ class BotRunner:
             self._in_flight.pop(request.planned.id, None)
         if disabled := next((result for _, result, _ in results if result.outcome == "disabled"), None):
             raise PermanentError(
-                f"the destination of {self.bot.name} wants no more requests ({disabled.reason}); {len(self.book.positions())} "
+                f"the destination of {self.bot.name} refuses all further requests ({disabled.reason}); {len(self.book.positions())} "
                 "positions may be open there: correct its address, or close them by hand",
                 kind="refused",
             )
@@ -373,7 +373,7 @@ class BotRunner:
             async with asyncio.timeout(REQUEST_WITHIN_S):
                 result = await self._adapter.perform(order)
         except Exception as exc:  # an adapter never raises; if one does, nobody knows what it did
-            log.exception("a request failed in an unforeseen way: report it", bot=self.bot.name)
+            log.exception("a request failed unexpectedly: report this error", bot=self.bot.name)
             result = Result(outcome="unknown", reason=f"{type(exc).__name__}: {exc}")
         self._results.append((request, result, delay_s))
         self._wake.set()

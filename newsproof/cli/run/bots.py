@@ -43,7 +43,7 @@ def demo(
     ctx: typer.Context,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
 ) -> None:
-    """Play the 42 sample events into a webhook receiver, a Telegram and a paper book, all on this machine."""
+    """Send the signals of the 42 sample events to a webhook receiver, a Telegram server and a paper book, all local."""
     from newsproof.cli.run.bots_demo import bots_demo
     from newsproof.cli.run.up import ENDING
 
@@ -52,7 +52,7 @@ def demo(
 
 @bots.command()
 def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
-    """Check a bot's definition, its secret and its destination. Sends no order."""
+    """Check a bot's definition, its secret and its destination. Sends no order and no message."""
     run(_check(of(ctx), name, as_json=as_json), late_logs=True)
 
 
@@ -79,7 +79,7 @@ async def _list(invocation: Invocation, *, as_json: bool) -> None:
     from newsproof.app.data_access import open_log
     from newsproof.app.processes.bots import bots_of, views
 
-    bots_of(invocation.settings())  # a wrong file is told before a server starts
+    bots_of(invocation.settings())  # a wrong file is reported before a server starts
     async with open_log(invocation) as log:
         rows = await views(log.settings, log.address, log.topics)
     if as_json:
@@ -129,7 +129,7 @@ async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
         say_result(f"{name} is ready. It sends messages to people and makes no orders.")
         return
     there = found["open_at_far_side"]
-    holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."
+    holds = "Its open positions cannot be read." if there is None else f"It holds {there} open positions of this bot."
     say_result(f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}")
 
 
@@ -144,7 +144,7 @@ async def _halt(invocation: Invocation, name: str | None, *, exit_positions: boo
     closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
     resumed = f"newsproof bots resume {name or ''}".strip()
     json_line(record) if as_json else say_result(
-        f"{name or 'Every bot'} makes no entries any more {closing}. To end the halt: {resumed}"
+        f"{name or 'Every bot'} makes no new entries {closing}. To end the halt: {resumed}"
     )
 
 
@@ -162,7 +162,7 @@ async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) ->
         json_line(record)
     elif remains:
         say_result(
-            f"{name} has no halt of its own any more, but all bots are halted: `newsproof bots resume` ends that"
+            f"The halt of {name} has ended, but all bots are still halted: end that with `newsproof bots resume`"
         )
     else:
-        say_result(f"{name or 'Every bot'} may enter again.")
+        say_result(f"{name or 'Every bot'} may make entries again.")
