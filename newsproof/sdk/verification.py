@@ -274,7 +274,7 @@ class Verifier:
                         raise
         except TimeoutError as exc:
             raise TransientError(
-                "Kafka does not respond, so it is unknown whether the claim was asked: ask again, which asks it once",
+                "Kafka does not respond, so it is unknown whether the claim was submitted: submit it again, which opens no second case",
                 kind="unavailable",
             ) from exc
         case = self._asked[asked.case_id]
@@ -329,7 +329,7 @@ def _news_of(claim: str, client: str, language: str | None, at: datetime) -> New
     """Return the item that asks for a claim in the window of this time. Equal claims of a window are one item."""
     text = claim.strip()
     if not normalise_text(text):
-        raise ContractError("the claim holds no word: write the sentence to check", reason="empty")
+        raise ContractError("the claim contains no words: write the sentence to check", reason="empty")
     if len(text) > MAX_CLAIM:
         raise ContractError(f"the claim has {len(text):,} characters: shorten it to {MAX_CLAIM:,}", reason="too_large")
     window = int(at.timestamp() // FRESH.total_seconds())

@@ -29,7 +29,11 @@ async def test_entries_and_exits_are_made_once_and_refusals_are_in_freqtrades_wo
         ({"state": "stopped"}, {}, "its state is 'stopped'; start it with POST /api/v1/start"),
         ({"max_open_trades": 2.0}, {}, "max_open_trades is 2, below open_positions 3"),
         ({}, {"sides": ("long", "short")}, r'it cannot go short \(spot\); write sides = \["long"\]'),
-        ({"max_open_trades": 1, "state": "stopped"}, {}, "'stopped'; start it with POST /api/v1/start; max_open_trades"),
+        (
+            {"max_open_trades": 1, "state": "stopped"},
+            {},
+            "'stopped'; start it with POST /api/v1/start; max_open_trades",
+        ),
     ],
 )
 async def test_a_freqtrade_that_is_not_ready_is_refused_with_what_to_change(
