@@ -211,7 +211,7 @@ class MessageRunner:
             async with asyncio.timeout(SEND_WITHIN_S):
                 result = await self._adapter.send(message)
         except Exception as exc:  # an adapter never raises; if one does, nobody knows what it did
-            log.exception("a message failed unexpectedly: report this error", bot=self.bot.name)
+            log.exception("a message failed in an unforeseen way: report it", bot=self.bot.name)
             result = Result(outcome="unknown", reason=f"{type(exc).__name__}: {exc}")
         await self._settle(writer, notes, result, now)
 

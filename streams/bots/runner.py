@@ -2,8 +2,8 @@
 
     signals, halts ─► fold ─► reconcile ─► Planned, Attempted ─► deliveries ─► requests ─► Settled ─► deliveries
 
-If the process is killed at any point, the next one finds in ``deliveries`` what was attempted, asks the destination, and
-continues. An entry whose result nobody knows is never sent again; an exit is sent until the destination confirms it.
+If the process is killed at any point, the next one finds in ``deliveries`` what was attempted, asks the far side, and
+continues. An entry whose result nobody knows is never sent again; an exit is sent until the far side confirms it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SIGNAL_DAYS = 31
 """A signal is valid for 30 days at most."""
 DELIVERY_DAYS = 62
 RECONCILE_S = 60.0
-"""Interval at which the destination's positions are read."""
+"""Interval at which the far side's positions are read."""
 MIN_IDLE_S, IDLE_S = 0.05, 1.0
 """Bounds of the time between two turns, if nothing arrives."""
 END_WITHIN_S = 11.0
@@ -50,7 +50,7 @@ END_WITHIN_S = 11.0
 REQUEST_WITHIN_S = 60.0
 """No adapter takes this long. Its result is unknown from then on."""
 ENTRY_PAUSE_S, MAX_ENTRY_PAUSE_S = 1.0, 30.0
-"""Pauses of an entry that the destination put off, if it did not say how long; they double."""
+"""Pauses of an entry that the far side put off, if it did not say how long; they double."""
 _COMMITTED: Isolation = "read_committed"
 OnSettled = Callable[[Planned, Settled], None]
 
@@ -80,7 +80,7 @@ class BotRunner:
         self.ignored = 0
         self.state: Literal["starting", "running"] = "starting"
         self.far_side_away = ""
-        """Why the destination's positions could not be read last; empty if they were."""
+        """Why the far side's positions could not be read last; empty if they were."""
         self._adapter, self._address, self._topics, self._clock = adapter, address, topics, clock
         self._log = KafkaLog(address)
         self._on_settled, self._on_request, self._reconcile_s = on_settled, on_request, reconcile_s
@@ -100,21 +100,19 @@ class BotRunner:
         self._at_last: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
-        """Act until :meth:`stop`, also while Kafka or the destination is unavailable.
+        """Act until :meth:`stop`, also while Kafka or the far side is unavailable.
 
         Raises:
-            ConfigError: the destination is not what the definition says, another process of this bot has started, or
+            ConfigError: the far side is not what the definition says, another process of this bot has started, or
                 live positions of another kind are open.
-            PermanentError: the destination refuses all further requests.
+            PermanentError: the far side wants no more requests.
             NewerRecordError, NewerSignalError: a topic holds a record of a newer version.
         """
         self._running = asyncio.current_task()
         if self._ending:
             return
         try:
-            await retry_while_unavailable(
-                self._adapter.check, f"the destination of {self.bot.name}", unavailable=is_away
-            )
+            await retry_while_unavailable(self._adapter.check, f"the far side of {self.bot.name}", unavailable=is_away)
             await retry_while_unavailable(self._follow, f"the bot {self.bot.name}", unavailable=is_away)
         finally:
             if self._at_last is not None:
@@ -196,8 +194,8 @@ class BotRunner:
         if others:
             kinds = ", ".join(sorted({f"kind {one.adapter} in mode live" for one in others}))
             raise ConfigError(
-                f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which this definition would not close: restore "
-                f"the old one and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
+                f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which nobody would close: define it "
+                f"so again and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
             )
 
     async def _load_signals(self) -> tuple[Signals, dict[TopicPartition, int], list[Signal]]:
@@ -223,7 +221,7 @@ class BotRunner:
                     arrived.append(signal)
         if unknown := [one.planned for one in positions if one.planned.signal_id not in signals.latest]:
             log.error(
-                "the signals of these open positions are not on the topic any more, so the bot cannot close them: close them at the destination by hand",
+                "the signals of these open positions are not on the topic any more, so they cannot be closed: close them at the far side",
                 instruments=sorted({one.instrument for one in unknown}),
             )
         return signals, {tp: end for tp, (_, end) in spans.items()}, arrived
@@ -283,7 +281,7 @@ class BotRunner:
         """Write the results of requests.
 
         Raises:
-            PermanentError: the destination refuses all further requests.
+            PermanentError: the far side wants no more requests.
         """
         results = list(self._results)
         records = [record for one in results if (record := self._settled_by(*one)) is not None]
@@ -294,13 +292,13 @@ class BotRunner:
             self._in_flight.pop(request.planned.id, None)
         if disabled := next((result for _, result, _ in results if result.outcome == "disabled"), None):
             raise PermanentError(
-                f"the destination of {self.bot.name} refuses all further requests ({disabled.reason}); {len(self.book.positions())} "
+                f"the far side of {self.bot.name} wants no more requests ({disabled.reason}); {len(self.book.positions())} "
                 "positions may be open there: correct its address, or close them by hand",
                 kind="refused",
             )
 
     def _settled_by(self, request: Request, result: Result, delay_s: float | None) -> Settled | None:
-        """Return the record of a result; None if the destination put the delivery off."""
+        """Return the record of a result; None if the far side put the delivery off."""
         id, is_exit = request.planned.id, request.planned.intent == "exit"
         answers = result.outcome != "unknown" and not (result.outcome == "throttled" and result.wait_s == 0)
         if answers and not self._answers:
@@ -373,7 +371,7 @@ class BotRunner:
             async with asyncio.timeout(REQUEST_WITHIN_S):
                 result = await self._adapter.perform(order)
         except Exception as exc:  # an adapter never raises; if one does, nobody knows what it did
-            log.exception("a request failed unexpectedly: report this error", bot=self.bot.name)
+            log.exception("a request failed in an unforeseen way: report it", bot=self.bot.name)
             result = Result(outcome="unknown", reason=f"{type(exc).__name__}: {exc}")
         self._results.append((request, result, delay_s))
         self._wake.set()
@@ -384,7 +382,7 @@ class BotRunner:
         self._reading.add_done_callback(lambda _: self._wake.set())
 
     def _remote(self) -> Mapping[str, RemotePosition] | None:
-        """Return the destination's positions if they were read since the last turn."""
+        """Return the far side's positions if they were read since the last turn."""
         if self._reading is None or not self._reading.done():
             return None
         reading, self._reading = self._reading, None
@@ -392,7 +390,7 @@ class BotRunner:
             remote = reading.result()
         except NewsproofError as exc:
             if not self.far_side_away:
-                log.warning("the destination's positions cannot be read", bot=self.bot.name, why=str(exc))
+                log.warning("the far side's positions cannot be read", bot=self.bot.name, why=str(exc))
             self.far_side_away, self._answers = str(exc), False
             return None
         if remote is not None and not self._answers:
@@ -433,7 +431,7 @@ class BotRunner:
         return arrived
 
     def _stop_entries(self) -> None:
-        """While a halt closes positions, let the destination itself refuse entries, if it can."""
+        """While a halt closes positions, let the far side itself refuse entries, if it can."""
         halt = self.book.halt_of(self.bot.name)
         if halt is not None and halt.exit and isinstance(self._adapter, StopsEntries):
             self._stopping = asyncio.create_task(self._stopped(self._adapter))
@@ -442,9 +440,7 @@ class BotRunner:
         try:
             await far_side.stop_entries()
         except NewsproofError as exc:
-            log.error(
-                "the destination does not stop entries itself; the bot makes none", bot=self.bot.name, why=str(exc)
-            )
+            log.error("the far side does not stop entries itself; the bot makes none", bot=self.bot.name, why=str(exc))
 
     def _signal(self, record: Any) -> Signal | None:
         try:

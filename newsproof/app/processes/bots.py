@@ -86,7 +86,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
 
 
 def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
-    """Return the reasons why the bot is not ready."""
+    """Return what the bot still waits for."""
     return (
         {} if runner.state == "running" else {"log": "reading its deliveries and the signals, or Kafka is unavailable"}
     )

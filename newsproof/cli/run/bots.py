@@ -79,7 +79,7 @@ async def _list(invocation: Invocation, *, as_json: bool) -> None:
     from newsproof.app.data_access import open_log
     from newsproof.app.processes.bots import bots_of, views
 
-    bots_of(invocation.settings())  # a wrong file is reported before a server starts
+    bots_of(invocation.settings())  # a wrong file is told before a server starts
     async with open_log(invocation) as log:
         rows = await views(log.settings, log.address, log.topics)
     if as_json:
@@ -144,7 +144,7 @@ async def _halt(invocation: Invocation, name: str | None, *, exit_positions: boo
     closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
     resumed = f"newsproof bots resume {name or ''}".strip()
     json_line(record) if as_json else say_result(
-        f"{name or 'Every bot'} makes no new entries {closing}. To end the halt: {resumed}"
+        f"{name or 'Every bot'} makes no entries any more {closing}. To end the halt: {resumed}"
     )
 
 
@@ -162,7 +162,7 @@ async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) ->
         json_line(record)
     elif remains:
         say_result(
-            f"The halt of {name} has ended, but all bots are still halted: end that with `newsproof bots resume`"
+            f"{name} has no halt of its own any more, but all bots are halted: `newsproof bots resume` ends that"
         )
     else:
-        say_result(f"{name or 'Every bot'} may make entries again.")
+        say_result(f"{name or 'Every bot'} may enter again.")

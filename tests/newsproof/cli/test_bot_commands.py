@@ -43,12 +43,12 @@ def test_bots_are_listed_checked_halted_and_resumed(
     assert said("check", "desk-1") == "desk-1 (webhook, live) is ready. Its open positions cannot be read.\n"
     with pytest.raises(ConfigError, match="defines no bot 'other': write one of desk-1"):
         said("halt", "other")
-    assert "Every bot makes no new entries and closes its positions" in said("halt", "--exit")
+    assert "Every bot makes no entries any more and closes its positions" in said("halt", "--exit")
     assert json.loads(said("halt", "desk-1", "--json"))["exit"] is False
     (row,) = map(json.loads, said("--json").splitlines())
     assert (row["name"], row["open"], row["halted_by"] is not None, row["halt_exits"]) == ("desk-1", 0, True, True)
-    assert "The halt of desk-1 has ended, but all bots are still halted" in said("resume", "desk-1")
-    assert said("resume") == "Every bot may make entries again.\n"
+    assert "desk-1 has no halt of its own any more, but all bots are halted" in said("resume", "desk-1")
+    assert said("resume") == "Every bot may enter again.\n"
     assert "desk-1" in said() and json.loads(said("list", "--json"))["halted_by"] is None
 
 
