@@ -39,7 +39,7 @@ export function mount(main, { signal, setTitle }) {
     }
   }
 
-  /** Drawn anew only where something changed: reading is not disturbed, and the focus stays. */
+  /** Redrawn only if something changed: reading is not disturbed, and the focus stays. */
   function draw({ at: _, ...found }) {
     const next = JSON.stringify(found);
     if (next === drawn) return;
