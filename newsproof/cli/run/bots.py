@@ -52,7 +52,7 @@ def demo(
 
 @bots.command()
 def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
-    """Check a bot's definition, its secret and its destination. Sends no order and no message."""
+    """Check a bot's definition, its secret and its far side. Sends no order."""
     run(_check(of(ctx), name, as_json=as_json), late_logs=True)
 
 
@@ -129,7 +129,7 @@ async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
         say_result(f"{name} is ready. It sends messages to people and makes no orders.")
         return
     there = found["open_at_far_side"]
-    holds = "Its open positions cannot be read." if there is None else f"It holds {there} open positions of this bot."
+    holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."
     say_result(f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}")
 
 

@@ -40,7 +40,7 @@ def test_bots_are_listed_checked_halted_and_resumed(
     with pytest.raises(ConfigError, match="BOT_SECRET_DESK_1 is not set"):
         said("check", "desk-1")
     monkeypatch.setenv("BOT_SECRET_DESK_1", SECRET)
-    assert said("check", "desk-1") == "desk-1 (webhook, live) is ready. Its open positions cannot be read.\n"
+    assert said("check", "desk-1") == "desk-1 (webhook, live) is ready. It does not say what it holds.\n"
     with pytest.raises(ConfigError, match="defines no bot 'other': write one of desk-1"):
         said("halt", "other")
     assert "Every bot makes no entries any more and closes its positions" in said("halt", "--exit")
