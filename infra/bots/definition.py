@@ -1,4 +1,4 @@
-"""The definitions of bots, read from one TOML file with a table for each bot. Secrets never stand in that file."""
+"""The definitions of bots, read from one TOML file with a table for each bot. That file never holds secrets."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def read_bots(file: Path, kinds: tuple[str, ...]) -> dict[str, BotDefinition]:
 def _bot(file: Path, name: str, table: Any, kinds: tuple[str, ...]) -> BotDefinition:
     where = f"{file}, [{name}]"
     if not _NAME.fullmatch(name) or not isinstance(table, dict):
-        raise ConfigError(f"{where}: a bot is a table whose name has 1 to 32 of a-z, 0-9 and -")
+        raise ConfigError(f"{where}: name each bot's table with 1 to 32 of the characters a-z, 0-9 and -")
     try:
         bot = msgspec.convert({**table, "name": name}, BotDefinition)
     except msgspec.ValidationError as exc:

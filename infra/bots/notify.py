@@ -61,7 +61,9 @@ def message_adapter(bot: BotDefinition, secrets: Sequence[str]) -> MessageAdapte
         if value:
             raise ConfigError(f"{where}: {field} does not apply to channel {bot.channel}; remove it")
     if not bot.send:
-        raise ConfigError(f"{where}: send is empty, so nothing would be sent; write orders there, or remove the bot")
+        raise ConfigError(
+            f"{where}: send is empty, so nothing would be sent; add a kind of message such as orders, or remove the bot"
+        )
     if not secrets:
         needed = "mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO" if bot.channel == MAIL else ALL[bot.channel].secret
         raise ConfigError(f"{where}: {setting} is not set; set it to {needed}")
@@ -70,7 +72,7 @@ def message_adapter(bot: BotDefinition, secrets: Sequence[str]) -> MessageAdapte
         return _MailAdapter(",".join(secrets), setting, where)
     kind = ALL[bot.channel]
     if kind.needs_to and not bot.to:
-        raise ConfigError(f"{where}: to is missing; write the chat's id there, such as -1001234567890")
+        raise ConfigError(f"{where}: to is missing; set it to the chat's id, such as -1001234567890")
     address, *second = secrets
     if bot.channel == "telegram" and re.fullmatch(r"\d+:[\w-]+", address):
         address = f"https://api.telegram.org/bot{address}"
@@ -115,7 +117,7 @@ class _ChatAdapter:
         except (TimeoutError, httpx.HTTPError) as exc:
             raise transport_failure(exc, self.name, TIMEOUT_S) from exc
         if response.status_code >= 500 or response.status_code == 429:
-            raise TransientError(f"{self.name} does not answer now ({response.status_code}); try again later")
+            raise TransientError(f"{self.name} does not respond as expected ({response.status_code}); try again later")
         if response.status_code != 200:
             reply = self._channel.read(_body(response)) or Reply()
             raise ConfigError(self._refusal(response.status_code, reply.words))
