@@ -130,7 +130,7 @@ async def test_a_directory_that_is_not_empty_is_refused_and_nothing_of_others_is
     with pytest.raises(ConfigError, match="is a file"):
         await export_parquet(Invocation(), tmp_path / "mine.txt")
     (tmp_path / "export.json").write_text("{}")
-    with pytest.raises(ConfigError, match=r"export\.json is not of an export"):
+    with pytest.raises(ConfigError, match=r"export\.json is not an export's manifest"):
         await export_parquet(Invocation(), tmp_path, overwrite=True)
 
 
