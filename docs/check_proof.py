@@ -2,7 +2,7 @@
 
     python3 check_proof.py PROOF.json ROOT          ROOT: the day's root, 64 hex digits, from a copy that you trust
 
-Exit status 0 and one line if the proof holds; 1 and the reason if it does not. RFC 9162, section 2.1.3.2.
+Exit status 0 and one line if the proof is valid; 1 and the reason if it is not. RFC 9162, section 2.1.3.2.
 """
 
 import hashlib
@@ -36,10 +36,14 @@ def fault(proof, root):
         else:
             found = sha256(b"\1" + found + sibling)
         index, last = index // 2, last // 2
-    return None if last == 0 and found.hex() == root.lower() else "it does not lead to this root"
+    return None if last == 0 and found.hex() == root.lower() else "it does not give this root"
 
 
 if __name__ == "__main__":
     wrong = fault(json.loads(Path(sys.argv[1]).read_text("utf-8")), sys.argv[2])
-    print("The proof holds: the signal is in the day of this root." if wrong is None else f"THE PROOF FAILS: {wrong}.")
+    print(
+        "The proof is valid: the signal belongs to the day with this root."
+        if wrong is None
+        else f"THE PROOF IS NOT VALID: {wrong}."
+    )
     sys.exit(wrong is not None)

@@ -1,4 +1,4 @@
-"""Print live signals to act on, and retractions. Needs `./run up`; run it with PYTHONPATH=. .venv/bin/python."""
+"""Print live orders and their retractions. Needs `./run up`; run it with PYTHONPATH=. .venv/bin/python."""
 
 from newsproof import run_bot, subscribe
 
@@ -9,4 +9,4 @@ async def main() -> None:
             print(signal.stage, signal.action, signal.asset, signal.confidence, repr(signal.summary), flush=True)
 
 
-run_bot(main())  # asyncio.run, with one line at Ctrl-C or without a Kafka, and a line each minute about what arrived
+run_bot(main())  # asyncio.run with short messages: at Ctrl-C, without Kafka, and each minute on what arrived

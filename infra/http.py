@@ -244,7 +244,7 @@ def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientEr
         return TransientError(f"{who} did not answer within {timeout_s:g} s; it is tried again", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
     return TransientError(
-        f"no connection to {who} ({detail}); it is tried again, check the network and its address if this goes on",
+        f"no connection to {who} ({detail}); it is tried again, check the network and its address if this persists",
         kind="network",
     )
 

@@ -4,7 +4,7 @@
                    └─► Attempted(2) ─► …                 exits and messages alone: an entry is attempted once
     HaltRequested ─► HaltLifted
 
-A bot appends ``Attempted`` before it calls the far side and ``Settled`` after the answer. Its writer has a fixed
+A bot appends ``Attempted`` before it calls the destination and ``Settled`` after the answer. Its writer has a fixed
 transactional id, so a second process of the same bot stops the first before that can act on an old state.
 """
 
@@ -23,14 +23,14 @@ VERSION = 1
 Intent = Literal["enter", "exit", "notify"]
 Side = Literal["long", "short"]
 Outcome = Literal["delivered", "refused", "unknown", "expired", "skipped"]
-"""``delivered``: the far side did it. ``refused``: it said no. ``unknown``: the answer was lost, so it may have been done.
+"""``delivered``: the destination did it. ``refused``: it said no. ``unknown``: the answer was lost, so it may have been done.
 ``expired``: too late to try. ``skipped``: a rule of the bot forbids it; ``reason`` says which."""
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.delivery_planned", omit_defaults=True):
     """A delivery begins. ``id`` as :func:`delivery_id` makes it, so that planning twice is planning once.
 
-    ``instrument`` is the far side's name of what is traded (``BTC/USDT``), or the channel of a message. ``entry``: for an
+    ``instrument`` is the destination's name of what is traded (``BTC/USDT``), or the channel of a message. ``entry``: for an
     exit, the delivery that it ends. ``reason``: why, in words. ``planned_at`` and ``valid_until`` are UTC; ``valid_until`` is
     the signal's. ``mode``: a paper delivery reaches no market.
     """
@@ -53,7 +53,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.delivery
 
 
 class Attempted(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.delivery_attempted"):
-    """The bot calls the far side for the ``n``-th time, from 1. Durable before the call."""
+    """The bot calls the destination for the ``n``-th time, from 1. Durable before the call."""
 
     delivery: str
     bot: str
@@ -62,7 +62,7 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.delive
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.delivery_settled", omit_defaults=True):
-    """The result of a delivery. ``remote_id``: the far side's id. ``reason``: its words, or the rule's.
+    """The result of a delivery. ``remote_id``: the destination's id. ``reason``: its words, or the rule's.
 
     ``price`` and ``fee`` (a share of the price): of a paper fill. ``seconds``: from the signal's arrival to the request.
     A later ``Settled`` of the same delivery counts: what was unknown becomes known.

@@ -1,1 +1,1 @@
-"""Adapters to what bots act on: signed webhooks, freqtrade, chat channels, and a book on paper."""
+"""Adapters to the destinations of bots: signed webhooks, freqtrade, chat channels, and a paper book."""

@@ -1,4 +1,4 @@
-"""The interface between the core of bots and a far side. Each kind of far side has one adapter.
+"""The interface between the core of bots and a destination. Each kind of destination has one adapter.
 
 An adapter makes one request per call and never retries: the core does, by one table. It never reads the log.
 """
@@ -16,9 +16,9 @@ from schemas.signals import Signal
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry or exit. ``reference``: the id of the entry's delivery, which the far side keeps if it can.
+    """One entry or exit. ``reference``: the id of the entry's delivery, which the destination keeps if it can.
 
-    ``signal`` is the revision that asks for it. Of an exit, ``remote_id`` is the entry's id at the far side, if it gave one.
+    ``signal`` is the revision that asks for it. Of an exit, ``remote_id`` is the entry's id at the destination, if it gave one.
     """
 
     bot: str
@@ -33,10 +33,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of a far side.
+    """The answer of a destination.
 
     ``delivered``, ``refused`` (it said no, and would again), ``unknown`` (no answer, so it may be done), or ``throttled``
-    (it was not done; wait ``wait_s`` and ask again). ``disabled``: it wants no more requests ever. ``reason``: its words.
+    (it was not done; wait ``wait_s`` and ask again). ``disabled``: it refuses all further requests. ``reason``: its words.
     """
 
     outcome: Literal["delivered", "refused", "unknown", "throttled", "disabled"]
@@ -48,7 +48,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemotePosition(msgspec.Struct, frozen=True, kw_only=True):
-    """A position of ours that the far side has. ``reference``: the entry's delivery."""
+    """A position of ours that the destination has. ``reference``: the entry's delivery."""
 
     instrument: str
     side: Side
@@ -58,10 +58,10 @@ class RemotePosition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OrderAdapter(Protocol):
-    """A far side with positions. The constructor checks its settings and opens no connection."""
+    """A destination with positions. The constructor checks its settings and opens no connection."""
 
     async def check(self) -> None:
-        """Ask the far side whether it is ready.
+        """Ask the destination whether it is ready.
 
         Raises:
             ConfigError: it is not; the text says what to change.
@@ -70,7 +70,7 @@ class OrderAdapter(Protocol):
         ...
 
     async def positions(self) -> Mapping[str, RemotePosition] | None:
-        """Return reference → our positions, open and closed ones of the last days; None: this far side cannot be read.
+        """Return reference → our positions, open and closed ones of the last days; None: this destination cannot be read.
 
         Raises:
             TransientError: it does not answer now.
@@ -78,7 +78,7 @@ class OrderAdapter(Protocol):
         ...
 
     async def perform(self, order: Order) -> Result:
-        """Send one order. Never raises for what the far side does: a lost or unreadable answer is ``unknown``."""
+        """Send one order. Never raises for what the destination does: a lost or unreadable answer is ``unknown``."""
         ...
 
     async def close(self) -> None: ...
@@ -86,7 +86,7 @@ class OrderAdapter(Protocol):
 
 @runtime_checkable
 class StopsEntries(Protocol):
-    """A far side that can refuse entries itself, whoever asks for them."""
+    """A destination that can refuse entries itself, whoever asks for them."""
 
     async def stop_entries(self) -> None:
         """Let it open nothing any more, until a person starts it there again. Exits go on.

@@ -1,4 +1,4 @@
-"""The definitions of bots, read from one TOML file with a table for each bot. Secrets never stand in that file."""
+"""The definitions of bots, read from one TOML file with a table for each bot. That file never holds secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One bot. ``map``: asset → the far side's name of the instrument. ``sides``: the positions that it may open.
+    """One bot. ``map``: asset → the destination's name of the instrument. ``sides``: the positions that it may open.
 
     ``mode``: in ``paper`` nothing reaches a market. ``allow``: what it accepts although bots refuse it by default.
     ``template``, ``words`` and ``refused_if``: of a webhook (:mod:`infra.bots.webhook`). ``username``: of freqtrade's
@@ -86,7 +86,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if signal.stage != "final" or signal.verdict not in ACTED_ON:
             return f"the verdict is {signal.verdict or 'unknown'} and the stage {signal.stage}"
         if signal.action not in ("buy", "sell"):
-            return "it is no order"
+            return "the signal is not an order"
         if (why := self.barred(signal)) is not None:
             return why
         if signal.confidence < self.limits.min_confidence:
@@ -124,7 +124,7 @@ def read_bots(file: Path, kinds: tuple[str, ...]) -> dict[str, BotDefinition]:
 def _bot(file: Path, name: str, table: Any, kinds: tuple[str, ...]) -> BotDefinition:
     where = f"{file}, [{name}]"
     if not _NAME.fullmatch(name) or not isinstance(table, dict):
-        raise ConfigError(f"{where}: a bot is a table whose name has 1 to 32 of a-z, 0-9 and -")
+        raise ConfigError(f"{where}: name each bot's table with 1 to 32 of the characters a-z, 0-9 and -")
     try:
         bot = msgspec.convert({**table, "name": name}, BotDefinition)
     except msgspec.ValidationError as exc:
@@ -137,6 +137,6 @@ def _bot(file: Path, name: str, table: Any, kinds: tuple[str, ...]) -> BotDefini
         )
     if not all(bot.map.values()):
         raise ConfigError(
-            f"{where}: map has an asset without an instrument; write its name at the far side, or remove it"
+            f"{where}: map has an asset without an instrument; write its name at the destination, or remove it"
         )
     return msgspec.structs.replace(bot, map={asset.upper(): instrument for asset, instrument in bot.map.items()})

@@ -1,4 +1,4 @@
-"""A freqtrade bot as far side, over its REST API: forced entries with our reference as tag, and forced exits.
+"""A freqtrade bot as destination, over its REST API: forced entries with our reference as tag, and forced exits.
 
 freqtrade reports refusals with status 502 and a text in the body, so the body decides, not the status. A strategy that
 refuses a tag that it has seen is in ``examples/freqtrade``; docs/bots.md shows the configuration.
@@ -83,7 +83,8 @@ class Freqtrade:
                 found.get("position_adjustment_enable") is not False
             ),
             # Paused, as by stop_entries, it still exits.
-            f"its state is {found['state']!r:.20}; POST /api/v1/start": found["state"] not in ("running", "paused"),
+            f"its state is {found['state']!r:.20}; start it with POST /api/v1/start": found["state"]
+            not in ("running", "paused"),
             f"max_open_trades is {trades:g}, below open_positions {self._bot.limits.open_positions}; make them agree": (
                 0 <= trades < self._bot.limits.open_positions
             ),

@@ -1,6 +1,6 @@
 """Messages to channels that people read.
 
-Apprise sends mail. It does not send to the chat channels, because its plugins report neither what a far side asked to wait
+Apprise sends mail. It does not send to the chat channels, because its plugins report neither what a destination asked to wait
 nor whether an answer was lost or was a refusal; its Telegram plugin always sends markup (``parse_mode``), and its Discord
 plugin leaves mentions on. :mod:`infra.bots.channels` and :mod:`infra.bots.group_robots` say how those take a message.
 """
@@ -59,18 +59,20 @@ def message_adapter(bot: BotDefinition, secrets: Sequence[str]) -> MessageAdapte
     to = bot.to if bot.channel == MAIL or not ALL[bot.channel].needs_to else ""
     for field, value in (("url", bot.url), ("map", bot.map), ("template", bot.template), ("to", to)):
         if value:
-            raise ConfigError(f"{where}: {field} has no meaning for channel {bot.channel}; remove it")
+            raise ConfigError(f"{where}: {field} does not apply to channel {bot.channel}; remove it")
     if not bot.send:
-        raise ConfigError(f"{where}: send is empty, so nothing would be sent; write orders there, or remove the bot")
+        raise ConfigError(
+            f"{where}: send is empty, so nothing would be sent; add a kind of message such as orders, or remove the bot"
+        )
     if not secrets:
         needed = "mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO" if bot.channel == MAIL else ALL[bot.channel].secret
-        raise ConfigError(f"{where}: {setting} is not set; write there {needed}")
+        raise ConfigError(f"{where}: {setting} is not set; set it to {needed}")
     know(*secrets, ",".join(secrets))
     if bot.channel == MAIL:
         return _MailAdapter(",".join(secrets), setting, where)
     kind = ALL[bot.channel]
     if kind.needs_to and not bot.to:
-        raise ConfigError(f"{where}: to is missing; write the chat's id there, such as -1001234567890")
+        raise ConfigError(f"{where}: to is missing; set it to the chat's id, such as -1001234567890")
     address, *second = secrets
     if bot.channel == "telegram" and re.fullmatch(r"\d+:[\w-]+", address):
         address = f"https://api.telegram.org/bot{address}"
@@ -115,7 +117,7 @@ class _ChatAdapter:
         except (TimeoutError, httpx.HTTPError) as exc:
             raise transport_failure(exc, self.name, TIMEOUT_S) from exc
         if response.status_code >= 500 or response.status_code == 429:
-            raise TransientError(f"{self.name} does not answer now ({response.status_code}); try again later")
+            raise TransientError(f"{self.name} does not respond as expected ({response.status_code}); try again later")
         if response.status_code != 200:
             reply = self._channel.read(_body(response)) or Reply()
             raise ConfigError(self._refusal(response.status_code, reply.words))
@@ -167,8 +169,8 @@ class _ChatAdapter:
 
     def _refusal(self, status: int, words: str) -> str:
         more = " and to" if self._channel.needs_to else ""
-        return redacted(f"{self.name} accepts nothing ({status}: {quoted(words, 200)}); correct {self._setting}{more}, "
-                        "or what the channel allows, and start again")  # fmt: skip
+        return redacted(f"{self.name} accepts no messages ({status}: {quoted(words, 200)}); correct {self._setting}{more}, "
+                        "or the channel's permissions, and start the bot again")  # fmt: skip
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -194,7 +196,7 @@ class _MailAdapter:
         made = apprise.Apprise.instantiate(address) if address.startswith(("mailto:", "mailtos:")) else None
         if not isinstance(made, NotifyEmail):
             raise ConfigError(
-                f"{where}: {setting} is no mail address of Apprise: write there mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO "
+                f"{where}: {setting} is not a mail address of Apprise: set it to mailtos://USER:PASSWORD@SERVER?from=FROM&to=TO "
                 "(https://appriseit.com/services/email/)"
             )
         know(made.password or "")
@@ -229,7 +231,7 @@ class _MailAdapter:
         if re.search(r"Errno (?:111|101|113|-2|-3)\b", reason) or 400 <= code < 500:
             return Result(outcome="throttled", reason=reason, wait_s=60.0)
         if code in _NO_MAILBOX:
-            return Result(outcome="disabled", reason=f"{reason}; correct {self._setting}, and start again")
+            return Result(outcome="disabled", reason=f"{reason}; correct {self._setting}, and start the bot again")
         return Result(outcome="refused" if code else "unknown", reason=reason)
 
     async def close(self) -> None: ...

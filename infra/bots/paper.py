@@ -102,7 +102,7 @@ class ImportedPrices:
 
 
 class Paper:
-    """A far side without a market. Its book is what was delivered, so it cannot be read: :func:`paper_book` folds it."""
+    """A destination without a market. Its book is what was delivered, so it cannot be read: :func:`paper_book` folds it."""
 
     def __init__(self, bot: BotDefinition, prices: FillPrices) -> None:
         """

@@ -1,4 +1,4 @@
-"""The kinds of far sides. A new kind has one row here."""
+"""The kinds of destinations. A new kind has one row here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """How a far side is made. ``paper_here``: in paper mode, the book on paper takes its place.
+    """How a destination is made. ``paper_here``: in paper mode, the book on paper takes its place.
 
     Each maker imports its adapter when it is called, and raises ConfigError, with the field's name, for a wrong
     definition or a missing secret.
@@ -71,7 +71,7 @@ KINDS: dict[str, Kind] = {
 
 
 def order_adapter(bot: BotDefinition, settings: Settings) -> OrderAdapter:
-    """Return the far side of a bot that trades.
+    """Return the destination of a bot that trades.
 
     Raises:
         ConfigError: the definition is wrong, its secret is missing, or it only sends messages.

@@ -172,7 +172,9 @@ class WebhookAdapter:
         try:
             said = json.loads(response.content)
         except (ValueError, RecursionError):
-            return Result(outcome="unknown", reason=f"{words} is not JSON, so it does not say whether it is refused")
+            return Result(
+                outcome="unknown", reason=f"{words} is not JSON, so it is unknown whether the order was refused"
+            )
         for path, value in self._bot.refused_if.items():
             found = _at(said, path)
             if type(found) is type(value) and found == value:
@@ -200,8 +202,8 @@ def _keys_of(bot: BotDefinition, secrets: tuple[str, ...]) -> tuple[Webhook, ...
             "to a new one from `echo whsec_$(openssl rand -base64 32)`"
         )
     wrong = ConfigError(
-        f"{bot.secret_setting} is not one secret such as whsec_…, or two with a comma between them: whsec_ and the "
-        "base64 of 24 to 64 bytes"
+        f"{bot.secret_setting} does not hold one secret, or two separated by a comma: a secret is whsec_ and the base64 of "
+        "24 to 64 bytes"
     )
     if len(secrets) > 2 or not all(one.startswith("whsec_") for one in secrets):
         raise wrong
@@ -221,9 +223,11 @@ def _check_template(bot: BotDefinition) -> bool:
         ConfigError: a template names an unknown field, or something is given that belongs to a template.
     """
     if bot.template is None and (bot.refused_if or bot.words):
-        raise ConfigError(f"[{bot.name}] has refused_if or words, but no template, to which they belong: add one")
+        raise ConfigError(
+            f"[{bot.name}] has refused_if or words, which need a template: add a template, or remove them"
+        )
     if unknown := sorted(set(bot.words).difference(ACTIONS)):
-        raise ConfigError(f"[{bot.name}] words: {unknown[0]!r} is not an action; write {', '.join(ACTIONS)}")
+        raise ConfigError(f"[{bot.name}] words: {unknown[0]!r} is not an action; write one of {', '.join(ACTIONS)}")
     known = {*FIELDS, "action", "secret"}
     used = set(_FIELD.findall(json.dumps(bot.template, default=str)))
     if unknown := sorted(used.difference(known)):
@@ -231,7 +235,7 @@ def _check_template(bot: BotDefinition) -> bool:
             f"[{bot.name}] template: {{{{{unknown[0]}}}}} is not a field; write one of {', '.join(sorted(known))}"
         )
     if unknown := sorted(set(_FIELD.findall(bot.url)).difference({"secret"})):
-        raise ConfigError(f"[{bot.name}] url: only {{{{secret}}}} may stand in it, not {{{{{unknown[0]}}}}}")
+        raise ConfigError(f"[{bot.name}] url: only {{{{secret}}}} may be used in it, not {{{{{unknown[0]}}}}}")
     if bot.template is not None:
         try:
             json.dumps(bot.template)

@@ -92,7 +92,7 @@ class GeminiModel:
             refused=lambda exc: translate_status(exc, self.model),
             useless=lambda exc: UselessAnswerError(
                 f"Gemini's answer is not a generateContent response ({type(exc).__name__}); it is asked again, "
-                "check GEMINI_BASE_URL if this goes on"
+                "check GEMINI_BASE_URL if this persists"
             ),
         )
 

@@ -1,1 +1,1 @@
-"""Deterministic stand-ins for external services, with the texts that they search."""
+"""Deterministic replacements for external services, with the texts that they search."""

@@ -171,7 +171,7 @@ def warning_of(record: TrackRecord) -> str:
     synthetic = sum(row.price_source.startswith("synthetic") for row in ordered)
     parts = [f"{offline} of {len(ordered)} orders are not live"] * bool(offline)
     parts += [f"{synthetic} were judged on synthetic prices"] * bool(synthetic)
-    return f"{' and '.join(parts)}: these figures say nothing about a market. " if parts else ""
+    return f"{' and '.join(parts)}, so these figures say nothing about a real market. " if parts else ""
 
 
 def track_page(record: TrackRecord, *, written_at: str) -> str:
@@ -179,9 +179,9 @@ def track_page(record: TrackRecord, *, written_at: str) -> str:
     hours = record.horizon_s / 3600
     about = (
         f"Every signal of {record.since} to {record.until} (UTC), losers and retractions included, written {written_at}. "
-        f"A hit: {hours:g} h after the entry, the price had moved the way that the order said. Withdrawn orders are counted "
-        "apart; “at least” counts each of them as a miss. The interval takes orders as independent of each other; those of one "
-        f"day are not, so it is rather too narrow. {warning_of(record)}"
+        f"An order is a hit if the price has moved in its direction {hours:g} h after the entry. Orders that were retracted or "
+        "superseded before then are counted as “withdrawn”; “at least” counts each of them as a miss. The interval assumes that "
+        f"orders are independent; those of one day are not, so it is rather too narrow. {warning_of(record)}"
         "Check a proof with docs/check_proof.py, without Newsproof."
     )
     groups = [msgspec.structs.asdict(group) for group in record.groups]

@@ -1,7 +1,8 @@
-"""Verification of one claim: is it true, according to whom? The claim is a case of the journal, and never a signal.
+"""Verification of one claim: is it true, and according to whom? The claim is a case of the journal, and never a signal.
 
-Anybody may ask, so a verification affects no other case (:func:`schemas.news.is_asked`): it is no report, withdraws
-nothing, and is not published. It is judged by the same steps as news, replayable, audited, and paid from a share of the budget of its own.
+Anybody may ask, so a verification affects no other case (:func:`schemas.news.is_asked`): it does not
+count as a report, retracts nothing, and is not published. The same steps judge it as news; it can be replayed, is audited, and is
+paid from its own share of the budget.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
-    """One search: what was asked of whom, and the number of results; ``failure``: why it gave none."""
+    """One search: provider, query and number of results; ``failure``: why it gave none."""
 
     provider: str
     query: str
@@ -89,12 +90,12 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer. ``verdict`` and ``confidence`` (0–1) as in docs/verification.md; ``unchecked`` says that nothing is known.
+    """The answer. ``verdict`` and ``confidence`` (0–1) as in docs/verification.md; ``unchecked`` means that there is no result.
 
-    ``reached``: ``final``, or how far the case is: it goes on, and the same claim gets the final answer later. ``why``: of
-    an unchecked claim. The sentences are one line each; ``quotes`` supporting and denying pages, official ones first.
-    ``cost_usd``: of this case; None if a price is unknown; 0 if the answer was in the log (``from_log``). ``seconds``: of this
-    call. ``provider_mode`` other than live is for trying only.
+    ``reached``: ``final``, or the state of the case, which continues; the same claim gets the final answer later. ``why``: why
+    an unchecked claim has no result. The sentences are one line each. ``quotes``: supporting and denying pages, official ones
+    first. ``cost_usd``: of this case; None if a price is unknown; 0 if the answer came from the log (``from_log``).
+    ``seconds``: duration of this call. With a ``provider_mode`` other than live, the answer is for testing only.
     """
 
     verdict: Verdict
@@ -222,7 +223,7 @@ class _Asked:
 
 
 class Verifier:
-    """Asks and answers over one connection, for any number of callers. Make it with :func:`verifying`."""
+    """Submits claims and reads their answers over one connection, for any number of callers. Made by :func:`verifying`."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, send: Send) -> None:
         """``send``: appends a record to a topic, and returns once it is durable."""
@@ -274,7 +275,7 @@ class Verifier:
                         raise
         except TimeoutError as exc:
             raise TransientError(
-                "Kafka does not respond, so it is unknown whether the claim was asked: ask again, which asks it once",
+                "Kafka does not respond, so it is unknown whether the claim was submitted: submit it again, which opens no second case",
                 kind="unavailable",
             ) from exc
         case = self._asked[asked.case_id]
@@ -329,7 +330,7 @@ def _news_of(claim: str, client: str, language: str | None, at: datetime) -> New
     """Return the item that asks for a claim in the window of this time. Equal claims of a window are one item."""
     text = claim.strip()
     if not normalise_text(text):
-        raise ContractError("the claim holds no word: write the sentence to check", reason="empty")
+        raise ContractError("the claim contains no words: write the sentence to check", reason="empty")
     if len(text) > MAX_CLAIM:
         raise ContractError(f"the claim has {len(text):,} characters: shorten it to {MAX_CLAIM:,}", reason="too_large")
     window = int(at.timestamp() // FRESH.total_seconds())
@@ -371,7 +372,7 @@ async def verify(
     kafka: KafkaAddress | str | None = None,
     prefix: str | None = None,
 ) -> Verification:
-    """Ask a running installation whether a claim is true, according to whom; as :meth:`Verifier.verify`.
+    """Ask a running installation whether a claim is true, and according to whom; as :meth:`Verifier.verify`.
 
     For many claims, keep one connection: ``async with verifying(address, topics) as verifier``.
 

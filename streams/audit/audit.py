@@ -60,7 +60,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     first of them. ``unproven_sources``: cases that count as news of a listed source although no listener's key confirms
     the mark; ``unchecked_sources``: cases that could not be checked, because no key is available.
     ``recorded_days_changed``: days of the record (``newsproof record``) whose signals or links differ.
-    ``entries_delivered_twice``: entries that a bot's far side made beyond the first of one signal.
+    ``entries_delivered_twice``: entries that a bot's destination made beyond the first of one signal.
     ``entries_attempted_again``: requests of a bot for an entry that was made, or perhaps was. ``foreign``: topic
     (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores them.
     Foreign records of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.

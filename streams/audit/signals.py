@@ -197,7 +197,7 @@ class PublishedSignals:
 def _overstated(signal: Signal) -> str | None:
     """Return what a signal says beyond its verdict; None if it says no more."""
     if is_asked(signal.news_source):
-        return "a claim that somebody asked about is never published"
+        return "a claim that was submitted for verification must never be published"
     if signal.verdict is None:
         return "it has no verdict"
     if signal.confidence > CAPS[signal.verdict]:

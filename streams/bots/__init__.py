@@ -1,1 +1,1 @@
-"""Bots: the positions that live signals ask for, compared with those that exist, and the deliveries between them."""
+"""Bots: the positions that live signals ask for, the book of actual positions, and the deliveries that close the gap."""

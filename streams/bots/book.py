@@ -125,7 +125,7 @@ class Book:
         return self._exits.get(entry)
 
     def pending_exits(self) -> list[Delivery]:
-        """Return the exits that the far side has not confirmed."""
+        """Return the exits that the destination has not confirmed."""
         return list(self._pending.values())
 
     def forget(self, keep: int) -> None:
@@ -138,7 +138,7 @@ class Book:
                 del self.deliveries[id]
 
     def entered(self, since_ms: int, asset: str | None = None) -> int:
-        """Return the number of entries attempted since then, of this asset or of all, that the far side did not refuse."""
+        """Return the number of entries attempted since then, of this asset or of all, that the destination did not refuse."""
         count = 0
         for entry in reversed(self._entered):
             if entry.attempted_ms < since_ms:

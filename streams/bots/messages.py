@@ -123,7 +123,7 @@ class Outbox:
             return self._recall(signal, done, kind)
         records: list[DeliveryRecord] = []
         if (replaced := self.pending.pop(id, None)) is not None and replaced.n:
-            records = [self._settled(replaced, "skipped", f"revision {revision} came before it was sent")]
+            records = [self._settled(replaced, "skipped", f"revision {revision} replaced it before it was sent")]
         if kind is None:
             return records
         note = self._note(signal, kind, said, now)
@@ -162,7 +162,7 @@ class Outbox:
         for note in late:
             del self.pending[note.planned.signal_id]
             records += self._not_sent(
-                note, "expired", f"the channel did not take it within {age.total_seconds():.0f} s"
+                note, "expired", f"the channel did not accept it within {age.total_seconds():.0f} s"
             )
         return records
 
@@ -201,7 +201,11 @@ class Outbox:
             note.n, note.repeated = done.n, maybe_sent
             self.pending[note.planned.signal_id] = note
         elif done.outcome is None:
-            return [self._settled(note, "unknown", "the bot stopped before it knew the answer; it is not sent again")]
+            return [
+                self._settled(
+                    note, "unknown", "the bot stopped before the answer arrived; the message is not sent again"
+                )
+            ]
         return []
 
     def _unless_late(self, note: Note, at: datetime, now: datetime) -> list[DeliveryRecord]:
@@ -209,7 +213,7 @@ class Outbox:
             if self._since_ms is None or at.timestamp() * 1000 < self._since_ms:
                 return []  # from before the bot's first message
             late_s = (now - at).total_seconds()
-            return self._not_sent(note, "expired", f"it came {late_s:.0f} s before the bot could send it")
+            return self._not_sent(note, "expired", f"it was {late_s:.0f} s old when the bot could send it")
         if is_quiet(self._bot, now):
             return self._not_sent(note, "skipped", f"quiet hours {self._bot.quiet} {self._bot.timezone}")
         self.pending[note.planned.signal_id] = note

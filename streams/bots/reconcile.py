@@ -1,6 +1,6 @@
 """The difference between the positions that should be and those that are: what a bot does next. Pure.
 
-    desired × book × the far side's positions × now ─► records to write, then requests to make
+    desired × book × the destination's positions × now ─► records to write, then requests to make
 
 Exits come before entries: no entry begins while an exit is under way, or is due.
 """
@@ -33,7 +33,7 @@ from streams.bots.positions import NOBODY_ASKS, Desired, Signals
 EXIT_PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Pauses after the attempts of an exit, the example schedule of Standard Webhooks (75 h); the last one repeats."""
 VISIBLE_WITHIN_MS = 60_000
-"""Time after which the far side shows a position that it has, and no longer one that was closed."""
+"""Time after which the destination shows a position that it has, and no longer one that was closed."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +56,8 @@ class Work(msgspec.Struct, kw_only=True):
 class Situation(msgspec.Struct, kw_only=True):
     """What is known now.
 
-    ``remote``: reference → position at the far side; None: it cannot be read. ``arrived``: revisions that arrived since
-    the last time. ``in_flight``: deliveries whose request is under way. ``wait_until_ms``: deliveries that the far side
+    ``remote``: reference → position at the destination; None: it cannot be read. ``arrived``: revisions that arrived since
+    the last time. ``in_flight``: deliveries whose request is under way. ``wait_until_ms``: deliveries that the destination
     has not done, and when it may be asked again. ``exits_due``: no exit waits for the end of its pause, since the far
     side answers again.
     """
@@ -105,7 +105,7 @@ class Reconciler:
             due.append(epoch_ms(change))
         return min(due, default=None)
 
-    # What the far side says
+    # What the destination says
 
     def _corrections(self, now: Situation) -> list[DeliveryRecord]:
         records: list[DeliveryRecord] = []
@@ -118,20 +118,20 @@ class Reconciler:
             settled = max(entry.attempted_ms, entry.settled_ms) + VISIBLE_WITHIN_MS <= now_ms
             if there is not None:
                 if entry.outcome != "delivered":
-                    records.append(_settled(entry.planned, "delivered", "the far side has it", there.remote_id))
+                    records.append(_settled(entry.planned, "delivered", "the destination has it", there.remote_id))
                 if not there.is_open:
-                    records += self._closed(entry, now.now, "closed at the far side")
+                    records += self._closed(entry, now.now, "closed at the destination")
             elif now.remote is None or not settled:
                 if entry.outcome is None:
                     records.append(_settled(entry.planned, "unknown", "the answer was lost"))
             elif entry.outcome == "delivered":
-                records += self._closed(entry, now.now, "the far side no longer has it")
+                records += self._closed(entry, now.now, "the destination no longer has it")
             else:
-                records.append(_settled(entry.planned, "refused", "the far side does not have it"))
+                records.append(_settled(entry.planned, "refused", "the destination does not have it"))
         return records + self._left_open(now, now_ms)
 
     def _left_open(self, now: Situation, now_ms: int) -> list[DeliveryRecord]:
-        """Reopen what the far side has, and the book does not."""
+        """Reopen what the destination has, and the book does not."""
         records: list[DeliveryRecord] = []
         known = {one.planned.id for one in self._book.positions()}
         for there in (now.remote or {}).values():
@@ -140,9 +140,11 @@ class Reconciler:
                 continue
             exit = self._book.exit_of(there.reference)
             if exit is None or exit.outcome != "delivered":
-                records.append(_settled(entry.planned, "delivered", "the far side has it after all", there.remote_id))
+                records.append(
+                    _settled(entry.planned, "delivered", "the destination has it after all", there.remote_id)
+                )
             elif exit.settled_ms + VISIBLE_WITHIN_MS <= now_ms:
-                records.append(_settled(exit.planned, "unknown", "the far side still has the position"))
+                records.append(_settled(exit.planned, "unknown", "the destination still has the position"))
         return records
 
     def _closed(self, entry: Delivery, at: datetime, why: str) -> list[DeliveryRecord]:
@@ -240,7 +242,7 @@ class Reconciler:
         return due + self._again(now, desired, made)
 
     def _again(self, now: Situation, desired: Mapping[str, Desired], made: Work) -> list[tuple[Request, int]]:
-        """Return the entries that the far side put off and that are due again; settle those that nobody wants any more."""
+        """Return the entries that the destination put off and that are due again; settle those that nobody wants any more."""
         due: list[tuple[Request, int]] = []
         for id, until in now.wait_until_ms.items():
             entry = self._book.deliveries.get(id)
@@ -268,7 +270,7 @@ class Reconciler:
         if (halt := book.halt_of(self._bot.name)) is not None:
             return "skipped", f"halted by {halt.by}"
         if side not in self._bot.sides:
-            return "skipped", f"the bot opens no {side} position"
+            return "skipped", f"the bot does not open {side} positions"
         if open_now is None:
             return None
         of_asset = sum(request.planned.asset == signal.asset for request, _ in due)

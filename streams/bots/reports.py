@@ -106,12 +106,12 @@ def low_budget(state: BudgetState, now: datetime, language: Language) -> Iterato
     zh = language == "zh"
     if money < LOW * nano_usd(limits.monthly_usd):
         left = f"{usd_of(max(money, 0)):.2f}"
-        said = f"本月预算即将用完：{limits.monthly_usd} 美元剩余 {left} 美元" if zh else (
+        said = f"本月预算即将用完：共 {limits.monthly_usd} 美元，剩余 {left} 美元" if zh else (
             f"MONTHLY BUDGET ALMOST USED: {left} USD of {limits.monthly_usd} USD left"
         )  # fmt: skip
         yield _of_budget(f"budget:{now:%Y-%m}", said, now)
     if units < LOW * limits.daily_units:
-        said = f"今日搜索次数即将用完：{limits.daily_units} 次剩余 {max(units, 0)} 次" if zh else (
+        said = f"今日搜索次数即将用完：共 {limits.daily_units} 次，剩余 {max(units, 0)} 次" if zh else (
             f"TODAY'S TOOL CALLS ALMOST USED: {max(units, 0)} of {limits.daily_units} left"
         )  # fmt: skip
         yield _of_budget(f"budget:{now:%Y-%m-%d}", said, now)

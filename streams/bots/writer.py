@@ -65,7 +65,7 @@ class DeliveryWriter:
             await self._producer.commit_transaction()
         except ProducerFenced as exc:
             raise ConfigError(
-                f"another process of the bot {self._bot} has started, and only one may act: run one process per bot"
+                f"another process of the bot {self._bot} has started, so this one stops: run one process per bot"
             ) from exc
 
 

@@ -1,1 +1,1 @@
-"""The record of published signals, which nobody can change afterwards unnoticed: Merkle roots by day, files, proofs."""
+"""The record of published signals, in which every later change is detectable: Merkle roots by day, files, proofs."""

@@ -84,10 +84,16 @@ def differences(published: Iterable[RecordRow], found: Iterable[RecordRow]) -> l
         before, after = gone.get(key, []), come.get(key, [])
         for was, now in zip(before, after, strict=False):
             same = was.sha256 == now.sha256
-            to = f"to partition {now.partition}, offset {now.offset}, {_time(now)}" if same else "its content differs"
-            said.append(_told(was, "moved" if same else "changed", f"{to}, since it was published at {_time(was)}"))
+            place = f"it is at partition {now.partition}, offset {now.offset}, {_time(now)}"
+            what = (
+                f"{place}, and was published at {_time(was)}"
+                if same
+                else f"its content differs from what was published at {_time(was)}"
+            )
+            said.append(_told(was, "moved" if same else "changed", what))
         said += [
-            _told(r, "removed", f"it was published at {_time(r)} and is not on the log") for r in before[len(after) :]
+            _told(r, "removed", f"it was published at {_time(r)} and is missing from the log")
+            for r in before[len(after) :]
         ]
         said += [
             _told(r, "added", f"it is on the log at {_time(r)} and was not published") for r in after[len(before) :]
@@ -98,7 +104,7 @@ def differences(published: Iterable[RecordRow], found: Iterable[RecordRow]) -> l
 def faults_of(file: DayFile) -> list[Difference]:
     """Return in what a published file contradicts itself."""
     again = file_of(file.root.day, file.rows, file.root.previous).root
-    return [] if again == file.root else [_of_day(file.root, "file", "its root is not the root of its rows")]
+    return [] if again == file.root else [_of_day(file.root, "file", "its root does not match its rows")]
 
 
 def faults_of_chain(roots: Sequence[DayRoot]) -> list[Difference]:
@@ -106,9 +112,9 @@ def faults_of_chain(roots: Sequence[DayRoot]) -> list[Difference]:
     said = []
     for before, after in zip((None, *roots), roots, strict=False):
         if after.chain != chained(after.day, after.signals, after.root, after.previous):
-            said.append(_of_day(after, "chain", "its link is not computed from its root and the day before"))
+            said.append(_of_day(after, "chain", "its chain hash does not match its root and the day before"))
         if before is not None and (_next(before.day), before.chain) != (after.day, after.previous):
-            said.append(_of_day(after, "chain", f"it does not follow from the day published before, {before.day}"))
+            said.append(_of_day(after, "chain", f"it does not link to the day published before it, {before.day}"))
     return said
 
 
@@ -189,8 +195,8 @@ async def publish_days(log: Log, topics: Topics, directory: Path, append: Append
             await append(file.root)
         elif file.root != known[day]:
             raise ConfigError(
-                f"the log does not give the root that was published for {day}, so its file cannot be written again: "
-                "`newsproof record verify` compares the log with a copy of that file"
+                f"the log no longer gives the root that was published for {day}, so the day's file cannot be written again: "
+                "compare the log with a copy of that file, `newsproof record verify --root COPY`"
             )
         if not path_of(directory, day).exists():
             _write(path_of(directory, day), file)
@@ -220,7 +226,7 @@ async def verify(
     lost = sorted(copies.keys() - set(wanted))
     if not wanted and not lost:
         raise ConfigError(
-            "no day is published in this period: `newsproof record publish` publishes every day that ended"
+            "no day is published in this period: `newsproof record publish` publishes every day that has ended"
         )
     days = sorted({*wanted, *lost})
     rows = await read_rows(log, topics, days[0], days[-1])
@@ -232,10 +238,10 @@ async def verify(
         file = copies.get(day) or (read_file(path) if path.exists() else None)
         if (root := known.get(day)) is None:
             assert file is not None
-            said.append(_of_day(file.root, "missing", "the topic record-roots no longer has its root"))
+            said.append(_of_day(file.root, "missing", "the topic record-roots no longer has this day's root"))
             root = file.root
         elif file is not None and file.root != root:
-            said.append(_of_day(root, "root", "the topic record-roots has another root than its file"))
+            said.append(_of_day(root, "root", "the root on the topic record-roots differs from the root in the file"))
         compared.append(root)
         if file is not None:
             said += faults_of(file)
@@ -255,9 +261,7 @@ def read_file(path: Path) -> DayFile:
     try:
         return msgspec.json.decode(path.read_bytes(), type=DayFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as exc:
-        raise ConfigError(
-            f"{path} is not the file of a day that `newsproof record publish` wrote: {exc!s:.200}"
-        ) from exc
+        raise ConfigError(f"{path} is not a day's file as `newsproof record publish` writes it: {exc!s:.200}") from exc
 
 
 def path_of(directory: Path, day: str) -> Path:
@@ -301,7 +305,7 @@ def _told(row: RecordRow, kind: Kind, what: str) -> Difference:
 def _faults_of_root(root: DayRoot, rows: Iterable[RecordRow]) -> list[Difference]:
     if file_of(root.day, rows, root.previous).root.root == root.root:
         return []
-    what = "the log gives another root than was published; with --root and a copy of its file, each signal is named"
+    what = "the log gives another root than the published one: to list the signals, pass a copy of the day's file to --root"
     return [_of_day(root, "root", what)]
 
 

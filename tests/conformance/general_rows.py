@@ -113,7 +113,7 @@ GENERAL = (
     ),
     Row("empty body", EVERYBODY, "200 with nothing", USELESS, say(Say(b""))),
     Row(
-        *("204", EVERYBODY, "204 without a body: no provider's answer, so something else stands at the address"),
+        *("204", EVERYBODY, "204 without a body: not a provider's response, so another service is at the address"),
         Must("not_configured", cost="nothing"),
         say(Say(b"", status=204)),
     ),

@@ -201,7 +201,7 @@ GEMINI_ANSWERS = (
     Row(
         "text is a number",
         GOOGLE,
-        "a number where the text stands",
+        "a number in place of the text",
         USELESS,
         raw(b'"The reserves are whole, said the company."', b"7"),
     ),
@@ -221,32 +221,32 @@ GEMINI_THINKING = (
         ask="json",
     ),
     Row(
-        *("2.5 told to think little", GOOGLE, "an answer to thinkingBudget 1024: 2.5 takes a budget"),
+        *("2.5 with little thinking", GOOGLE, "an answer to thinkingBudget 1024: 2.5 takes a budget"),
         Must(),
         sends_thinking(thinkingBudget=1024),
         ask="thinking low",
     ),
     Row(
-        *("2.5 pro told not to think", GOOGLE, "an answer to thinkingBudget 128: it cannot be off"),
+        *("2.5 pro without thinking", GOOGLE, "an answer to thinkingBudget 128: it cannot be off"),
         Must(),
         sends_thinking(thinkingBudget=128),
         settings=PRO,
     ),
     Row(
-        *("3.8 flash told not to think", GOOGLE, "an answer to thinkingLevel LOW: it refuses MINIMAL"),
+        *("3.8 flash without thinking", GOOGLE, "an answer to thinkingLevel LOW: it refuses MINIMAL"),
         Must(),
         sends_thinking(thinkingLevel="LOW"),
         settings=FLASH,
     ),
     Row(
-        *("3.5 flash-lite told not to think", GOOGLE, "an answer to thinkingLevel MINIMAL"),
+        *("3.5 flash-lite without thinking", GOOGLE, "an answer to thinkingLevel MINIMAL"),
         Must(),
         sends_thinking(thinkingLevel="MINIMAL"),
         settings=LITE_3,
     ),
     Row(
         *(
-            "3.8 flash told to think much",
+            "3.8 flash with much thinking",
             GOOGLE,
             "an answer to thinkingLevel HIGH, whose thoughts are beside its limit",
         ),
@@ -431,7 +431,7 @@ OPENAI_DIALECTS = (
         refused=2,
     ),
     Row(
-        *("reasoning model told to think little", COMPATIBLE, "an answer whose thoughts are beside its limit"),
+        *("reasoning model with little thinking", COMPATIBLE, "an answer whose thoughts are beside its limit"),
         Must(),
         asking_for(lambda body: body.get("reasoning_effort") == "low", "reasoning_effort low"),
         ask="thinking low",

@@ -90,7 +90,7 @@ _FREE = re.compile(
 """Request settings that only change how a result is computed or written. Settings that let a format read a file of the
 server (format_schema, format_template_*) are not among them."""
 
-_ONLY = "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN of what is named plainly may be sent"
+_ONLY = "statements other than SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN on tables by name"
 _NUMBER = re.compile(r"([0-9]{1,40})(?:\.[0-9]{0,40})?\Z")
 _ACCESS_DENIED, _READONLY, _NO_NUMBER = 497, 164, 72
 

@@ -88,5 +88,5 @@ class GeminiEmbedder:
     def _useless(self, exc: Exception) -> UselessAnswerError:
         return UselessAnswerError(
             f"Gemini's answer is not a vector of {self._dimensions} numbers ({type(exc).__name__}); "
-            f"check EMBEDDING_DIMENSIONS and {self._client.address_setting} if this goes on"
+            f"check EMBEDDING_DIMENSIONS and {self._client.address_setting} if this persists"
         )

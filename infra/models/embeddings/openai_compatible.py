@@ -66,7 +66,7 @@ class OpenAICompatibleEmbedder:
         except (ValueError, TypeError, KeyError) as exc:
             raise UselessAnswerError(
                 f"{self._client.service.name}'s answer is not one vector of {self._dimensions} numbers ({exc!s:.80}); check "
-                f"EMBEDDING_DIMENSIONS and {self._client.service.address_setting} if this goes on"
+                f"EMBEDDING_DIMENSIONS and {self._client.service.address_setting} if this persists"
             ) from exc
 
     def worst_case_usd(self, text: str) -> Decimal | None:

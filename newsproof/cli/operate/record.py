@@ -40,8 +40,8 @@ RECORD = Path("record")
 def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
     """Publish every UTC day that has ended: its root on the topic record-roots, its rows in FOLDER/YYYY-MM-DD.json.
 
-    Put the folder where others keep copies, such as a public git repository: whoever can write to the log can write a new
-    record as well, but not change those copies.
+    Put the folder where others keep copies, such as a public git repository. Whoever can write to the log can also write
+    another record, but cannot change those copies.
     """
     made = run(_publish(of(ctx), folder))
     if as_json:
@@ -49,7 +49,9 @@ def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLi
     for file in made:
         say_result(f"{file.root.day}  {counted(file.root.signals, 'revision'):>16}  {file.root.root}")
     if not made:
-        say_result("Nothing new: every day that ended is published. A day is published 15 minutes after its end (UTC).")
+        say_result(
+            "Nothing to publish: every day that has ended is published. A day can be published 15 minutes after it ends (UTC)."
+        )
 
 
 @record.command("verify")
@@ -61,7 +63,7 @@ def verify_command(
         list[Path] | None,
         typer.Option(
             "--root",
-            help="A copy of a day's file, kept elsewhere. Only the days of the copies are compared. Repeatable.",
+            help="A copy of a day's file that was kept elsewhere. Compares only the days of the copies. Repeatable.",
         ),
     ] = None,
     folder: Folder = RECORD,
@@ -83,7 +85,7 @@ def verify_command(
         )
     else:
         say_result(
-            f"The log still holds what was published: {counted(sum(day.signals for day in days), 'revision')} on "
+            f"The log matches the published record: {counted(sum(day.signals for day in days), 'revision')} on "
             f"{counted(len(days), 'day')}, {days[0].day} to {days[-1].day}."
         )
     raise typer.Exit(exits.FINDING if found else exits.OK)
@@ -100,7 +102,7 @@ def prove(
 ) -> None:
     """Print the proof, as one line of JSON, that a revision belongs to the published root of its day.
 
-    A stranger checks it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
+    Anyone can check it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
     """
     json_line(run(_prove(of(ctx), folder, signal_id, revision)))
 
@@ -110,16 +112,18 @@ def report(
     ctx: typer.Context,
     since: From = None,
     until: To = None,
-    horizon: Annotated[str, typer.Option(help="When an order is judged: 5m, 1h, 4h or 24h after the entry.")] = "24h",
+    horizon: Annotated[
+        str, typer.Option(help="Time from an order's entry to its judgement: 5m, 1h, 4h or 24h.")
+    ] = "24h",
     html: Annotated[
-        Path | None, typer.Option("--html", help="Also write the record to this file, which is self-contained.")
+        Path | None, typer.Option("--html", help="Also write the report to this self-contained HTML file.")
     ] = None,
     folder: Folder = RECORD,
     as_json: JsonReport = False,
 ) -> None:
-    """Show how often orders were right: every signal of a period, losers and retractions included, with proofs.
+    """Show the hit rate of a period's orders, losers and retracted ones included. --json and --html add all proofs.
 
-    Prices come from `newsproof outcomes import`. Default: all published days.
+    Prices come from `newsproof outcomes import`. Default: all days on the log.
     """
     from newsproof.report.track_record import track_page, warning_of
 
@@ -151,7 +155,7 @@ def report(
     heads = ("orders", "hits", "misses", "withdrawn", "no price", "hit rate")
     table(("group", *heads, "95 % interval"), rows, title=f"Track record {found.since} to {found.until}", right=heads)
     say_result(
-        f"{warning_of(found)}{counted(len(found.signals), 'signal')} in this period; --json and --html list them all, with proofs."
+        f"{warning_of(found)}The period has {counted(len(found.signals), 'signal')}; --json and --html list all, with proofs."
     )
 
 

@@ -72,7 +72,7 @@ async def export_signals(
     if shape is None:
         raise ConfigError(f"{file}: name a file that ends in {' or '.join(_SHAPES)}")
     if await asyncio.to_thread(file.exists) and not overwrite:
-        raise ConfigError(f"{file} exists: name another file, or say --overwrite")
+        raise ConfigError(f"{file} exists: name another file, or add --overwrite")
     query, asked = _EVERY if point_in_time else _LATEST, {"run": LIVE_RUN}
     async with database(invocation, admin=True) as client:
         # One engine's memory holds it: a signal is about 2 kB.
@@ -90,4 +90,4 @@ def _write(file: Path, content: bytes) -> None:
         unfinished.replace(file)
     except OSError as exc:
         unfinished.unlink(missing_ok=True)
-        raise ConfigError(f"{file} cannot be written ({exc.strerror}): name another place") from exc
+        raise ConfigError(f"{file} cannot be written ({exc.strerror}): choose another path") from exc

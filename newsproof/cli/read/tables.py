@@ -398,7 +398,7 @@ def _checked(directory: Path, *, overwrite: bool) -> list[str]:
     held = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
     begun = [name for name in held if name.startswith(_UNFINISHED)]
     if len(held) > len(begun) and not overwrite:
-        raise ConfigError(f"{directory} is not empty: name another directory, or say --overwrite")
+        raise ConfigError(f"{directory} is not empty: name another directory, or add --overwrite")
     for name in begun:
         shutil.rmtree(directory / name, ignore_errors=True)
     if MANIFEST not in held:
@@ -407,7 +407,7 @@ def _checked(directory: Path, *, overwrite: bool) -> list[str]:
         earlier = msgspec.json.decode((directory / MANIFEST).read_bytes(), type=Export)
     except (msgspec.MsgspecError, OSError) as exc:
         raise ConfigError(
-            f"{directory / MANIFEST} is not of an export that this version reads ({exc}): name another directory"
+            f"{directory / MANIFEST} is not an export's manifest that this version can read ({exc}): name another directory"
         ) from exc
     return [one.file for one in earlier.tables if Path(one.file).name == one.file]
 
@@ -472,8 +472,8 @@ def readme(done: Export) -> str:
     lines = [
         f"# Newsproof, database `{done.database}`",
         "",
-        f"Exported {done.exported_at:%Y-%m-%d %H:%M:%S} UTC by Newsproof {done.code_version}. Tables are as FINAL reads them. Times are UTC, money is US "
-        f"dollars; types are ClickHouse's. The same as JSON: `{MANIFEST}`.",
+        f"Exported {done.exported_at:%Y-%m-%d %H:%M:%S} UTC by Newsproof {done.code_version}. Tables are read with FINAL: one row per key. Times are UTC, money is US "
+        f"dollars; types are ClickHouse's. `{MANIFEST}` has this page's content as JSON.",
         "",
         markdown_table(
             ("file", "rows", "bytes", "holds"),

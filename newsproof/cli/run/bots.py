@@ -43,7 +43,7 @@ def demo(
     ctx: typer.Context,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
 ) -> None:
-    """Play the 42 sample events into a webhook receiver, a Telegram and a paper book, all on this machine."""
+    """Send the signals of the 42 sample events to a webhook receiver, a Telegram server and a paper book, all local."""
     from newsproof.cli.run.bots_demo import bots_demo
     from newsproof.cli.run.up import ENDING
 

@@ -244,7 +244,7 @@ class Expected:
             self.held[arrived.asset] = side, arrived.signal_id
 
 
-# The far sides
+# The destinations
 
 
 class _Server:

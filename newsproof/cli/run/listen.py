@@ -56,7 +56,7 @@ def listen(
 ) -> None:
     """Poll the sources that are on and publish new items, until Ctrl-C.
 
-    One process polls at a time; a second one stands by. The log remembers items, so each becomes news only once, however often
+    One process polls at a time; a second one is on standby. The log remembers items, so each becomes news only once, however often
     the listener restarts. Every report of a story pays for its own triage: run `newsproof sources` and mute what you do not need.
 
     Exit status 1 if a source did not respond (--once, --dry-run, --check).

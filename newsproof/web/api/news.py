@@ -41,7 +41,7 @@ async def publish_sample(request: Request) -> Response:
     if backend.settings.mode == "live":
         raise Refused(
             409,
-            "the sample is for trials only, because judging it in live mode costs money",
+            "the sample is for testing only, because judging it in live mode costs money",
             "run `newsproof demo`, which is free",
         )
     sample = (checked_news(news, now=utc_now()) for news in sample_news())

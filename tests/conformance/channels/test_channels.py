@@ -125,13 +125,13 @@ async def test_check_asks_the_channel_whether_it_knows_us(channel: str) -> None:
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"channel": "pager"}, "https://x/y", "channel is 'pager'; write one of telegram, "),
-    ({"to": "1"}, "", "BOT_SECRET_DESK is not set; write there the bot's token"),
+    ({"to": "1"}, "", "BOT_SECRET_DESK is not set; set it to the bot's token"),
     ({}, "123:abc", "to is missing"),
     ({"to": "1"}, "hello", "BOT_SECRET_DESK does not hold the bot's token"),
     ({"channel": "discord"}, "ftp://x/y", "BOT_SECRET_DESK does not hold the webhook's address"),
-    ({"channel": "discord", "to": "1"}, "https://x/y", "to has no meaning for channel discord"),
-    ({"channel": "mail", "map": {"BTC": "x"}}, "mailto://x", "map has no meaning for channel mail"),
-    ({"channel": "mail"}, "https://x/y", "BOT_SECRET_DESK is no mail address"),
+    ({"channel": "discord", "to": "1"}, "https://x/y", "to does not apply to channel discord"),
+    ({"channel": "mail", "map": {"BTC": "x"}}, "mailto://x", "map does not apply to channel mail"),
+    ({"channel": "mail"}, "https://x/y", "BOT_SECRET_DESK is not a mail address"),
     ({"quiet": "23:00-25:00"}, "123:abc", "quiet is '23:00-25:00'"),
     ({"timezone": "Mars"}, "123:abc", "timezone is 'Mars'"),
     ({"send": ()}, "123:abc", "send is empty"),

@@ -26,10 +26,14 @@ async def test_entries_and_exits_are_made_once_and_refusals_are_in_freqtrades_wo
         ({}, {"mode": "live"}, 'it is in dry run; set "dry_run": false there, or mode = "paper" here'),
         ({"force_entry_enable": False}, {}, 'forced entries are off; set "force_entry_enable": true'),
         ({"position_adjustment_enable": True}, {}, "position_adjustment_enable is on"),
-        ({"state": "stopped"}, {}, "its state is 'stopped'; POST /api/v1/start"),
+        ({"state": "stopped"}, {}, "its state is 'stopped'; start it with POST /api/v1/start"),
         ({"max_open_trades": 2.0}, {}, "max_open_trades is 2, below open_positions 3"),
         ({}, {"sides": ("long", "short")}, r'it cannot go short \(spot\); write sides = \["long"\]'),
-        ({"max_open_trades": 1, "state": "stopped"}, {}, "'stopped'; POST /api/v1/start; max_open_trades"),
+        (
+            {"max_open_trades": 1, "state": "stopped"},
+            {},
+            "'stopped'; start it with POST /api/v1/start; max_open_trades",
+        ),
     ],
 )
 async def test_a_freqtrade_that_is_not_ready_is_refused_with_what_to_change(

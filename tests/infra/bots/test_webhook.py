@@ -117,17 +117,17 @@ async def test_private_addresses_are_refused_before_anything_is_sent(host: str) 
     ("fields", "secrets", "says"),
     [
         ({}, (), "BOT_SECRET_MY_BOT is not set"),
-        ({}, ("hunter2hunter2",), "BOT_SECRET_MY_BOT is not one secret such as whsec_"),
-        ({}, (SECRET, SECRET, SECRET), "or two with a comma"),
-        ({}, ("whsec_!",), "BOT_SECRET_MY_BOT is not one secret"),
+        ({}, ("hunter2hunter2",), "BOT_SECRET_MY_BOT does not hold one secret, or two separated by a comma"),
+        ({}, (SECRET, SECRET, SECRET), "or two separated by a comma"),
+        ({}, ("whsec_!",), "BOT_SECRET_MY_BOT does not hold one secret"),
         ({"url": "http://example.com"}, (SECRET,), "url is not https"),
         ({"url": "example.com"}, (SECRET,), r"\[my-bot\] url is 'example.com', not an http"),
-        ({"url": "https://h/{{bot}}"}, (SECRET,), "only {{secret}} may stand in it"),
+        ({"url": "https://h/{{bot}}"}, (SECRET,), "only {{secret}} may be used in it"),
         ({"template": {"a": "{{price}}"}}, (SECRET,), "template: {{price}} is not a field; write one of action, asset"),
         ({"template": {"a": "{{secret}}"}}, (), "BOT_SECRET_MY_BOT is not set"),
         ({"template": {"a": datetime.now(UTC)}}, (SECRET,), "template: Object of type datetime"),
-        ({"refused_if": {"ok": False}}, (SECRET,), "refused_if or words, but no template"),
-        ({"template": {}, "words": {"buy": "b"}}, (SECRET,), "'buy' is not an action; write enter_long"),
+        ({"refused_if": {"ok": False}}, (SECRET,), "refused_if or words, which need a template"),
+        ({"template": {}, "words": {"buy": "b"}}, (SECRET,), "'buy' is not an action; write one of enter_long"),
     ],
 )
 def test_a_wrong_definition_is_refused_at_start(fields: dict[str, Any], secrets: tuple[str, ...], says: str) -> None:
@@ -140,7 +140,7 @@ def test_a_wrong_definition_is_refused_at_start(fields: dict[str, Any], secrets:
     ("written", "says"),
     [
         ("[b", "cannot be read"),
-        ("[Bad_Name]\nkind = 'webhook'", r"\[Bad_Name\]: a bot is a table whose name"),
+        ("[Bad_Name]\nkind = 'webhook'", r"\[Bad_Name\]: name each bot's table"),
         ("[b]\nkind = 'telepathy'", r"\[b\]: kind is 'telepathy'; write one of webhook"),
         ("[b]\nkind = 'webhook'\nsecret = 's'", r"\[b\]: .*`secret`"),
         ("[b]\nkind = 'webhook'\nlimits.min_confidence = 70", r"\[b\]: .* - at `\$.limits.min_confidence`"),

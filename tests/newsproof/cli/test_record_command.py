@@ -56,13 +56,13 @@ def test_a_day_is_published_verified_proven_and_a_forgery_is_named(
 
     day = YESTERDAY.date().isoformat()
     assert f"{day}       2 revisions" in run("publish")
-    assert run("publish").startswith("Nothing new")
+    assert run("publish").startswith("Nothing to publish")
     assert "2 revisions on 1 day" in run("verify")
     proof = run("prove", first.signal_id)
     (tmp_path / "proof.json").write_text(proof)
     root = json.loads((tmp_path / "record" / f"{day}.json").read_bytes())["root"]["root"]
     checker = [sys.executable, "-I", str(CHECKOUT / "docs" / "check_proof.py"), str(tmp_path / "proof.json"), root]
-    assert subprocess.run(checker, capture_output=True, text=True, check=True).stdout.startswith("The proof holds")
+    assert subprocess.run(checker, capture_output=True, text=True, check=True).stdout.startswith("The proof is valid")
     assert "no file in record proves signal nobody" in run("prove", "nobody", expect=2)
 
     forged = signal("a winner, after the fact")

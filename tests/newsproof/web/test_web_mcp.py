@@ -28,7 +28,7 @@ TOOLS = {
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("verify_claim", {}, "Field required"),
     ("verify_claim", {"claim": ""}, "at least 1 character"),
-    ("verify_claim", {"claim": "?!"}, "holds no word: write the sentence to check"),
+    ("verify_claim", {"claim": "?!"}, "contains no words: write the sentence to check"),
     ("get_case", {"case_id": "no such case"}, "no case matches 'no such case'"),
     ("explain_verdict", {"case_id": "0" * 8 + "-0000-5000-8000-" + "0" * 12}, "see /api/v1/cases for all cases"),
     ("search_signals", {"before": "x"}, "before"),

@@ -118,7 +118,7 @@ async def test_a_deadline_is_honest_and_bad_questions_are_refused(settings: Sett
         first = await verifier.verify(CLAIM, client="test", deadline_s=0.2)  # nobody works
         assert (first.verdict, first.why, first.reached) == ("unchecked", "deadline", "waiting to be read")
         assert first.sentence_en == f"Not checked yet (waiting to be read): {CLAIM}"
-        for bad, why in (("", "holds no word"), ("?!", "holds no word"), ("x" * 2001, "shorten it")):
+        for bad, why in (("", "contains no words"), ("?!", "contains no words"), ("x" * 2001, "shorten it")):
             with pytest.raises(ContractError, match=why):
                 await verifier.verify(bad, client="test")
     async with working(settings), verifying(world.address, world.topics) as later:

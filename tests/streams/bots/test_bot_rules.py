@@ -35,7 +35,7 @@ def retracted(name: str = "a", revision: int = 2) -> Signal:
 
 
 class Desk:
-    """A bot in a world without time: the clock moves when it is told to, and the far side answers as it is told to."""
+    """A bot in a world without time: the clock moves when it is told to, and the destination answers as it is told to."""
 
     def __init__(self, bot: BotDefinition = BOT) -> None:
         self.bot, self.now = bot, NOW
@@ -92,7 +92,7 @@ class Desk:
         return self.turn()
 
     def has(self, **states: bool) -> Desk:
-        """The far side is read: name of a signal → whether its position is open; others are not there."""
+        """The destination is read: name of a signal → whether its position is open; others are not there."""
         ids = {
             one.planned.signal_id: one.planned.id
             for one in self.book.deliveries.values()
@@ -207,7 +207,7 @@ SITUATIONS: dict[str, tuple[Callable[[], Desk], list[Any], list[Any] | None]] = 
         lambda: bought().reads(retracted()).answers("unknown").after(1).reads(order("e", asset="ETH")).answers("unknown"),
         ENTER, None,
     ),
-    "while the far side is away, an order waits behind the exit and expires": (
+    "while the destination is away, an order waits behind the exit and expires": (
         away_for_an_hour, [], [*DELIVERED, ("exit", "unknown"), ("enter", "expired")],
     ),
     "and when it answers again, the exit waits no longer": (

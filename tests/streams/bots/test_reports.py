@@ -67,7 +67,7 @@ def test_a_budget_that_is_almost_used_is_told_once_a_month_and_once_a_day() -> N
         "budget:2026-03 MONTHLY BUDGET ALMOST USED: 2.90 USD of 30 USD left",
         "budget:2026-03-01 TODAY'S TOOL CALLS ALMOST USED: 4 of 50 left",
     ]
-    assert lines("2.9", 46, NOW.replace(day=2), "zh") == ["budget:2026-03 本月预算即将用完：30 美元剩余 2.90 美元"]
+    assert lines("2.9", 46, NOW.replace(day=2), "zh") == ["budget:2026-03 本月预算即将用完：共 30 美元，剩余 2.90 美元"]
     assert lines("2.9", 46, NOW.replace(month=4)) == []
 
 

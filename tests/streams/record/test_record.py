@@ -106,7 +106,7 @@ async def test_each_ended_day_is_published_once_and_a_lost_file_is_written_again
 
     lost.unlink()
     shorter = log_of(records()[:-20], await read_roots(log, TOPICS))
-    with pytest.raises(ConfigError, match="the log does not give the root that was published for 2026-03-02"):
+    with pytest.raises(ConfigError, match="the log no longer gives the root that was published for 2026-03-02"):
         await publish(shorter, tmp_path, END)
 
 

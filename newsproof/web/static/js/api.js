@@ -3,7 +3,7 @@
 const ROOT = new URL("/api/v1/", location.href);
 
 export class ApiError extends Error {
-  /** `status` is 0 where the server could not be reached at all; `chatId` names the chat or investigation that may go on all the same. */
+  /** `status` is 0 where the server could not be reached at all; `chatId` names the chat or investigation that may continue nevertheless. */
   constructor(message, { status = 0, todo = "", retryAfter = null, chatId = null } = {}) {
     super(message);
     this.status = status;

@@ -7,7 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const UNSEEN = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
-/** Text as it may be shown: what would reorder the line, or not be seen, stands there visibly, by its code point. */
+/** Text as it may be shown: what would reorder the line, or not be seen, is shown visibly, by its code point. */
 export function clean(text) {
   return String(text ?? "")
     .replace(UNSEEN, (mark, at, whole) => (joinsPictures(mark, at, whole) ? mark : `[U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`))
@@ -22,7 +22,7 @@ function joinsPictures(mark, at, whole) {
 /** Make an element. `on` holds listeners, `data` the dataset; false, null and undefined leave an attribute out. */
 export function h(tag, attributes, ...children) {
   const node = document.createElement(tag);
-  // The direction last: set before, it would be looked for anew with every child that comes.
+  // The direction last: set before, it would be determined again with every child.
   const { dir, ...others } = attributes ?? {};
   for (const [name, value] of Object.entries(others)) put(node, name, value);
   fill(node, children);
@@ -30,7 +30,7 @@ export function h(tag, attributes, ...children) {
   return node;
 }
 
-/** Make an SVG element; geometry stands in attributes, which a strict policy for styles allows. */
+/** Make an SVG element; geometry is in attributes, which a strict policy for styles allows. */
 export function svg(tag, attributes, ...children) {
   const node = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -70,7 +70,7 @@ export function replace(node, ...children) {
   return fill(node, children);
 }
 
-/** Text from outside, apart from the direction of what stands around it. */
+/** Text from outside, isolated from the direction of the text around it. */
 export function words(text, tag = "bdi", attributes = {}) {
   return h(tag, { ...attributes, dir: "auto" }, text);
 }

@@ -1,4 +1,4 @@
-// Small drawings of figures. Beside each stand the figures themselves, so the drawings are hidden from screen readers.
+// Small drawings of figures. Each has its figures beside it as text, so the drawings are hidden from screen readers.
 
 import { h, svg } from "./dom.js";
 import { confidence } from "./format.js";
@@ -20,7 +20,7 @@ export function confidenceMove(first, last) {
     h("span", { class: "move-figures", "aria-hidden": "true" }, `${confidence(first)} → `, h("strong", {}, confidence(last))));
 }
 
-/** The same in a row of a table: filled to the final confidence, with a line where the first judgement stood. */
+/** The same in a row of a table: filled to the final confidence, with a line at the first judgement's confidence. */
 export function confidenceBar(first, last) {
   return h("span", { class: "confidence-cell" },
     svg("svg", { viewBox: "0 0 50 10", class: `confidence-bar ${trend(first, last)}`, "aria-hidden": "true", preserveAspectRatio: "none" },
@@ -31,7 +31,7 @@ export function confidenceBar(first, last) {
     h("span", { "aria-hidden": "true" }, h("span", { class: "confidence-first" }, `${confidence(first)} → `), h("strong", {}, confidence(last))));
 }
 
-/** One step of the waterfall: a bar from where the confidence stood to where it went. */
+/** One step of the waterfall: a bar from the confidence before to the confidence after. */
 export function waterfallBar(from, to, kind) {
   const [low, high] = [inside(Math.min(from, to)), inside(Math.max(from, to))];
   const whole = kind === "total";

@@ -24,7 +24,7 @@ export function t(key, places = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in places ? String(places[name]) : whole));
 }
 
-/** What a field says in the reader's language, where the server tells it so beside the field itself. */
+/** What a field says in the reader's language, if the server sends it beside the field itself. */
 export const saidIn = (of, field) => of[`${field}_${current}`] || of[field];
 
 /** The summary in the reader's language, where somebody wrote it; else in that of the news. */
@@ -33,7 +33,7 @@ export const summaryOf = (signal) => signal[`summary_${current}`] || signal.summ
 /** Words of a model, a server or a run: to Chinese readers those in another language are named as such. */
 export const asWritten = (text) => (current === "zh" && text && !/\p{Script=Han}/u.test(text) ? t("as_written", { text }) : text);
 
-/** A word of the domain (a flag, a verdict, a type of event); what has no translation stands as it is, made readable. */
+/** A word of the domain (a flag, a verdict, a type of event); a word without a translation is shown as it is, made readable. */
 export function term(word) {
   const plain = String(word ?? "");
   return TEXTS[current][`term.${plain}`] ?? plain.replaceAll("_", " ");

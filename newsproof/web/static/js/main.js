@@ -53,7 +53,7 @@ function place() {
   return { name, rest, query: new URLSearchParams(location.search) };
 }
 
-/** Follow a link within the page without loading it anew; what a person opens elsewhere is left to the browser. */
+/** Follow a link within the page without loading it again; what a person opens elsewhere is left to the browser. */
 function follow(event) {
   const link = event.target.closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;

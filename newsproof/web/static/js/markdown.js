@@ -4,7 +4,7 @@
 import { external, h, httpUrl, words } from "./dom.js";
 import { t } from "./i18n.js";
 
-// What is longer or larger stands there as plain text: some characters of an answer must not become a page that hangs.
+// Anything longer or larger is shown as plain text: some characters of an answer must not become a page that hangs.
 const LONGEST = 40_000;
 const COLUMNS = 30;
 const CELLS = 2_000;

@@ -1,4 +1,4 @@
-// The period of a page of figures: the last days, all of them, or from one day to another. It stands in the address.
+// The period of a page of figures: the last days, all of them, or from one day to another. It is in the address.
 
 import { freshId, h } from "./dom.js";
 import { t } from "./i18n.js";

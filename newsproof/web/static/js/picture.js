@@ -6,7 +6,7 @@ import { language, t } from "./i18n.js";
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 44rem)");
 
-/** The chart `name` of the report in the colours and words of the page, as wide as it, and drawn anew where these change. */
+/** The chart `name` of the report in the colours and words of the page, as wide as it, and redrawn if these change. */
 export function picture(label, alt, name, asked, signal) {
   const image = h("img", { class: "chart", alt, width: 720, height: 260 });
   const place = h("figure", { class: "scroll chart-place", tabindex: 0, role: "group", "aria-label": label }, image);

@@ -1,5 +1,5 @@
 // A market's prices around a signal, with the signals on it. The library that draws them comes when there is something to
-// draw. Every text of the chart stands beside it too: a canvas says nothing to a screen reader.
+// draw. Every text of the chart is beside it, too: a canvas says nothing to a screen reader.
 
 import { getJson } from "./api.js";
 import { ownCommand } from "./case/records.js";
@@ -15,7 +15,7 @@ const SETTLED_MS = 250; // Who steps through a list asks for the chart of the li
 const ABOUT = "https://www.tradingview.com/";
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let drawn = null; // One at a time: what is drawn elsewhere is given back.
-let hadPrices = true; // Whether the last one had: one without stands below what is beside it.
+let hadPrices = true; // Whether the last one had: a chart without prices is placed below its neighbours.
 
 /** The chart of a case's signal on an asset; `gone` is the signal that ends with the page. */
 export function priceChart(caseId, asset, gone) {
@@ -70,7 +70,7 @@ function draw(library, place, market, caseId, gone) {
     listed(market.signals, caseId),
     h("p", { class: "small faint external" }, external(ABOUT, "TradingView Lightweight Charts™", { host: false }), " © 2026 TradingView, Inc."));
   drawn?.remove();
-  // Its own mark is set as markup, which the page forbids; the link below stands for it.
+  // Its own mark is set as markup, which the page forbids; the link below replaces it.
   const chart = drawn = library.createChart(canvas, { autoSize: true, layout: { attributionLogo: false }, handleScale: { mouseWheel: false }, handleScroll: { mouseWheel: false, vertTouchDrag: false } });
   const series = chart.addSeries(library.CandlestickSeries, { borderVisible: false, priceFormat: { type: "custom", formatter: (value) => figure(value), minMove: least(market.candles) } });
   // The library knows no time zones: times are moved by the reader's, as it was at the first candle.

@@ -13,7 +13,7 @@ const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injectio
 const PRETENDED = new Set(["offline", "simulated"]);
 const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
 const gravestFirst = (flags) => [...flags].sort((one, other) => rank(one) - rank(other));
-/** Each verdict by its word, its sign and its colour: none of them is told by the colour alone. */
+/** Each verdict by its word, its sign and its colour: no verdict is shown by colour alone. */
 const VERDICT = {
   confirmed: ["good", ["M5 13l4 4L19 7"]],
   likely: ["accent", ["M3 13c3-5 6-5 9 0s6 5 9 0"]],
@@ -56,7 +56,7 @@ export function verdictTag(signal) {
   return h("span", { class: `tag found ${tone}` }, icon(drawn), verdictWords(signal));
 }
 
-/** The verdict where there is room for a word; the reason stands in the title. */
+/** The verdict where there is room for a word; the reason is in the title. */
 export function verdictMark(signal) {
   const [tone, drawn] = VERDICT[signal.verdict] ?? NO_VERDICT;
   return h("span", { class: `mark ${tone && `${tone}-ink`}`, title: verdictWords(signal) }, icon(drawn), signal.verdict ? term(signal.verdict) : t("verdict.none.short"));
@@ -68,7 +68,7 @@ export function actionMark({ action, direction, stage }) {
   return direction && direction !== "neutral" && !WITHDRAWN.has(stage) ? t(`leans.${direction}`) : term(action);
 }
 
-/** What is unusual in a signal: that it was taken back, and the flags that should stop a hand. What the verdict says already is left out. */
+/** What is unusual in a signal: that it was retracted, and the flags that should make a reader stop. What the verdict says already is left out. */
 export function unusualTags({ stage, verdict, risk_flags: flags }) {
   const unusual = (one) => GRAVE.includes(one) || PRETENDED.has(one) || one.startsWith("degraded");
   const grave = gravestFirst(flagsBesideStrip(flags)).filter((one) => one !== stage && one !== verdict && unusual(one));

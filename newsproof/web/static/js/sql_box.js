@@ -64,7 +64,7 @@ function answer({ columns, rows, truncated, seconds }) {
     rows.length === 0 ? empty(t(truncated ? "sql.too_large" : "sql.none")) : dataTable(columns.map((column, at) => ({ name: column.name, field: at })), rows, t("sql.result"), { tall: true }));
 }
 
-/** What stands there as CSV, as the server writes its tables: a text that a spreadsheet would take for a formula begins with an apostrophe. */
+/** The shown result as CSV, as the server writes its tables: a text that a spreadsheet would take for a formula begins with an apostrophe. */
 function csvOf(lines) {
   const cell = (value) => {
     const text = typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "");

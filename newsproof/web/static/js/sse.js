@@ -44,7 +44,7 @@ export class Parser {
 
 /**
  * Read a stream until `onEvent` returns true, or `signal` aborts. `open(lastId, attempt, signal)` returns the response.
- * `onState` hears "open" and "lost"; `place.id` is where to go on. Throws an ApiError when the server refuses for good.
+ * `onState` hears "open" and "lost"; `place.id` is where to resume. Throws an ApiError when the server refuses for good.
  */
 export async function follow(open, { onEvent, onState = () => {}, signal, place = { id: null } }) {
   let failures = 0;

@@ -16,7 +16,7 @@ export const nextStatus = (look) => told.addEventListener("status", () => look(l
 /** Call `look(status)` once: now, or when something is known. */
 export const whenKnown = (look) => (last === null ? nextStatus(look) : look(last));
 
-/** Call `look(status)` now, where something is known, and whenever it is said anew. */
+/** Call `look(status)` now, where something is known, and whenever it changes. */
 export function onStatus(look, signal) {
   if (last !== null) look(last);
   told.addEventListener("status", () => look(last), { signal });

@@ -11,7 +11,7 @@ export function dataTable(columns, rows, label, { tall = false } = {}) {
       h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(({ field, write }, at) => h("td", { class: right[at] ? "n" : "" }, words(shown(row[field], write, row)))))))));
 }
 
-/** A table of rows that are made already. On a phone each becomes a block, in which every value stands behind its column's name. `heads`: name, and whether it holds figures. */
+/** A table of rows that are made already. On a phone each becomes a block, in which every value follows its column's name. `heads`: name, and whether it holds figures. */
 export function stackedTable(label, heads, rows) {
   for (const row of rows) {
     row.setAttribute("role", "row"); // named, for what is laid out as blocks may lose its roles

@@ -23,7 +23,7 @@ export function whileSeen(look, everyMs, signal) {
   look();
 }
 
-/** Write every "ago" of the page anew, twice a minute. */
+/** Update every "ago" of the page, twice a minute. */
 export function keepTimes() {
   setInterval(() => {
     for (const one of document.querySelectorAll("time[data-ago]")) {

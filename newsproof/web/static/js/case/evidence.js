@@ -22,7 +22,7 @@ export function searches(events) {
 
 export function evidence({ findings, timeline, critique: weighed, pages }) {
   const { references: found = [], dropped = [] } = findings;
-  // The last search is told by what all searches found.
+  // The last search is described by the results of all searches.
   const last = timeline.findLast((one) => one.phase === "searched");
   const told = last && saidIn(last, "thought");
   const critic = Boolean(weighed?.stances);

@@ -1,4 +1,4 @@
-// A case as a person would tell it: what became of it in a sentence, what came in, what was thought and looked up, what speaks
+// The case timeline: the outcome in a sentence, what came in, what was thought and looked up, what speaks
 // for and against it, and how the confidence came about. Figures and raw records come last.
 
 import { confidenceMove } from "../drawings.js";

@@ -1,5 +1,5 @@
 // How the preliminary confidence became the final one, rule by rule, and what later revisions made of it: a table whose
-// bars stand under each other.
+// bars are under each other.
 
 import { waterfallBar } from "../drawings.js";
 import { h, words } from "../dom.js";

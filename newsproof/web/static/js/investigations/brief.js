@@ -1,4 +1,4 @@
-// The brief: what is established, what is disputed, what is new, each sentence with the pages that it rests on.
+// The brief: what is established, what is disputed, what is new, each sentence with the pages that support it.
 
 import { external, h, words } from "../dom.js";
 import { day } from "../format.js";

@@ -1,4 +1,4 @@
-// Watches: subjects that are looked into again and again. What each may be told, the server says; what it refuses, it explains.
+// Watches: subjects that are investigated repeatedly. The server says which commands each accepts, and explains a refusal.
 
 import { getJson, postJson } from "../api.js";
 import { h, replace, words } from "../dom.js";

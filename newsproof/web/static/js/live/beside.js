@@ -1,4 +1,4 @@
-// Beside the list: what the chosen signal rests on, and what can be done with it.
+// Beside the list: the chosen signal's evidence, and what can be done with it.
 
 import { STANCE } from "../case/evidence.js";
 import { confidenceMove } from "../drawings.js";

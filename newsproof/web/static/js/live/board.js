@@ -17,7 +17,7 @@ const AHEAD = 60; // Lines before the end of what was fetched: from there on mor
 export class Board {
   /**
    * `look`: fits(signal), hidden(signal), acknowledged(signal), watched(signal), price(signal), order() (null: newest first);
-   * and what is told: sort(column), star(signal), more(), inSight(signals), chosen(signal or null), drawn().
+   * and callbacks: sort(column), star(signal), more(), inSight(signals), chosen(signal or null), drawn().
    */
   constructor(place, look) {
     this.look = look;
@@ -76,7 +76,7 @@ export class Board {
     this.draw();
   }
 
-  /** The newest page once more, after a gap in the stream. Where it reaches no line that is here, a hole would stay: all begins anew. */
+  /** The newest page once more, after a gap in the stream. Where it reaches no line that is here, a gap would remain, so the list is loaded again. */
   reloaded(page) {
     const here = (one) => (this.known.get(one.signal_id)?.revision ?? 0) >= one.revision;
     if (page.next && !page.items.some(here)) {
@@ -162,7 +162,7 @@ export class Board {
     this.draw();
   }
 
-  /** Make a line anew at the next drawing, or all of them. */
+  /** Render a line again at the next drawing, or all of them. */
   drop(id) {
     const gone = id === undefined ? [...this.lines.keys()] : [id].filter((one) => this.lines.has(one));
     for (const one of gone) {
@@ -217,7 +217,7 @@ export class Board {
     if (this.next && last > this.shown.length - AHEAD) this.look.more();
   }
 
-  /** How high a line is, once there is one, and anew where the list has another size; returns whether that has changed. */
+  /** How high a line is, once there is one, and again if the list has another size; returns whether that has changed. */
   measure() {
     const high = this.isMeasured ? 0 : this.canvas.firstElementChild?.offsetHeight;
     if (!high) return false;

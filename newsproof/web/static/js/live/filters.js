@@ -1,4 +1,4 @@
-// The desk's filters. They stand in the address, so that a view can be kept as a bookmark.
+// The desk's filters. They are in the address, so that a view can be kept as a bookmark.
 
 import { h } from "../dom.js";
 import { t, term } from "../i18n.js";
@@ -26,7 +26,7 @@ function says(signal, asked) {
   return asked.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
-/** The form, and the button of the watchlist, which has its place elsewhere. `changed()` hears of every change of a filter, `sorted(column)` of the order chosen, after it stands in the address. */
+/** The form, and the button of the watchlist, which has its place elsewhere. `changed()` is called at every change of a filter, `sorted(column)` of the order chosen, after it stands in the address. */
 export function filters(query, changed, sorted) {
   const set = (name, value) => {
     if (name === "watch") query.delete("asset");

@@ -37,7 +37,7 @@ export class SetAside {
     this.put("watch", asset, !this.watched.has(asset));
   }
 
-  /** Acknowledged in this revision: what is taken back later comes forward again. */
+  /** Acknowledged in this revision: a later retraction is shown again. */
   isSeen(signal) {
     return this.sets.seen.has(mark(signal));
   }

@@ -1,11 +1,11 @@
-// The order of the desk's list: newest first, as it comes, or by a column. It stands in the address: "sort=-confidence".
+// The order of the desk's list: newest first, as it comes, or by a column. It is in the address: "sort=-confidence".
 
 import { isAsset } from "../signal_row.js";
 import { ACTIONS, VERDICTS } from "../vocabulary.js";
 
 const time = (text) => Date.parse(text ?? "") || null;
 const place = (list, value) => (list.includes(value) ? list.indexOf(value) : null);
-/** What a column is sorted by; null stands last, either way. */
+/** What a column is sorted by; null comes last, either way. */
 const VALUES = {
   time: (one) => time(one.decided_at),
   news: (one) => time(one.published_at),

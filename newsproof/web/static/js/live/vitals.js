@@ -34,7 +34,7 @@ function providers(all) {
   return figureOf("providers", failing.length > 0 ? words.join(t("comma")) : t("vital.providers.ok", { n: all.length }), failing.length > 0 && "bad-ink", each.join("\n"));
 }
 
-/** Draw it anew where its words have changed: who hovers over it keeps the title. */
+/** Redraw it if its words have changed: who hovers over it keeps the title. */
 export function drawVitals(place, status, openCases) {
   const said = JSON.stringify([status.news_last_hour, status.news_waiting, status.open_cases, status.budget, status.providers]);
   if (place.dataset.said === said) return;

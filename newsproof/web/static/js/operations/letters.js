@@ -104,7 +104,7 @@ export function letterTables(signal, changed) {
       replace(told, h("p", { class: "notice" }, text));
       announce(text);
       await changed();
-      // The button is gone with what it sent: the focus goes on to what is nearest, not to the top of the page.
+      // The button is gone with what it sent: the focus moves to the nearest element, not to the top of the page.
       if (!focusOn(place, key)) place.querySelector("[data-key]")?.focus();
     } catch (error) {
       if (error.name !== "AbortError" && !signal.aborted) told.replaceChildren(failed(error));

@@ -86,7 +86,7 @@ function section({ name, per, tables }, found, period, signal) {
 
 const heading = (field) => (VERDICTS.includes(field) || field === "without_verdict" ? term(field) : t(`column.${field}`));
 
-/** The chart of precision at the horizon that is chosen; without outcomes what to do, once for all that rests on them. */
+/** The chart of precision at the horizon that is chosen; without outcomes, what to do, once for everything that needs them. */
 function precision(found, period, signal) {
   const { answers } = found;
   const above = [];

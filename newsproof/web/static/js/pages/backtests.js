@@ -65,7 +65,7 @@ function comparison(found) {
     spend(found.spend ?? []));
 }
 
-/** The verdict in the server's words; in Chinese, what it rests on: the primary metric, the others that differ, and how many cases do. */
+/** The verdict in the server's words; in Chinese, its basis: the primary metric, the others that differ, and how many cases do. */
 function verdictOf({ verdict, metrics: [primary, ...others], changed_texts: changed, comparability: { aligned } }) {
   if (language() === "en") return verdict;
   const figures = [primary.low, primary.high].every(known) ? t("verdict.interval", { low: signed(primary.low, 5), high: signed(primary.high, 5) }) : "";

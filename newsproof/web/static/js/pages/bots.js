@@ -1,4 +1,4 @@
-// Bots: what each holds, what it sent and what was refused, and the brake. What a bot or a far side says is quoted as it is.
+// Bots: what each holds, what it sent and what was refused, and the brake. What a bot or a destination says is quoted as it is.
 
 import { getJson, postJson } from "../api.js";
 import { ownCommand } from "../case/records.js";
@@ -39,7 +39,7 @@ export function mount(main, { signal, setTitle }) {
     }
   }
 
-  /** Drawn anew only where something changed: reading is not disturbed, and the focus stays. */
+  /** Redrawn only if something changed: reading is not disturbed, and the focus stays. */
   function draw({ at: _, ...found }) {
     const next = JSON.stringify(found);
     if (next === drawn) return;

@@ -91,7 +91,7 @@ function showList(main, { query, signal, setTitle }) {
       const filtered = [...query.keys()].length > 0;
       replace(message, list.childElementCount === 0 && empty(t(filtered ? "cases.none" : "cases.empty"), null, !filtered && publishLink()));
       settle();
-      // The focus was on the button below: reading goes on at the first row that came.
+      // The focus was on the button below: reading continues at the first new row.
       if (before !== null) rows[0]?.querySelector(".case-link").focus();
     } catch (error) {
       if (!mine.signal.aborted) message.replaceChildren(failed(error, () => load(before)));

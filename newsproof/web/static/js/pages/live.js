@@ -1,4 +1,4 @@
-// The desk: signals as they come, what each rests on beside the list, and the state of the pipeline in one line.
+// The desk: signals as they come, the evidence of each beside the list, and the state of the pipeline in one line.
 
 import { getJson, request } from "../api.js";
 import { h, replace } from "../dom.js";
@@ -102,7 +102,7 @@ class Desk {
     event.preventDefault();
   }
 
-  /** Enter chooses a line; once more, and the focus goes on to what stands beside it. */
+  /** Enter chooses a line; once more, and the focus moves to the panel beside it. */
   enter(id) {
     if (this.board.selected === id) this.side.querySelector("a")?.focus();
     else this.board.select(id, { focus: true });
@@ -146,7 +146,7 @@ class Desk {
     if (this.query.has("watch")) this.restart();
   }
 
-  /** `asked` as it stands in the address; null: newest first. */
+  /** `asked` as in the address; null: newest first. */
   sort(asked) {
     put(this.query, "sort", asked);
     this.sorted = sorting(this.query);
@@ -224,7 +224,7 @@ class Desk {
 
   /** What lies behind the lines that are here, as somebody scrolls there. */
   async more() {
-    // In another order what comes would stand between the lines: by itself it comes up to a number that is said.
+    // In another order, new signals would appear between the lines: by itself it comes up to a number that is said.
     if (this.fetching || this.board.next === null || (comparison(this.sorted) && this.board.all.length >= this.most)) return;
     const mine = this.lists;
     this.fetching = true;
@@ -260,7 +260,7 @@ class Desk {
       const { items } = await getJson("cases", { asset: this.asked.asset, event_type: this.query.get("event_type"), state: "open", limit: OPEN }, this.gone);
       if (mine === this.lists) this.running.loaded(items);
     } catch {
-      // The stream tells of them as they move.
+      // The stream reports them as they move.
     }
   }
 

@@ -45,7 +45,7 @@ export function mount(main, { signal, setTitle }) {
   whileSeen(look, EVERY_MS, signal);
 }
 
-/** A section that is drawn anew only where it would look otherwise: reading and selecting are not disturbed. */
+/** A section that is redrawn only if it would look different: reading and selecting are not disturbed. */
 function part(name) {
   const place = h("section", { class: `ops-${name}`, "aria-label": t(`ops.${name}`) });
   return { place, show(node) {

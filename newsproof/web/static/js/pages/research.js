@@ -1,4 +1,4 @@
-// Research: ask, watch the agents work, read the answer with what it rests on. A turn lives on the server: leaving the
+// Research: ask, watch the agents work, read the answer with its evidence. A turn lives on the server: leaving the
 // page, reloading it or losing the connection does not end it, and coming back shows it from its start.
 
 import { ApiError, getJson, postJson, request } from "../api.js";
@@ -148,7 +148,7 @@ class Talk {
       await Promise.race([this.earlier, new Promise((resolve) => setTimeout(resolve, EARLIER_WITHIN_MS))]);
       const body = { message };
       if (this.conversation) Object.assign(body, { conversation: this.conversation, previous: before.at(-1)?.chatId ?? undefined });
-      // Aborted with the page that shows it, never by a pause of the stream: the turn goes on without a reader.
+      // Aborted with the page that shows it, never by a pause of the stream: the turn continues without a reader.
       const response = await request("research/chat", { method: "POST", query: { candles: true }, body: { ...body, chat_history: chatHistory(before) }, signal: this.signal });
       this.taken(turn, response.headers.get("X-Chat-Id"), { first: response });
     } catch (error) {

@@ -57,7 +57,7 @@ export function mount(main, { query, signal, setTitle }) {
   whileSeen(look, EVERY_MS, signal);
 }
 
-/** Drawn anew only where it would look otherwise: reading and selecting are not disturbed. */
+/** Redrawn only if it would look different: reading and selecting are not disturbed. */
 function show(place, node) {
   if (!place.firstElementChild?.isEqualNode(node)) place.replaceChildren(node);
 }

@@ -1,4 +1,4 @@
-// The answer of a turn: its words with citations, what it rests on, and what was missing when it was written.
+// The answer of a turn: its words with citations, its evidence, and what was missing when it was written.
 
 import { meter } from "../drawings.js";
 import { h, words } from "../dom.js";
@@ -29,7 +29,7 @@ export function answer(data, turnId, further) {
 /** Words whose [n] are citations. */
 const cited = (text, cite) => String(text).split(/\[(\d{1,3})\]/).map((part, at) => (at % 2 ? cite(Number(part)) : part));
 
-/** What the answer itself tells of a source is not told again below it. */
+/** What the answer itself says about a source is not repeated below it. */
 function source(one, turnId, told) {
   return h("li", { id: `${turnId}-source-${one.number}`, tabindex: -1 }, h("span", { class: "number" }, `[${one.number}]`),
     h("div", {}, sourceHead(one), one.preview && !String(told).includes(one.title) && words(one.preview, "p", { class: "small soft" }), one.observed_at && h("p", { class: "small faint" }, t("as_of", { at: dateTime(one.observed_at) }))));
