@@ -61,7 +61,7 @@ def test_the_interval_is_that_of_a_normal_distribution_on_the_logit() -> None:
 
 
 def test_a_confidence_of_0_or_1_counts_as_the_bound_of_the_clip() -> None:
-    assert clipped_logit(0.0) == clipped_logit(CLIP) == -clipped_logit(1.0)
+    assert clipped_logit(0.0) == clipped_logit(CLIP) == pytest.approx(-clipped_logit(1.0))
     assert apply_curve(curve(STOOD, 0.0), 1.0)[0] == 1.0 - CLIP
     assert apply_curve(curve(STOOD, 900.0), 1.0) == (1.0, 1.0, 1.0)
     assert apply_curve(curve(STOOD, -900.0), 1.0) == (0.0, 0.0, 0.0)
