@@ -335,6 +335,7 @@ export default {
   "flag.other": "The triage model named this risk in its own word. No rule defines it.",
   "flag.data_incomplete": "Thin evidence: no page was found, only titles are known, fewer than two pages address an unconfirmed or likely claim, or the claim is disputed.",
   "flag.expired": "The news was older than its horizon when it was decided, so its order had expired. Do not follow it.",
+  "flag.below_selling_rule": "Its confidence is below the selling rule: too many claims with so little confidence were false. It carries no order.",
   "flag.old_news": "The supporting pages are old, or they describe an earlier event.",
   "flag.refuted": "The party, an authority, a measurement or an established source denies it.",
   "flag.confidence_low": "The confidence is below 0.40.",

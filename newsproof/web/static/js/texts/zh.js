@@ -322,6 +322,7 @@ export default {
   "flag.other": "初判模型自拟的风险标记，没有对应的规则。",
   "flag.data_incomplete": "证据不足：没有找到网页；或只知道网页标题；或结论为未证实、很可能时，提到该说法的网页不足两个；或说法有争议。",
   "flag.expired": "判断时新闻已超出有效期，操作建议已过期，请勿执行。",
+  "flag.below_selling_rule": "置信度低于操作门槛：此类消息失实过多，因此不给出操作。",
   "flag.old_news": "支持的网页是旧内容，或说的是更早的事件。",
   "flag.refuted": "当事方、主管机构、实测数据或知名信源予以否认。",
   "flag.confidence_low": "置信度低于 0.40。",
