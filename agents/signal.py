@@ -159,7 +159,10 @@ def _by_selling_rule(case: Case, end: Conclusion) -> tuple[Conclusion, str]:
     if end.action == "observe" or sell_from is None or end.confidence >= sell_from:
         return end, ""
     flagged = replace(end, action="observe", risk_flags=(*end.risk_flags, BELOW_SELLING_RULE))
-    return flagged, f"{'；' if case.language == 'zh' else '; '}{selling_rule_note(case.language, end.confidence, sell_from)}"
+    return (
+        flagged,
+        f"{'；' if case.language == 'zh' else '; '}{selling_rule_note(case.language, end.confidence, sell_from)}",
+    )
 
 
 def selling_rule_note(language: str, confidence: float, sell_from: float) -> str:

@@ -182,7 +182,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     claims_per_message: int = 1
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()
-    calibration: CalibrationMap | None | msgspec.UnsetType = msgspec.UNSET
+    calibration: CalibrationMap | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def config_hash(self) -> str:

@@ -262,7 +262,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     language: str
     claim_zh: str | msgspec.UnsetType = msgspec.UNSET
     claim_en: str | msgspec.UnsetType = msgspec.UNSET
-    calibration: SignalCalibration | None | msgspec.UnsetType = msgspec.UNSET
+    calibration: SignalCalibration | msgspec.UnsetType | None = msgspec.UNSET
 
     def __str__(self) -> str:
         """Return the signal on one line, safe for a terminal: its fields contain text from outside."""

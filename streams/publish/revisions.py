@@ -35,7 +35,17 @@ from schemas.events import (
 )
 from schemas.ids import signal_id
 from schemas.news import is_asked
-from schemas.signals import ACTED_ON, BELOW_SELLING_RULE, EXPIRED, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
+from schemas.signals import (
+    ACTED_ON,
+    BELOW_SELLING_RULE,
+    EXPIRED,
+    NO_ASSET,
+    WITHDRAWN,
+    Adjustment,
+    Signal,
+    SignalEvidence,
+    Verdict,
+)
 from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
 
@@ -211,7 +221,11 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
     ruled_out: tuple[str, ...] = ()
     if orders and event.sell_from is not None and level < event.sell_from:
         note = selling_rule_note(last.language, level, event.sell_from)
-        acts, ruled_out, reason = False, (BELOW_SELLING_RULE,), f"{reason}{'；' if last.language == 'zh' else '; '}{note}"
+        acts, ruled_out, reason = (
+            False,
+            (BELOW_SELLING_RULE,),
+            f"{reason}{'；' if last.language == 'zh' else '; '}{note}",
+        )
     flags = tuple(dict.fromkeys((*(f for f in last.risk_flags if f not in lifted), *thin, *expired, *ruled_out)))
     change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
     return replace(
