@@ -19,7 +19,6 @@ from lab.bench import (
     lease,
     measures,
     memory,
-    nulls,
     queue,
     replay,
     sink,
@@ -28,6 +27,7 @@ from lab.bench import (
 )
 from lab.bench.feeds import feed_search, listen, streams, watches
 from lab.bench.measures import Figure
+from lab.bench.simulated import calibration, nulls
 from lab.bench.starts import commands, start
 from newsproof.app.invocation import figures_table as table
 from newsproof.app.invocation import json_line
@@ -45,6 +45,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "start": start.start,
     "streams": streams.streams,
     "nulls": nulls.nulls,
+    "calibration": calibration.calibration,
     "listen": listen.listen,
     "feeds": feed_search.feeds,
     "stories": stories.stories,
@@ -70,6 +71,7 @@ def main(argv: list[str] | None = None) -> int:
         "start": tuple(args.cases or start.CASES),
         "streams": (args.seconds,),
         "nulls": (args.repetitions,),
+        "calibration": (args.repetitions,),
         "listen": (args.items, args.kills, args.seed),
         "feeds": (args.items, args.seed),
         "watches": (args.seed,),
@@ -91,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease, intake",
+        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, calibration, listen, feeds, stories, watches, rest, burst, analytics, commands, lease, intake",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on the last line of standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="number of news items in the queue (queue)")
@@ -111,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=int, default=streams.SECONDS, help="duration of the signal stream in seconds (streams)"
     )
     parser.add_argument(
-        "--repetitions", type=int, default=nulls.REPETITIONS, help="number of draws per situation (nulls)"
+        "--repetitions", type=int, default=nulls.REPETITIONS, help="number of draws per situation (nulls, calibration)"
     )
     parser.add_argument(
         "--items", type=int, default=listen.ITEMS, help="number of feed items (listen: published, feeds: searched)"

@@ -22,7 +22,7 @@ from evaluation.replay.log_file import LogFile, Record, by_partition, read_log_f
 from evaluation.replay.verify import LogAt, same, verify_at
 from lab.bench.auditing import _events_of as events_of
 from lab.bench.measures import Figure
-from lab.bench.nulls import comparing
+from lab.bench.simulated.nulls import comparing
 from lab.bench.world import news
 from schemas.config import Snapshot
 from schemas.ids import uuid5

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lab.bench.null_worlds import SHARED, World, cases_of, common
-from lab.bench.nulls import NULLS, POWER, WATCHED, one_null, one_power, one_watched
+from lab.bench.simulated.null_worlds import SHARED, World, cases_of, common
+from lab.bench.simulated.nulls import NULLS, POWER, WATCHED, one_null, one_power, one_watched
 
 
 def test_cases_of_a_day_share_what_is_said() -> None:

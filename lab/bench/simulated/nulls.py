@@ -24,7 +24,7 @@ from evaluation.compare.terms import Scoring
 from evaluation.compare.watch import differences_of, parse_metric, watch_result
 from evaluation.statistics.sequence import FIRST_BLOCK
 from lab.bench.measures import Figure
-from lab.bench.null_worlds import (
+from lab.bench.simulated.null_worlds import (
     BEGIN_S,
     Made,
     World,
