@@ -167,9 +167,15 @@ def _by_selling_rule(case: Case, end: Conclusion) -> tuple[Conclusion, str]:
 
 def selling_rule_note(language: str, confidence: float, sell_from: float) -> str:
     """Return the sentence, in the language of the news, on why the selling rule removed an order."""
-    if language == "zh":
-        return f"置信度 {confidence:g} 低于操作门槛 {sell_from:g}，此类消息失实过多，不给出操作"
-    return f"confidence {confidence:g} is below the selling rule's {sell_from:g}, so there is no order"
+    if sell_from > 1.0:
+        zh, en = (
+            "任何置信度的消息失实比例都过高，不给出操作",
+            "at any confidence too many claims were false, so there is no order",
+        )
+    else:
+        zh = f"置信度 {confidence:g} 低于操作门槛 {sell_from:g}，此类消息失实过多，不给出操作"
+        en = f"confidence {confidence:g} is below the selling rule's {sell_from:g}, so there is no order"
+    return zh if language == "zh" else en
 
 
 def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:

@@ -37,7 +37,7 @@ HAVING finals > 0 AND tupleElement(first, 8) >= {since:Int64}
 _OUTCOMES = """
 SELECT case_id, horizon_s, asset, toUnixTimestamp64Milli(entry_at), toUnixTimestamp64Milli(exit_at), return
 FROM outcomes FINAL
-WHERE NOT halted AND toUnixTimestamp64Milli(exit_at) <= {as_of:Int64} AND toUnixTimestamp64Milli(entry_at) >= {since:Int64}
+WHERE NOT halted AND depeg IS NULL AND toUnixTimestamp64Milli(exit_at) <= {as_of:Int64} AND toUnixTimestamp64Milli(entry_at) >= {since:Int64}
   AND NOT arrayExists(source -> startsWith(source, 'synthetic'), splitByChar('+', source))
 """
 # What the sources say together, as v_labelled_cases, but as of then: of each source the newest import counts alone.
