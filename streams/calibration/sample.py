@@ -73,6 +73,7 @@ class Judged(NamedTuple):
     """A case: its first final revision, and all ``revisions``. Milliseconds since 1970."""
 
     case_id: str
+    revisions: tuple[Revision, ...]
     direction: str
     asset: str
     confidence: float
@@ -81,7 +82,6 @@ class Judged(NamedTuple):
     horizon_s: int
     published_ms: int
     emitted_ms: int
-    revisions: tuple[Revision, ...]
 
 
 class Move(NamedTuple):
@@ -111,7 +111,7 @@ async def read_samples(client: ClickHouse, as_of: datetime) -> list[Sample]:
     at = round(as_of.timestamp() * 1000)
     bounds = {"as_of": at, "since": at - round(REACH.total_seconds() * 1000)}
     cases = [
-        Judged(case_id, *first, revisions=tuple(Revision(*one) for one in revisions))
+        Judged(case_id, tuple(Revision(*one) for one in revisions), *first)
         for case_id, revisions, first, _ in (await client.query(_REVISIONS, bounds)).rows
     ]
     moves = [Move(*row) for row in (await client.query(_OUTCOMES, bounds)).rows]
