@@ -18,6 +18,7 @@ from infra.clickhouse.client import ClickHouse
 from newsproof.report.period import WHOLE, Period, in_period
 from newsproof.report.run_name import called
 from schemas.signals import Verdict
+from streams.calibration.noise_floor import noise_floor
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -27,30 +28,35 @@ caller passes it, because ``evaluation.statistics`` is a layer above."""
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 MOST_TYPES = 20
 MOST_SOURCES = 12
+_PRECISION = ("all", "held", "verdict", "source")
 
 HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h", 604800: "7 d", 2592000: "30 d"}
 """Display names by ``horizon_s``."""
 _DAY_S = 86_400
 _OUTCOMES = """
 SELECT horizon_s, tupleElement(part, 1) AS part_of, tupleElement(part, 2) AS name, tupleElement(part, 3) AS block,
-       count() AS signals, uniqExact(story_id) AS stories, countIf(acted) AS acted, countIf(counts) AS counted, countIf(hit = 1) AS hits,
-       sumIf(confidence, counts) AS said, sumIf(pow(confidence - assumeNotNull(hit), 2), counts) AS squares,
-       countIf(synthetic) AS on_synthetic_prices
+       count() AS signals, uniqExact(story_id) AS stories, countIf(acted) AS acted,
+       countIf(came IS NOT NULL) AS counted, countIf(came = 1) AS hits, sumIf(probability, came IS NOT NULL) AS said,
+       sumIf(pow(probability - assumeNotNull(came), 2), came IS NOT NULL) AS squares, countIf(synthetic) AS on_synthetic_prices
 FROM
 (
-    SELECT horizon_s, story_id, acted, counts, hit, confidence, synthetic,
+    SELECT horizon_s, story_id, acted, synthetic, tupleElement(part, 4) AS probability, tupleElement(part, 5) AS came,
            toUInt32(intDiv(toUnixTimestamp(first_at), greatest(86400, 2 * horizon_s))) AS day,
-           arrayJoin(arrayConcat([('standing', standing, toUInt32(0))],
-               if(counts, [('bin', toString(least(9, toInt32(floor(confidence * 10 + 1e-9)))), toUInt32(0))], []),
-               if(acted, [('all', '', day), ('verdict', verdict, day), ('source', news_source, day)], []))) AS part
+           arrayJoin(arrayConcat([('standing', standing, toUInt32(0), confidence, hit)],
+               if(counts, [('bin', toString(least(9, toInt32(floor(confidence * 10 + 1e-9)))), toUInt32(0), confidence, hit)], []),
+               if(calibrates, [('calibrated', toString(least(9, toInt32(floor(better * 10 + 1e-9)))), toUInt32(0), better, moved)], []),
+               if(acted, [('all', '', day, confidence, hit), ('held', '', day, confidence, held_hit),
+                          ('verdict', verdict, day, confidence, hit), ('source', news_source, day, confidence, hit)], []))) AS part
     FROM
     (
         SELECT j.horizon_s AS horizon_s, j.case_id AS case_id, j.story_id AS story_id, j.acted AS acted, j.hit AS hit,
+               j.held_hit AS held_hit, j.moved AS moved, ifNull(j.confidence_calibrated, 0) AS better,
+               j.own_horizon AND j.confidence_calibrated IS NOT NULL AND j.moved IS NOT NULL AS calibrates,
                j.confidence AS confidence, j.verdict AS verdict, j.news_source AS news_source,
                j.standing = 'counted' AS counts, startsWith(j.price_source, 'synthetic') AS synthetic,
                multiIf(j.standing != 'no_outcome', j.standing, d.case_id = '', 'not_imported', d.reason) AS standing,
                min(j.knowable_at) OVER (PARTITION BY j.horizon_s, j.story_id) AS first_at
-        FROM v_judged_outcomes AS j
+        FROM v_held_outcomes AS j
         LEFT JOIN (SELECT case_id, horizon_s, reason FROM outcome_drops FINAL) AS d
             ON d.case_id = j.case_id AND d.horizon_s = j.horizon_s
         WHERE j.run_id = {run:String} AND IN_PERIOD
@@ -59,9 +65,10 @@ FROM
 GROUP BY horizon_s, part_of, name, block ORDER BY horizon_s, part_of, name, block""".replace(
     "IN_PERIOD", in_period("ifNull(j.emitted_at, j.knowable_at)")
 )
-"""Outcomes of the signals, read once for all metrics because the view joins most tables. Five parts: all by standing; those that
-count by tenth of confidence; those acted on in total, by verdict and by source, each by block of time. A block is a UTC day, or
-twice the horizon if that is longer. A story belongs to the block of its first case."""
+"""Outcomes of the signals, read once for all metrics because the view joins most tables. All by standing; those that count by
+tenth of confidence; those with a calibrated confidence by its tenth, at their own horizon; those acted on in total, in total with
+the withdrawn ones, by verdict and by source, each by block of time. A block is a UTC day, or twice the horizon if that is longer.
+A story belongs to the block of its first case."""
 QUESTIONS: dict[str, str] = {
     "calls": f"""
 SELECT toString(toDate(started_at)) AS day, step, provider_mode, count() AS calls, countIf(execution = 'executed') AS executed,
@@ -226,7 +233,7 @@ def milliseconds(value: float | None) -> str:
 
 ANSWERS = (
     *("spend", "latency", "to_signal", "signals", "unchecked", "deltas", "deltas_by_type", "precision", "reliability"),
-    *("calibration", "coverage", "cost_per_signal", "modes", "trust"),
+    *("calibration", "calibrated_bins", "calibrated", "coverage", "cost_per_signal", "modes", "trust"),
 )
 """The tables of a report, by name."""
 
@@ -235,6 +242,7 @@ def answers_of(rows: Mapping[str, Rows], interval: Interval) -> dict[str, Rows]:
     """Return the tables :data:`ANSWERS` from the rows of :data:`QUESTIONS`. A table without rows is empty."""
     calls, judgements, outcomes = rows["calls"], rows["judgements"], rows["outcomes"]
     verified = [row for row in judgements if row["verdict"] != "unchecked"]
+    raw, calibrated = ([row for row in outcomes if row["part_of"] == part] for part in ("bin", "calibrated"))
     found: dict[str, Rows] = {
         "spend": _grouped(calls, ("day", "step"), _spent),
         "latency": rows["latency"],
@@ -245,9 +253,11 @@ def answers_of(rows: Mapping[str, Rows], interval: Interval) -> dict[str, Rows]:
         ),
         "deltas": _grouped(verified, ("delta_from",), _signals),
         "deltas_by_type": _largest(_grouped(verified, ("event_type",), _changed))[:MOST_TYPES],
-        "precision": _precision([r for r in outcomes if r["part_of"] in ("all", "verdict", "source")], interval),
-        "reliability": [_bin(row) for row in outcomes if row["part_of"] == "bin"],
-        "calibration": _grouped([row for row in outcomes if row["part_of"] == "bin"], ("horizon_s",), _calibrated),
+        "precision": _precision([row for row in outcomes if row["part_of"] in _PRECISION], interval),
+        "reliability": [_bin(row) for row in raw],
+        "calibration": _grouped(raw, ("horizon_s",), _calibration),
+        "calibrated_bins": [_bin(row) for row in calibrated],
+        "calibrated": _grouped(calibrated, ("horizon_s",), _calibration),
         "coverage": [_standing(row) for row in outcomes if row["part_of"] == "standing"],
         "cost_per_signal": _cost_per_signal(calls, sum(row["signals"] for row in judgements)),
         "modes": _modes(calls),
@@ -320,8 +330,11 @@ def _bin(row: Row) -> Row:
     }
 
 
-def _calibrated(bins: Rows) -> Row:
-    """As ``v_calibration``: ECE is the mean distance between hit rate and confidence over the bins, weighted by cases."""
+def _calibration(bins: Rows) -> Row:
+    """As ``v_calibration``: ECE is the mean distance between hit rate and confidence over the bins, weighted by cases.
+
+    ``ece_noise``: up to which ECE chance alone would explain it (:func:`streams.calibration.noise_floor.noise_floor`).
+    """
     cases, hits, said = (_sum(bins, name) for name in ("counted", "hits", "said"))
     return {
         "cases": cases,
@@ -329,6 +342,7 @@ def _calibrated(bins: Rows) -> Row:
         "mean_confidence": said / cases,
         "brier": _sum(bins, "squares") / cases,
         "ece": sum(abs(row["hits"] - row["said"]) for row in bins) / cases,
+        "ece_noise": noise_floor([(row["counted"], row["said"] / row["counted"]) for row in bins]),
     }
 
 
@@ -340,12 +354,11 @@ def _standing(row: Row) -> Row:
 def _precision(blocks: Rows, interval: Interval) -> Rows:
     """Share of buy and sell signals whose asset moved in the signal's direction over the horizon, with its 95 % interval.
 
-    For all signals, each verdict, and the sources with most outcomes at each horizon. The interval is None for too few
-    blocks of time.
+    For all signals, all signals with each withdrawn one held until its withdrawal (``held``), each verdict, and the sources
+    with most outcomes at each horizon. The interval is None for too few blocks of time.
     """
-    order = {"all": 0, "verdict": 1, "source": 2}
     found = _grouped(blocks, ("horizon_s", "part_of", "name"), partial(_precise, interval=interval))
-    found.sort(key=lambda row: (row["horizon_s"], order[row["part_of"]], -row["counted"]))
+    found.sort(key=lambda row: (row["horizon_s"], _PRECISION.index(row["part_of"]), -row["counted"]))
     kept, sources = [], 0
     for row in found:
         sources = sources + 1 if row["part_of"] == "source" else 0

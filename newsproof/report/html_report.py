@@ -148,7 +148,7 @@ def _precision(report: Report) -> str:
     share: Cell = lambda v: "too few days" if v is None else f"{v:.3f}"  # noqa: E731 - as the other columns are written
     columns: list[tuple[str, str, Cell]] = [
         ("horizon_s", "horizon", horizon),
-        ("by", "by", str),
+        ("by", "by", lambda v: "all, withdrawn ones too" if v == "held" else v),
         ("group", "group", lambda v: v or "–"),
         *((name, name, str) for name in ("acted", "counted", "hits")),
         ("precision", "precision", lambda v: "–" if v is None else f"{v:.3f}"),
@@ -159,7 +159,8 @@ def _precision(report: Report) -> str:
     what = (
         "Of the signals to buy or sell, the share whose asset moved the said way from the first price that one could have had "
         f"until {horizon(report.horizon_s)} later, before costs, with its 95 % interval over whole blocks of time (a UTC day, or "
-        "twice the horizon): below six of them too few; dashed: one half; from v_judged_outcomes"
+        "twice the horizon): below six of them too few; dashed: one half. A withdrawn signal counts only where the table says so, "
+        "held until its withdrawal; from v_held_outcomes"
     )
     rows = table("Precision by horizon", report["precision"], columns)
     return _section("Precision of signals to buy or sell", what, partial(charts.precision, report), rows)
@@ -200,12 +201,22 @@ def _outcomes_note(report: Report) -> str:
 def _reliability(report: Report) -> str:
     if not report["calibration"]:
         return f"<section><h2>Outcomes</h2>{_reliability_tables(report)[-1]}</section>"
-    what = "Share of hits by stated confidence of signals to buy or sell, in tenths, by horizon; from v_judged_outcomes"
+    what = (
+        "Share of hits by stated confidence of signals to buy or sell, in tenths, by horizon. Dotted: by calibrated confidence, of all "
+        "signals with one, the share whose price moved over 10 bp at the signal's own horizon. The noise floor is the ECE that a "
+        "perfect forecaster exceeds in 5 of 100 samples like this one; from v_held_outcomes"
+    )
     return _section("Reliability", what, partial(charts.reliability, report), *_reliability_tables(report))
 
 
 def _reliability_tables(report: Report) -> list[str]:
-    named = {"mean_confidence": "confidence", "hit_rate": "hit rate", "brier": "Brier", "ece": "ECE"}
+    named = {
+        "mean_confidence": "confidence",
+        "hit_rate": "hit rate",
+        "brier": "Brier",
+        "ece": "ECE",
+        "ece_noise": "noise floor",
+    }
     figures: list[tuple[str, str, Cell]] = [(name, words, lambda v: f"{v:.3f}") for name, words in named.items()]
     at: tuple[str, str, Cell] = ("horizon_s", "horizon", horizon)
     cases: tuple[str, str, Cell] = ("cases", "cases", str)
@@ -224,6 +235,8 @@ def _reliability_tables(report: Report) -> list[str]:
     return [
         table("Calibration by horizon", report["calibration"], [at, cases, *figures]),
         table("Reliability by tenth of confidence", report["reliability"], bins),
+        table("Calibrated confidence by horizon", report["calibrated"], [at, cases, *figures]),
+        table("Reliability by tenth of calibrated confidence", report["calibrated_bins"], bins),
         table("Counted signals", report["coverage"], [at, *counted]),
     ]
 

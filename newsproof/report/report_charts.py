@@ -68,21 +68,41 @@ def precision(report: Report, on: Canvas = WIDE, horizon_s: int = 0) -> str:
     for row in report["precision"]:
         if row["horizon_s"] == (horizon_s or report.horizon_s) and row["counted"]:
             interval = None if row["low"] is None else (row["low"], row["high"])
-            name = {"all": on.say("all signals"), "verdict": on.say(row["group"] or "without_verdict")}.get(row["by"])
+            name = {
+                "all": on.say("all signals"),
+                "held": on.say("with withdrawn ones"),
+                "verdict": on.say(row["group"] or "without_verdict"),
+            }.get(row["by"])
             side = columns["by source" if row["by"] == "source" else "by verdict"]
             side.append(Share(name or row["group"] or "–", row["hits"], row["counted"], interval))
     return share_ranges(list(columns.items()), title="Precision of signals to buy or sell", on=on)
 
 
 def reliability(report: Report, on: Canvas = WIDE, _horizon_s: int = 0) -> str:
+    horizons = [row["horizon_s"] for row in report["calibration"]]
+    horizons += [row["horizon_s"] for row in report["calibrated"] if row["horizon_s"] not in horizons]
     lines = []
-    for c in report["calibration"]:
-        bins = [
-            ReliabilityBin(r["mean_confidence"], r["hit_rate"], r["cases"])
-            for r in report["reliability"]
-            if r["horizon_s"] == c["horizon_s"]
-        ]
-        lines.append(ReliabilityLine(horizon(c["horizon_s"]), bins, c["ece"]))
+    for n, seconds in enumerate(sorted(horizons)):
+        for figures, bins, is_calibrated in (
+            ("calibration", "reliability", False),
+            ("calibrated", "calibrated_bins", True),
+        ):
+            lines += [
+                ReliabilityLine(
+                    name=f"{horizon(seconds)}, {on.say('calibrated')}" if is_calibrated else horizon(seconds),
+                    bins=[
+                        ReliabilityBin(r["mean_confidence"], r["hit_rate"], r["cases"])
+                        for r in report[bins]
+                        if r["horizon_s"] == seconds
+                    ],
+                    ece=row["ece"],
+                    noise=row["ece_noise"],
+                    colour=n,
+                    dotted=is_calibrated,
+                )
+                for row in report[figures]
+                if row["horizon_s"] == seconds
+            ]
     return reliability_curve(lines, title="Reliability: stated confidence and share of hits", on=on)
 
 

@@ -53,7 +53,7 @@ def _precision(report: Report) -> None:
     rows = [
         (
             horizon(row["horizon_s"]),
-            row["group"].replace("_", " ") or ("all" if row["by"] == "all" else "–"),
+            row["group"].replace("_", " ") or {"all": "all", "held": "all, withdrawn ones too"}.get(row["by"], "–"),
             f"{row['hits']:,} / {row['counted']:,}",
             f"{row['precision']:.3f}",
             "too few days" if row["low"] is None else f"{row['low']:.3f} … {row['high']:.3f}",
@@ -135,27 +135,20 @@ def _reliability(report: Report) -> None:
     if report.without_outcomes:
         say_result(as_started(f"Reliability: {report.without_outcomes}\n"))
         return
-    rows = []
-    for c in report["calibration"]:
-        rates = {
-            round(r["confidence_from"] * 10): r["hit_rate"]
-            for r in report["reliability"]
-            if r["horizon_s"] == c["horizon_s"]
-        }
-        rows.append(
-            (
-                horizon(c["horizon_s"]),
-                c["cases"],
-                f"{c['mean_confidence']:.3f}",
-                f"{c['hit_rate']:.3f}",
-                f"{c['brier']:.3f}",
-                f"{c['ece']:.3f}",
-                sparkline([rates.get(n) for n in range(10)]),
-            )
-        )
     _precision(report)
-    columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "hits by tenth of confidence")
-    table(columns, rows, title="Reliability (v_judged_outcomes)", right=columns[1:6])
+    rows, counts = [], []
+    for figures, bins, words in (("calibration", "reliability", ""), ("calibrated", "calibrated_bins", ", calibrated")):
+        for c in report[figures]:
+            tenths = {round(r["confidence_from"] * 10): r for r in report[bins] if r["horizon_s"] == c["horizon_s"]}
+            name = horizon(c["horizon_s"]) + words
+            shares = (f"{c[key]:.3f}" for key in ("mean_confidence", "hit_rate", "brier", "ece", "ece_noise"))
+            hits = sparkline([tenths[n]["hit_rate"] if n in tenths else None for n in range(10)])
+            rows.append((name, c["cases"], *shares, hits))
+            counts.append((name, *(tenths[n]["cases"] if n in tenths else "" for n in range(10))))
+    columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "noise floor", "hits by tenth")
+    table(columns, rows, title="Reliability (v_judged_outcomes)", right=columns[1:7])
+    tenths_of = ("horizon", *(f"0.{n}" for n in range(10)))
+    table(tenths_of, counts, title="Cases by tenth of confidence, from", right=tenths_of[1:])
     if report.synthetic:
         say_result(f"{report.synthetic}\n")
 

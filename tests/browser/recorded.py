@@ -188,6 +188,7 @@ ANSWERS: dict[str, list[Json]] = {
         for horizon in (3600, 14400)
         for by, group, n, hits, low, high in (
             ("all", "", 120, 68, 0.46, 0.66),
+            ("held", "", 131, 71, 0.44, 0.63),
             ("verdict", "confirmed", 84, 52, 0.5, 0.73),
             ("verdict", "likely", 30, 15, 0.31, 0.69),
             ("verdict", "unchecked", 6, 1, None, None),
@@ -201,8 +202,15 @@ ANSWERS: dict[str, list[Json]] = {
         for n in range(2, 10)
     ],
     "calibration": [
-        {"horizon_s": 3600, "cases": 33, "hit_rate": 0.545, "mean_confidence": 0.79, "brier": 0.297, "ece": 0.134},
-        {"horizon_s": 14400, "cases": 33, "hit_rate": 0.515, "mean_confidence": 0.79, "brier": 0.311, "ece": 0.181},
+        {"horizon_s": 3600, "cases": 33, "hit_rate": 0.545, "mean_confidence": 0.79, "brier": 0.297, "ece": 0.134, "ece_noise": 0.201},
+        {"horizon_s": 14400, "cases": 33, "hit_rate": 0.515, "mean_confidence": 0.79, "brier": 0.311, "ece": 0.181, "ece_noise": 0.204},
+    ],
+    "calibrated_bins": [
+        {"horizon_s": 3600, "confidence_from": n / 10, "cases": 40 - 5 * abs(n - 5), "stories": 30, "mean_confidence": n / 10 + 0.05, "hit_rate": n / 10 + 0.03}
+        for n in range(3, 8)
+    ],
+    "calibrated": [
+        {"horizon_s": 3600, "cases": 170, "hit_rate": 0.53, "mean_confidence": 0.55, "brier": 0.244, "ece": 0.02, "ece_noise": 0.094},
     ],
     "coverage": [
         {"horizon_s": 3600, "standing": "counted", "signals": 33, "on_synthetic_prices": 33},

@@ -70,7 +70,8 @@ async def test_precision_is_drawn_at_the_horizon_that_is_chosen_and_tables_are_s
     )
     assert "全部信号" in drawn and "天数太少" in drawn and "too few" not in drawn
     await part.locator("summary").first.click()
-    assert "已证实" in await part.locator("tbody tr").nth(1).inner_text()
+    assert "全部，含已撤回" in await part.locator("tbody tr").nth(1).inner_text()
+    assert "已证实" in await part.locator("tbody tr").nth(2).inner_text()
     saved = await part.get_by_role("link", name="另存为 CSV").first.get_attribute("href")
     assert saved == "/api/v1/report/tables/precision?days=30&format=csv"
     await page.get_by_text("另有 26 个信号未经核实，不在此图中：常规消息，不作核查 20 · 搜索失败：超时 6。").wait_for()

@@ -19,39 +19,72 @@ class ReliabilityBin(msgspec.Struct, frozen=True):
     cases: int
 
 
-class ReliabilityLine(msgspec.Struct, frozen=True):
-    """One horizon: its bins, and the expected calibration error over them (0 is best)."""
+class ReliabilityLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One series: its bins, the expected calibration error over them (0 is best), and up to which error chance explains it.
+
+    ``colour``: its index, which the raw and the calibrated series of a horizon share. ``dotted``: a calibrated series.
+    """
 
     name: str
     bins: Sequence[ReliabilityBin]
     ece: float
+    noise: float
+    colour: int = 0
+    dotted: bool = False
 
 
 def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str, on: Canvas = WIDE) -> str:
-    """Return the curves in the unit square. A dot's size grows with the number of its cases."""
+    """Return the curves in the unit square, with each bin's cases below. A dot's size grows with the number of its cases."""
     drawn = [line for line in lines if line.bins]
     if not drawn:
         return empty(title, "There are no outcomes yet, so nothing can be said of calibration.", on)
     most = max(b.cases for line in drawn for b in line.bins)
-    marks = [_grid(on)]
-    beside, top = (16, _TOP + _SIDE + 54) if on.narrow else (_LEFT + _SIDE + 40, _TOP)
+    counted, below = _cases(drawn, on)
+    marks = [_grid(on), counted]
+    beside, top = (16, below + 10) if on.narrow else (_LEFT + _SIDE + 40, _TOP)
     for n, line in enumerate(drawn):
         bins = sorted(line.bins, key=lambda b: b.confidence)
         path = " ".join(
             f"{'M' if k == 0 else 'L'}{_x(b.confidence):.2f} {_y(b.hit_rate):.2f}" for k, b in enumerate(bins)
         )
-        marks.append(element("path", d=path, fill="none", stroke=colour(n), stroke_width=2))
+        dots = {"stroke_dasharray": "2 4"} if line.dotted else {}
+        marks.append(element("path", d=path, fill="none", stroke=colour(line.colour), stroke_width=2, **dots))
         for b in bins:
             said = f"{line.name}: said {b.confidence:.2f}, right {b.hit_rate:.2f}, {on.counted(b.cases, 'case')}"
             size = 3 + 6 * (b.cases / most) ** 0.5
-            marks.append(element("circle", tip(said), cx=_x(b.confidence), cy=_y(b.hit_rate), r=size, fill=colour(n)))
-        words = f"{line.name}: ECE {line.ece:.3f}, {on.counted(sum(b.cases for b in bins), 'case')}"
-        marks.append(element("rect", x=beside, y=top + 22 * n, width=10, height=10, rx=2, fill=colour(n)))
-        marks.append(text(words, beside + 18, top + 22 * n + 9))
-    description = "; ".join(f"{line.name}: expected calibration error {line.ece:.3f}" for line in drawn)
+            at = {"cx": _x(b.confidence), "cy": _y(b.hit_rate), "r": size}
+            marks.append(element("circle", tip(said), **at, **_filled(line)))
+        chance = f"{on.say('noise')} {line.noise:.3f}"
+        words = f"{line.name}: ECE {line.ece:.3f} ({chance}), {on.counted(sum(b.cases for b in bins), 'case')}"
+        marks.append(element("rect", x=beside, y=top + 22 * n, width=10, height=10, rx=2, **_filled(line)))
+        marks.append(text(words, beside + 18, top + 22 * n + 9, size=11))
+    description = "; ".join(
+        f"{line.name}: expected calibration error {line.ece:.3f}, noise floor {line.noise:.3f}" for line in drawn
+    )
     said = f"Share of hits by stated confidence beside the diagonal. {description}"
-    height = _TOP + _SIDE + 44 + (22 * len(drawn) + 10 if on.narrow else 0)
+    height = below + 10 + 22 * len(drawn) if on.narrow else max(below, _TOP + 22 * len(drawn))
     return drawing(title, said, height, *marks, on=on)
+
+
+def _cases(lines: Sequence[ReliabilityLine], on: Canvas) -> tuple[str, float]:
+    """Return each line's cases by tenth of confidence, in rows under the axis, and where they end."""
+    top = _y(0) + 54
+    marks = [text(on.say("cases by tenth of confidence"), _LEFT, top, fill=FAINT, size=11)]
+    for n, line in enumerate(lines):
+        row = top + 16 * (n + 1)
+        marks.append(element("rect", x=_LEFT - 20, y=row - 9, width=10, height=10, rx=2, **_filled(line)))
+        for b in line.bins:
+            middle = (min(9, int(b.confidence * 10 + 1e-9)) + 0.5) / 10
+            cases = f"{b.cases}" if b.cases < 10_000 else f"{b.cases // 1000}k"
+            marks.append(text(cases, _x(middle), row, anchor="middle", size=11))
+    return "".join(marks), top + 16 * len(lines) + 8
+
+
+def _filled(line: ReliabilityLine) -> dict[str, str | float]:
+    """Return the fill of a series: hollow for a calibrated one."""
+    if line.dotted:
+        return {"fill": "none", "stroke": colour(line.colour), "stroke_width": 2}
+    return {"fill": colour(line.colour)}
 
 
 def _x(value: float) -> float:

@@ -102,7 +102,7 @@ def test_panels_of_a_study_share_one_scale_and_say_where_there_is_no_band() -> N
 
 def test_a_perfect_forecaster_lies_on_the_diagonal() -> None:
     bins = [ReliabilityBin(n / 10, n / 10, n + 1) for n in range(11)]
-    svg = reliability_curve([ReliabilityLine("1 h", bins, 0.0)], title="t")
+    svg = reliability_curve([ReliabilityLine(name="1 h", bins=bins, ece=0.0, noise=0.1234)], title="t")
     dots = marks(svg, "circle")
     diagonal = next(m for m in marks(svg, "line") if "stroke-dasharray" in m.attrib)
     slope = (place(diagonal, "y2") - place(diagonal, "y1")) / (place(diagonal, "x2") - place(diagonal, "x1"))
@@ -110,7 +110,25 @@ def test_a_perfect_forecaster_lies_on_the_diagonal() -> None:
         on_it = place(diagonal, "y1") + slope * (place(dot, "cx") - place(diagonal, "x1"))
         assert place(dot, "cy") == pytest.approx(on_it, abs=0.05)
     assert [place(d, "r") for d in dots] == sorted(place(d, "r") for d in dots)
-    assert "ECE 0.000, 66 cases" in svg
+    assert "ECE 0.000 (noise 0.123), 66 cases" in svg
+
+
+def test_a_calibrated_series_is_dotted_in_the_colour_of_its_horizon_and_each_bin_says_its_cases() -> None:
+    raw = [ReliabilityBin(0.72, 0.4, 31), ReliabilityBin(0.95, 0.6, 12_345)]
+    better = [ReliabilityBin(0.41, 0.4, 77)]
+    svg = reliability_curve(
+        [
+            ReliabilityLine(name="1 h", bins=raw, ece=0.3, noise=0.1, colour=2),
+            ReliabilityLine(name="1 h, calibrated", bins=better, ece=0.01, noise=0.1, colour=2, dotted=True),
+        ],
+        title="t",
+    )
+    lines = marks(svg, "path")
+    assert ["stroke-dasharray" in line.attrib for line in lines] == [False, True]
+    assert lines[0].attrib["stroke"] == lines[1].attrib["stroke"]
+    at = {mark.text: (place(mark, "x"), place(mark, "y")) for mark in marks(svg, "text")}
+    assert at["31"][0] < at["12k"][0] and at["31"][1] == at["12k"][1] < at["77"][1]
+    assert at["77"][0] < at["31"][0], "a bin's cases are under it"
 
 
 def test_a_share_is_drawn_from_end_to_end_of_its_interval_and_one_of_too_few_days_is_only_counted() -> None:
@@ -129,7 +147,9 @@ DRAWINGS: list[Callable[[str], str]] = [
     lambda text: stacked_bars([Stack(text, {text: 1.0})], title=text, unit=text),
     lambda text: histogram([Bin(0.1, 2)], step=0.1, title=text, noun=text),
     lambda text: percentile_ranges([Percentiles(text, 1.0, 2.0, 3.0, 4)], title=text),
-    lambda text: reliability_curve([ReliabilityLine(text, [ReliabilityBin(0.5, 0.5, 1)], 0.1)], title=text),
+    lambda text: reliability_curve(
+        [ReliabilityLine(name=text, bins=[ReliabilityBin(0.5, 0.5, 1)], ece=0.1, noise=0.2)], title=text
+    ),
     lambda text: stacked_bars([], title=text, unit=text),
     lambda text: share_ranges([(text, [Share(text, 1, 2, (0.1, 0.9))])], title=text),
     lambda text: study_panels(

@@ -21,7 +21,10 @@ const horizon = (s) => (s > 86_400 && s % 86_400 === 0 ? `${s / 86_400} ${t("uni
 const verdict = (one) => (one ? term(one) : t("verdict.none"));
 const reason = (one) => (one ? uncheckedWords(one) : t("unchecked.old"));
 const end = (value) => (value === null ? t("precision.too_few") : share(value));
-const group = (name, row) => (row.by === "all" ? t("study.all") : row.by === "verdict" ? verdict(name) : name || "–");
+const group = (name, row) => (row.by === "all" ? t("study.all") : row.by === "held" ? t("precision.held") : row.by === "verdict" ? verdict(name) : name || "–");
+/** The columns of calibration and of its bins, for the raw confidence and the calibrated one. */
+const CALIBRATION = [["horizon_s", horizon], ["cases", plain], ["mean_confidence", share], ["hit_rate", share], ["brier", share], ["ece", share], ["ece_noise", share]];
+const BINS = [["horizon_s", horizon], ["confidence_from", share], ["cases", plain], ["stories", plain], ["mean_confidence", share], ["hit_rate", share]];
 /** Charts in the order of the page, each with its tables: rows of the report, their columns, how a value is written. */
 const PARTS = [
   { name: "signals", per: "signals", tables: [
@@ -34,8 +37,8 @@ const PARTS = [
     ["deltas_by_type", [["event_type", term], ["signals", plain], ["mean_preliminary", share], ["mean_final", share], ["mean_delta", (v) => signed(v, 3)], ["raised", plain], ["lowered", plain]]],
     ["unchecked", [["unchecked_reason", reason], ["signals", plain]]]] },
   { name: "reliability", tables: [
-    ["calibration", [["horizon_s", horizon], ["cases", plain], ["mean_confidence", share], ["hit_rate", share], ["brier", share], ["ece", share]]],
-    ["reliability", [["horizon_s", horizon], ["confidence_from", share], ["cases", plain], ["stories", plain], ["mean_confidence", share], ["hit_rate", share]]]] },
+    ["calibration", CALIBRATION],
+    ["reliability", BINS], ["calibrated", CALIBRATION], ["calibrated_bins", BINS]] },
   { name: "cost", per: "spend", tables: [["spend", [["day"], ["step", term], ["calls", plain], ["executed", plain], ["cost_usd", money], ["unpriced", plain]]]] },
   { name: "latency", tables: [
     ["latency", [["step", term], ["results", plain], ["failures", plain], ["p50_ms", duration], ["p95_ms", duration], ["p99_ms", duration]]],
