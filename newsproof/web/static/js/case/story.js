@@ -75,7 +75,7 @@ function result(signal) {
 /** How often signals like it came true, with the interval, where a curve of its horizon was fitted. */
 function calibrated({ calibration: of, confidence_calibrated: p, horizon }) {
   if (!of) return null;
-  const said = t("case.calibrated", { p: confidence(p), low: confidence(of.low), high: confidence(of.high), n: number(of.n_stories), within: duration(horizon * 1000) });
+  const said = t("case.calibrated", { p: confidence(p), low: confidence(of.low), high: confidence(of.high), n: number(of.n_stories), hours: number(horizon / 3600) });
   return h("p", { class: "small calibrated" }, said, known(of.p_true) && [" · ", t("case.calibrated.true", { p: confidence(of.p_true) })]);
 }
 

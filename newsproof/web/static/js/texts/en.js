@@ -263,7 +263,7 @@ export default {
   "case.signal": "Signal",
   "case.note": "ClickHouse is not responding, so revisions of the signal are missing here.",
   "case.strength": "strength {of}",
-  "case.calibrated": "Chance that the price moves over 10 bp its way within {within}: {p} (95 % interval {low}–{high}, from {n} stories)",
+  "case.calibrated": "Chance that the price moves over 10 bp its way within {hours} h: {p} (95 % interval {low}–{high}, from {n} stories)",
   "case.calibrated.true": "chance that the claim stands after 14 days: {p}",
   "case.valid": "valid until {until}",
   "case.judged": "judged by {by}",

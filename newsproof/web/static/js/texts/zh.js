@@ -255,7 +255,7 @@ export default {
   "case.signal": "信号",
   "case.note": "ClickHouse 无响应，此处缺少信号的修订记录。",
   "case.strength": "强度{of}",
-  "case.calibrated": "{within}内价格朝信号方向波动超过 10 个基点的概率：{p}（95% 区间 {low}–{high}，依据 {n} 个事件）",
+  "case.calibrated": "{hours} 小时内价格朝信号方向波动超过 10 个基点的概率：{p}（95% 区间 {low}–{high}，依据 {n} 个事件）",
   "case.calibrated.true": "14 天后消息仍然成立的概率：{p}",
   "case.valid": "有效期至 {until}",
   "case.judged": "判断者：{by}",
