@@ -87,10 +87,10 @@ def fit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the map without appending it.")] = False,
     as_json: JsonObject = False,
 ) -> None:
-    """Fit the map now, from live signals whose prices or labels are known, and append it to the topic `calibration`.
+    """Fit a map now, and append it to the topic `calibration`.
 
-    The sink does so once a day. Live workers adopt a new map within seconds; open cases keep theirs. Import prices and labels
-    first: `newsproof outcomes import`, `newsproof labels import`.
+    It uses live signals whose prices or labels are known: `newsproof outcomes import`, `newsproof labels import`. The sink does
+    the same once a day. Live workers adopt a new map within seconds; open cases keep theirs.
     """
     made = run(_fit(of(ctx), append=not dry_run))
     view = view_of(made.fitted, appended=not dry_run)
@@ -107,7 +107,10 @@ def fit(
 
 @group.command()
 def show(ctx: typer.Context, as_json: JsonObject = False) -> None:
-    """Show the newest map: what raw confidences become, with 95 % intervals, beside the confidences themselves."""
+    """Show the newest map: what raw confidences become.
+
+    A target without a curve says how many stories it has.
+    """
     fitted = run(_newest(of(ctx)))
     if as_json:
         return json_line(None if fitted is None else view_of(fitted, appended=True))
