@@ -57,7 +57,8 @@ INNER JOIN
 GROUP BY case_id
 HAVING count() = 1 AND said IN ('true', 'false')
 """
-_STORIES = "SELECT case_id, any(story_id) FROM v_run_cases WHERE run_id = 'live' AND has_signal GROUP BY case_id"
+# As v_run_cases, which reads every call besides.
+_STORIES = "SELECT case_id, argMax(story_id, version) FROM run_cases GROUP BY case_id"
 
 
 class Revision(NamedTuple):
