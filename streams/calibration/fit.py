@@ -1,8 +1,8 @@
 """The fit of a calibration map: from samples, which are signals with known outcomes, to curves and the selling rule. Pure.
 
 Prequential (Dawid 1984, JRSS A 147, 278-292): a map contains only outcomes that were known at its ``as_of``, and no sample
-whose time was not up by then. Otherwise the last 14 days of claims would be the denied ones alone, because a denial is known
-before the 14 days are over and a confirmation by silence is not.
+whose time was not up by then. Otherwise the last 14 days of claims would be the denied ones alone: a denial is known before the
+14 days are over, and that there was none is not.
 """
 
 from __future__ import annotations

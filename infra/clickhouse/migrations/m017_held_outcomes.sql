@@ -32,7 +32,8 @@ SELECT j.run_id AS run_id, j.case_id AS case_id, j.repeat AS repeat, j.story_id 
 FROM v_judged_outcomes AS j
 LEFT JOIN
 (
-    SELECT run_id, case_id, confidence_calibrated FROM v_judgements WHERE confidence_calibrated IS NOT NULL
+    SELECT run_id, case_id, tupleElement(argMax(tuple(confidence_calibrated), revision), 1) AS confidence_calibrated
+    FROM signals FINAL WHERE stage = 'final' GROUP BY run_id, case_id HAVING confidence_calibrated IS NOT NULL
 ) AS s ON s.run_id = j.run_id AND s.case_id = j.case_id
 LEFT JOIN
 (
