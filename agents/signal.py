@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from agents.calibration import calibrated
 from agents.core.case import Case, Replies, denied_kinds
 from agents.evidence.compiled import compiled
 from agents.evidence.findings import DROP_FLAGS, dated_later
@@ -23,7 +25,9 @@ from schemas.ids import content_hash, signal_id
 from schemas.news import NOT_LIVE_FLAGS, flags_of
 from schemas.signals import (
     ACTED_ON,
+    BELOW_SELLING_RULE,
     EXPIRED,
+    NO_ASSET,
     SECOND_LOOK,
     SIGNAL_SCHEMA_VERSION,
     Action,
@@ -92,7 +96,8 @@ def judged_signal(
         text = f"{text}{'：' if case.language == 'zh' else ': '}{denial}"
     at = replies.at or case.head_at
     end, expiry_note = _with_expiry(case, end, _valid_until(case, draft), at)
-    text += order_note + expiry_note
+    end, rule_note = _by_selling_rule(case, end)
+    text += order_note + expiry_note + rule_note
     return _signal(
         case,
         draft,
@@ -146,6 +151,31 @@ def _with_expiry(case: Case, end: Conclusion, valid_until: datetime, at: datetim
     )
     flagged = replace(end, action=action, risk_flags=(*end.risk_flags, EXPIRED))
     return flagged, zh if case.language == "zh" else en
+
+
+def _by_selling_rule(case: Case, end: Conclusion) -> tuple[Conclusion, str]:
+    """Return the conclusion without its order, and a note, if the selling rule of the case's map removes the order."""
+    sell_from = case.config.sell_from
+    if end.action == "observe" or sell_from is None or end.confidence >= sell_from:
+        return end, ""
+    flagged = replace(end, action="observe", risk_flags=(*end.risk_flags, BELOW_SELLING_RULE))
+    return (
+        flagged,
+        f"{'；' if case.language == 'zh' else '; '}{selling_rule_note(case.language, end.confidence, sell_from)}",
+    )
+
+
+def selling_rule_note(language: str, confidence: float, sell_from: float) -> str:
+    """Return the sentence, in the language of the news, on why the selling rule removed an order."""
+    if sell_from > 1.0:
+        zh, en = (
+            "任何置信度的消息失实比例都过高，不给出操作",
+            "at any confidence too many claims were false, so there is no order",
+        )
+    else:
+        zh = f"置信度 {confidence:g} 低于操作门槛 {sell_from:g}，此类消息失实过多，不给出操作"
+        en = f"confidence {confidence:g} is below the selling rule's {sell_from:g}, so there is no order"
+    return zh if language == "zh" else en
 
 
 def _rests_on_titles(pages: Sequence[CheckedPage]) -> bool:
@@ -203,7 +233,6 @@ def _signal(
         venue=None,
         action=end.action,
         confidence=end.confidence,
-        confidence_calibrated=None,
         preliminary_confidence=draft.confidence,
         horizon=horizon,
         valid_until=_valid_until(case, draft),
@@ -223,6 +252,7 @@ def _signal(
         news_source=case.news.source,
         language=case.language,
         **_claimed(case, end),
+        **_calibrated(case, draft, end, stage),
         **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
     return with_summary(made, context)
@@ -232,6 +262,24 @@ def _claimed(case: Case, end: Conclusion) -> dict[str, Any]:
     """Return the claim as triage stated it, and empty summaries, which :func:`with_summary` fills."""
     claim = _claim_text(case, case.draft, end)
     return {"claim_zh": claim.zh, "claim_en": claim.en, "summary": "", "summary_zh": None, "summary_en": None}
+
+
+def _calibrated(case: Case, draft: Draft, end: Conclusion, stage: Stage) -> dict[str, Any]:
+    """Return what the case's map says. It is fitted on final confidences, so it says nothing of a preliminary one."""
+    if case.config.calibration is UNSET:
+        return {"confidence_calibrated": None}
+    has_market = draft.direction != "neutral" and draft.asset != NO_ASSET
+    found = None
+    if case.config.calibration is not None and has_market and stage == "final":
+        found = calibrated(
+            case.config.calibration,
+            confidence=end.confidence,
+            event_type=draft.event_type,
+            language=case.language,
+            horizon_s=HORIZON_S[draft.timeframe],
+        )
+    at, calibration = found or (None, None)
+    return {"confidence_calibrated": at, "calibration": calibration}
 
 
 def _claim_text(case: Case, draft: Draft, end: Conclusion) -> Text:

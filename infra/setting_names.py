@@ -95,6 +95,7 @@ CHECKED = frozenset(
         "bocha_cost_usd",
         "bocha_enabled",
         "bots_private_addresses",
+        "calibration_max_false_share",
         "case_deadline_seconds",
         "claims_per_message",
         "clickhouse_analyst_max_memory_mb",

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from schemas.calibration import CalibrationMap
 from schemas.calls import ProviderMode
 from schemas.effects import Thinking, Tier
 from schemas.errors import ContractError
@@ -130,7 +131,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``quality_min_relevance`` is the minimum score for the other providers. ``quality_widths``: provider → minimum width of a
     content in columns, else 50. ``second_looks_after_seconds``: seconds after the first decision at which an unconfirmed case
     gets a second look; empty: never. ``claims_per_message``: maximum claims about different assets that one message opens a
-    case for; 1 in snapshots from before this field.
+    case for; 1 in snapshots from before this field. ``calibration``: the map of its signals, None without one; UNSET in
+    snapshots from before this field, whose signals keep their bytes.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -180,11 +182,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     claims_per_message: int = 1
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()
+    calibration: CalibrationMap | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def config_hash(self) -> str:
         """32 hex digits; the key of this snapshot on the ``configs`` topic."""
         return content_hash(self)
+
+    @property
+    def sell_from(self) -> float | None:
+        """The selling rule of its map: orders of less confidence are removed. None: no rule."""
+        return self.calibration.sell_from if isinstance(self.calibration, CalibrationMap) else None
 
 
 _decode_snapshot = msgspec.json.Decoder(Snapshot).decode

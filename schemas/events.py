@@ -203,7 +203,8 @@ class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True,
 
     ``verdict``: the judgement of these reports, read as pages by the word rules; ``amount``: the change of the first
     judgement's confidence. ``asset``, ``action`` and ``direction`` are those of both cases' drafts; ``asset`` is
-    None in records from before it was kept. ``live``: this case's news is live.
+    None in records from before it was kept. ``live``: this case's news is live. ``sell_from``: the selling rule of this
+    case's map (:class:`schemas.calibration.CalibrationMap`), None without one.
     ``evidence`` are these reports. ``supporting_sources`` and ``independent_sources`` count their owners.
     """
 
@@ -219,6 +220,7 @@ class StoryCorroborated(Event, tag="newsproof.story_corroborated", kw_only=True,
     evidence: tuple[SignalEvidence, ...]
     asset: str | None = None
     live: bool = False
+    sell_from: float | None = None
 
 
 class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, frozen=True):

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from schemas.calibration import SignalCalibration
 from schemas.evidence import ProviderMode, ReadStance
 from schemas.ids import part_id
 from schemas.printable import printable_line
@@ -48,6 +49,8 @@ SECOND_LOOK = "second_look"
 """Rule of the last adjustment in a signal of a second look, which is the next revision of its first case's signal."""
 EXPIRED = "expired"
 """Risk flag of an order that had expired when it was decided: its news was published longer ago than its horizon."""
+BELOW_SELLING_RULE = "below_selling_rule"
+"""Risk flag of an order that the selling rule removed: too many claims with so little confidence were false."""
 NO_ASSET = "UNKNOWN"
 """The ``asset`` of a signal without an asset."""
 Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
@@ -207,7 +210,11 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     ``claim_en`` are the claim alone, "" in a language in which it was not stated. They are absent from signals of older code,
     whose summaries are the claim, whatever the verdict, and None if they were not written.
     ``direction`` is the meaning of the claim if it is true, whatever the action.
-    ``confidence`` is raw; ``confidence_calibrated`` is None until a calibration exists. ``venue`` is never defaulted.
+    ``confidence`` is raw; ``confidence_calibrated`` is the probability that the price moves over 10 bp in the signal's
+    direction within its horizon, as ``calibration`` explains it. Both are None without a fitted curve of that horizon (always
+    offline and simulated), without a direction or an asset, in a preliminary revision, and in one that another case caused,
+    because the map is fitted on first final confidences. ``calibration`` is absent from signals of older code.
+    ``venue`` is never defaulted.
     ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is ``timeframe`` in seconds. ``valid_until`` counts from
     ``published_at``: follow no order after it. One that had expired when it was decided has the risk flag ``expired``. A signal with ``provider_mode`` offline
     or simulated is for trying and testing only.
@@ -255,6 +262,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     language: str
     claim_zh: str | msgspec.UnsetType = msgspec.UNSET
     claim_en: str | msgspec.UnsetType = msgspec.UNSET
+    calibration: SignalCalibration | msgspec.UnsetType | None = msgspec.UNSET
 
     def __str__(self) -> str:
         """Return the signal on one line, safe for a terminal: its fields contain text from outside."""

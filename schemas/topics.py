@@ -94,6 +94,11 @@ class Topics(msgspec.Struct, frozen=True):
         """The metrics of each source and language, written once a day."""
         return self.prefix + "reputation"
 
+    @property
+    def calibration(self) -> str:
+        """The maps from raw to calibrated confidence, one a day."""
+        return self.prefix + "calibration"
+
     def group(self, reader: str) -> str:
         """Consumer group of a reader: worker, publisher, sink."""
         return self.prefix + reader

@@ -63,6 +63,7 @@ RESERVED_FLAGS = frozenset(
         "partly_refuted",
         "undated_evidence",
         "compromised_account",
+        "below_selling_rule",
     ]
 )
 """Flags that a model may not set: those that say what code checked, and praise, which is no risk."""

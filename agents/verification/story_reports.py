@@ -78,6 +78,7 @@ def corroborate(
         reason=_reason(case, first, judgement.supporting_sources),
         evidence=evidence_of(claimed, judged.pages),
         live=NOT_LIVE_FLAGS.isdisjoint(flags_of(case.news)),
+        sell_from=case.config.sell_from,
     )
 
 

@@ -19,6 +19,7 @@ from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed, embed_all
 from infra.models.embeddings.port import unpacked
 from schemas import events as ev
+from schemas.calibration import SignalCalibration
 from schemas.deliveries import Attempted, DeliveryRecord, HaltLifted, HaltRequested, Planned, Settled
 from schemas.ids import LIVE_RUN
 from schemas.news import is_asked, is_live, knowable_at
@@ -270,8 +271,17 @@ def _judgement(signal: Signal) -> Row:
         signal.preliminary_confidence,
         signal.confidence,
         signal.confidence_calibrated,
+        *_calibration(signal),
         signal.confidence - signal.preliminary_confidence,
     )
+
+
+def _calibration(signal: Signal) -> Row:
+    """Return the columns ``calibration_id`` to ``p_true``."""
+    if not isinstance(signal.calibration, SignalCalibration):
+        return ("", None, None, None, None)
+    found = signal.calibration
+    return (found.id, found.low, found.high, found.n_stories, found.p_true)
 
 
 def _grounds(signal: Signal) -> Row:

@@ -72,6 +72,7 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
         topics.listener_cursors: (ONE_PARTITION, listened),
         topics.listener_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
         topics.reputation: (ONE_PARTITION, listened),
+        topics.calibration: (ONE_PARTITION, journal),
     }
 
 

@@ -19,6 +19,13 @@ class EvaluationSettings(BaseSettings):
         description="Maximum gain or loss of one case in a comparison of runs, as a share of the traded amount. Do not "
         "change it during a shadow run",
     )
+    calibration_max_false_share: float = Field(
+        0.0,
+        ge=0.0,
+        lt=1.0,
+        description="Selling rule of the daily calibration: remove the order of each signal whose raw confidence is below the "
+        "smallest one from which at most this share of claims was false (upper bound of a 95 % interval). 0: off",
+    )
     outcome_horizons: str = Field(
         "5m,1h,4h,24h",
         description="Times after the entry at which a price import measures returns, in addition to each signal's own "

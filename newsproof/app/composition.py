@@ -144,6 +144,8 @@ def opens_pages(settings: Settings) -> bool:
 def snapshot_of(settings: Settings) -> Snapshot:
     """Return the configuration that cases pin: policy settings, prompts, tables, mode and code version.
 
+    It has no calibration map; a live worker adds the newest (:mod:`newsproof.app.processes.calibrated`).
+
     Raises:
         ConfigError: as for :func:`search_providers`, or a prompt file or ``MODEL_OPTIONS`` is malformed.
     """
@@ -167,6 +169,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
         prompts=tuned_prompts(settings, load_prompts()),
         tables=tables_of(settings),
+        calibration=None,
     )
 
 

@@ -47,6 +47,7 @@ def research_snapshot_of(settings: Settings) -> Snapshot:
         search_providers=(),
         case_deadline_seconds=settings.research_deadline_seconds,
         prompts=tuned_prompts(settings, load_prompts("research")),
+        calibration=None,
     )
 
 

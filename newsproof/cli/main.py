@@ -48,6 +48,7 @@ LISTED: dict[str, dict[str, tuple[str, str]]] = {
         "shadow": ("measure.backtest", "Run a candidate prompt on live traffic."),
         "outcomes": ("measure.outcomes", "Import prices and compute returns after signals."),
         "labels": ("measure.labels", "Import and report which claims were true or false."),
+        "calibration": ("measure.calibration", "Fit and show how often each confidence came true."),
         "model-server": ("run.services", "Serve a scripted model without a key, to test prompts."),
     },
     "Operate": {

@@ -40,6 +40,8 @@ _EITHER = (
     ("pages left out as dated after the news: {count:n}", "{count:n} 个网页日期晚于新闻，未采用"),
     ("a similar past case was taken into account", "参考了相似的历史案例"),
     ("the news is of {at:t}, so its order expired at {until:t}", "新闻发布于 {at:t}，操作建议已于 {until:t} 过期"),
+    ("confidence {a:n} is below the selling rule's {b:n}, so there is no order", "置信度 {a:n} 低于操作门槛 {b:n}，此类消息失实过多，不给出操作"),
+    ("at any confidence too many claims were false, so there is no order", "任何置信度的消息失实比例都过高，不给出操作"),
     ("denied by case {case:id} ({at:t})", "案例 {case:id}（{at:t}）否认了该信号"),
     ("corrected by case {case:id} ({at:t})", "案例 {case:id}（{at:t}）更正了该信号"),
     ("1 other source reports the same event (the last one: case {case:id}, {at:t})", "另有 1 个信源报道了同一事件（最近为案例 {case:id}，{at:t}）"),

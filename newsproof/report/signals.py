@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from agents.text.wording import Language, Text, fill, headings, joined, term
 from newsproof.app.invocation import PIPE_COLUMNS, UNWRAPPED, say_result, table
+from schemas.calibration import SignalCalibration
 from schemas.printable import columns_of, fitted, shortened
 from schemas.signals import EXPIRED, NO_ASSET, WITHDRAWN, Signal, Stage
 
@@ -26,6 +27,22 @@ def action_in_words(signal: Signal) -> Text:
     meant = signal.action == "observe" and signal.direction != "neutral"
     beside = (signal.direction,) if meant else (EXPIRED,) if EXPIRED in signal.risk_flags else ()
     return joined(map(term, (signal.action, *beside)), " · ", " · ")
+
+
+def calibration_in_words(signal: Signal) -> Text | None:
+    """Return how often signals like it came true, with the 95 % interval; None without a fitted curve of its horizon."""
+    of, at = signal.calibration, signal.confidence_calibrated
+    if not isinstance(of, SignalCalibration) or at is None:
+        return None
+    words = fill(
+        "the price moves over 10 bp its way within {h} h: {at:.2f} (95 % interval {low:.2f}–{high:.2f}, from {n:story|stories})",
+        "{h} 小时内价格朝信号方向波动超过 10 个基点：{at:.2f}（95% 区间 {low:.2f}–{high:.2f}，依据 {n} 个事件）",
+        h=signal.horizon // 3600, at=at, low=of.low, high=of.high, n=of.n_stories,
+    )  # fmt: skip
+    if of.p_true is None:
+        return words
+    stands = fill("the claim stands after 14 days: {p:.2f}", "14 天后消息仍然成立：{p:.2f}", p=of.p_true)
+    return joined((words, stands), " · ", " · ")
 
 
 def asset_in_words(asset: str) -> Text:

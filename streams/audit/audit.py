@@ -37,6 +37,7 @@ from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
 from streams.audit.deliveries import AuditedDeliveries
 from streams.audit.signals import FaultySignal, PublishedSignals
+from streams.calibration.topic import decode as decode_calibration
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
@@ -223,6 +224,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "configs": lambda record: decode_snapshot(record.key, record.value),
     "budget": lambda record: decode_budget(record.value),
     "watches": lambda record: decode_watch(record.value),
+    "calibration": decode_calibration,
     "record-roots": lambda record: decode_root(record.value),
 }
 """Topic (without its prefix) → decoder of its records, for topics of which only foreign records are counted."""

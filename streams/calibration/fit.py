@@ -7,7 +7,7 @@ whose time was not up by then. Otherwise the last 14 days of claims would be the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -80,6 +80,11 @@ def fit_map(samples: Iterable[Sample], as_of: datetime, *, false_share: float | 
     stood = [sample for sample in known if sample.target == STOOD]
     threshold = None if false_share is None else sell_from(stood, false_share)
     return CalibrationMap(as_of=as_of, curves=tuple(curves), sell_from=threshold)
+
+
+def stories_with_outcomes(samples: Iterable[Sample], as_of: datetime) -> dict[str, int]:
+    """Return target → number of stories that :func:`fit_map` counts for it."""
+    return dict(Counter(sample.target for sample in _first_of_stories(_known(samples, as_of))))
 
 
 def sell_from(stood: Sequence[Sample], false_share: float) -> float:

@@ -12,11 +12,13 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from aiokafka import TopicPartition
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.evidence.policy import LOW_CONFIDENCE
 from agents.evidence.summary import with_summary
 from agents.evidence.verdict import CAPS, better_founded
+from agents.signal import selling_rule_note
 from infra.kafka.topics import KafkaAddress, read_range
 from infra.late_log import log_of
 from schemas import envelope as wire
@@ -33,7 +35,17 @@ from schemas.events import (
 )
 from schemas.ids import signal_id
 from schemas.news import is_asked
-from schemas.signals import ACTED_ON, EXPIRED, NO_ASSET, WITHDRAWN, Adjustment, Signal, SignalEvidence, Verdict
+from schemas.signals import (
+    ACTED_ON,
+    BELOW_SELLING_RULE,
+    EXPIRED,
+    NO_ASSET,
+    WITHDRAWN,
+    Adjustment,
+    Signal,
+    SignalEvidence,
+    Verdict,
+)
 from streams.publish.pending_revisions import PendingRevision
 from streams.publish.published import Place, Published
 
@@ -189,8 +201,8 @@ def _looked_again(last: Signal, signal: Signal) -> Signal | None:
 def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signal | None:
     """Return the revision that the story's other reports cause; None if they change nothing, or have another order.
 
-    The confidence is the first judgement's after the new verdict's change and cap. A live report removes the flag
-    ``late``, even if it raises nothing. In records from before corroborations named their asset, an order only has to
+    The confidence is the first judgement's after the new verdict's change and cap. The selling rule of the other case's map
+    applies to it. A live report removes the flag ``late``, even if it raises nothing. In records from before corroborations named their asset, an order only has to
     match in direction.
     """
     if last.stage != "final" or last.verdict not in _RAISED or event.verdict not in _RAISED or not _fits(last, event):
@@ -204,16 +216,25 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
     new = tuple(e for e in event.evidence if e.url not in urls)
     # As in every other case: a single page is thin evidence for an unconfirmed claim.
     thin = ("data_incomplete",) if event.verdict == "likely" and event.supporting_sources < 2 else ()
-    expired = (EXPIRED,) if acts and event.action != "observe" and last.valid_until <= at else ()
-    flags = tuple(dict.fromkeys((*(f for f in last.risk_flags if f not in lifted), *thin, *expired)))
+    orders, reason = acts and event.action != "observe", event.reason
+    expired = (EXPIRED,) if orders and last.valid_until <= at else ()
+    ruled_out: tuple[str, ...] = ()
+    if orders and event.sell_from is not None and level < event.sell_from:
+        note = selling_rule_note(last.language, level, event.sell_from)
+        acts, ruled_out, reason = (
+            False,
+            (BELOW_SELLING_RULE,),
+            f"{reason}{'；' if last.language == 'zh' else '; '}{note}",
+        )
+    flags = tuple(dict.fromkeys((*(f for f in last.risk_flags if f not in lifted), *thin, *expired, *ruled_out)))
     change = Adjustment(rule=CORROBORATED, amount=round(level - last.confidence, 4), reason=event.reason)
     return replace(
-        _with_evidence(last, event.reason, at, new),
+        _with_evidence(last, reason, at, new),
         verdict=event.verdict,
         unchecked_reason=None,
         action=event.action if acts else "observe",
         confidence=level,
-        confidence_calibrated=None,
+        **_uncalibrated(last),
         supporting_sources=max(last.supporting_sources or 0, event.supporting_sources),
         independent_sources=max(last.independent_sources, event.independent_sources),
         risk_flags=(*flags, "confidence_low") if level < LOW_CONFIDENCE else flags,
@@ -221,8 +242,8 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
     )
 
 
-_LIFTED = frozenset({"confidence_low", "data_incomplete", "not_deep_analysed"})
-"""Flags for gaps that other owners' reports fill."""
+_LIFTED = frozenset({"confidence_low", "data_incomplete", "not_deep_analysed", BELOW_SELLING_RULE})
+"""Flags that the new judgement sets again if they still hold, or for gaps that other owners' reports fill."""
 
 
 def _fits(last: Signal, event: StoryCorroborated) -> bool:
@@ -299,10 +320,18 @@ def _revised(last: Signal, stage: Withdrawn, reason: str, at: datetime, evidence
         action="observe",
         direction="neutral",
         confidence=0.0,
-        confidence_calibrated=None,
+        **_uncalibrated(last),
         risk_flags=tuple(dict.fromkeys((*last.risk_flags, stage))),
         adjustments=(*last.adjustments, zero),
     )
+
+
+def _uncalibrated(last: Signal) -> dict[str, Any]:
+    """Return a revision's new calibration: none, because maps are fitted on confidences of cases' own judgements.
+
+    A signal of older code keeps its shape, so that the audit recomputes its bytes.
+    """
+    return {"confidence_calibrated": None} | ({} if last.calibration is UNSET else {"calibration": None})
 
 
 def _with_evidence(last: Signal, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]) -> Signal:

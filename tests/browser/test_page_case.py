@@ -89,6 +89,27 @@ async def test_a_withdrawn_signal_stands_in_the_list_of_cases_as_it_is_now(fake:
     assert await row.locator(".case-end strong").inner_text() == "0.00"
 
 
+async def test_a_case_says_how_often_signals_like_it_came_true_and_a_withdrawn_one_does_not(
+    fake: FakeApi, opened: Opened
+) -> None:
+    case_id, document = rich_case(fake)
+    said = {"id": "m", "low": 0.51, "high": 0.65, "n_stories": 1212, "p_true": 0.81}
+    signal = {**document["signal"], "horizon": 86400, "confidence_calibrated": 0.58, "calibration": said}
+    fake.documents[case_id] = {**document, "signal": signal, "revisions": []}
+    page = (await opened(f"/case/{case_id}")).page
+    line = page.locator(".result .calibrated")
+    assert await line.inner_text() == (
+        "Chance that the price moves over 10 bp its way within 24 h: 0.58 (95 % interval 0.51–0.65, from 1,212 stories) · "
+        "chance that the claim stands after 14 days: 0.81"
+    )
+    gone = {"revision": 2, "stage": "retracted", "action": "observe", "verdict": "refuted", "confidence": 0.0}
+    revision = {**gone, "decided_at": signal["decided_at"], "confidence_calibrated": None, "calibration": None}
+    fake.documents[case_id] = {**document, "signal": signal, "revisions": [revision]}
+    page = (await opened(f"/case/{case_id}")).page
+    await page.locator(".result .tag", has_text="retracted").first.wait_for()
+    assert await page.locator(".calibrated").count() == 0
+
+
 async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_stood(
     fake: FakeApi, opened: Opened
 ) -> None:

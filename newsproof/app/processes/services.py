@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 import structlog
+from msgspec.structs import replace
 
 from agents.core.registry import Registry
 from agents.graphs import verification
@@ -31,13 +32,16 @@ from newsproof.app.composition import (
     worker_options,
 )
 from newsproof.app.data_dir import last_audit
+from newsproof.app.processes.calibrated import CalibratedCases
 from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
 from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
-from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
+from newsproof.app.processes.lifecycle import Part, run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
+from streams.calibration.topic import Fits, told_of
 from streams.effects.search_cache import SearchCache
 from streams.intake.feed_search import FeedSearch
+from streams.journal.log import KafkaLog
 from streams.journal.retry import retry_while_unavailable
 from streams.publish.publisher import Publisher
 from streams.runtime.worker_slot import refuse_taken_slot
@@ -70,6 +74,10 @@ async def run_worker(
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    fits = Fits(KafkaLog(address, client_id="newsproof-calibration"), topics)
+    if settings.mode == "live":  # what it says of invented signals would be wrong
+        newest = await retry_while_unavailable(fits.read, "the calibration maps")
+        snapshot = replace(snapshot, calibration=told_of(newest))
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
         ports, texts = journal_ports_of(settings, clickhouse, searches)
@@ -78,12 +86,16 @@ async def run_worker(
             feeds.begin()  # the first search would wait for it
     worker, budget = worker_of(settings, registry or verification(), ports, snapshot, options, searches=searches)
     publisher = publisher_of(settings, worker)
-    hot = HotSettings(started, settings, ports, worker.adopt)
+    calibrated = CalibratedCases(fits, worker)
+    hot = HotSettings(started, settings, ports, calibrated.adopt)
     metrics = WorkerMetrics(worker, publisher, budget, audit=lambda: last_audit(settings.newsproof_data_dir))
     serve_health(settings, metrics, lambda: worker_unready(worker, publisher, budget), kind="worker")
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    await run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
+    following = ((calibrated.run, calibrated.stop),) if settings.mode == "live" else ()
+    await run_until(
+        signalled, (hot.run, hot.stop), *following, (worker.run, worker.stop), (publisher.run, publisher.stop)
+    )
     log.info("worker ended in order", slot=options.slot)
 
 
@@ -100,12 +112,23 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink), kind="sink")
     if not await _migrated(clickhouse, signalled):
         return
-    log.info("sink starts")
+    log.info("sink starts", mode=settings.mode)
     try:
-        await run_until(signalled, (sink.run, sink.stop))
+        await run_until(signalled, *_daily_fit(settings, clickhouse), (sink.run, sink.stop))
     finally:
         await clickhouse.close()
     log.info("sink ended in order")
+
+
+def _daily_fit(settings: Settings, clickhouse: ClickHouse) -> tuple[Part, ...]:
+    """Return the daily fit of the calibration map, as a component; none outside live mode."""
+    if settings.mode != "live":
+        return ()
+    from streams.calibration.refit import DailyFit
+
+    share = settings.calibration_max_false_share or None
+    daily = DailyFit(address_of(settings), topics_of(settings), clickhouse, false_share=share)
+    return ((daily.run, daily.stop),)
 
 
 async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:

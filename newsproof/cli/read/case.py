@@ -16,7 +16,13 @@ from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.recorded_reasons import translate_reason
-from newsproof.report.signals import action_in_words, asset_in_words, stage_in_words, verdict_in_words
+from newsproof.report.signals import (
+    action_in_words,
+    asset_in_words,
+    calibration_in_words,
+    stage_in_words,
+    verdict_in_words,
+)
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted, shortened
@@ -256,6 +262,8 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         sources=narrative.sources_in_words(s), flags=" ".join(s.risk_flags) or term("none"), by=s.model or Text("rules", "规则"),
     )  # fmt: skip
     _say(words.of(language))
+    if (calibration := calibration_in_words(s)) is not None:
+        _say(fill("  calibrated: {of}", "  校准后的概率：{of}", of=calibration).of(language))
     for link in s.links:
         _say(f"  {link}")
     _say()

@@ -160,16 +160,21 @@ FROM events WHERE run_id = {run:String} AND case_id = {case:String}"""
 
 
 async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any]]:
-    """Return summaries of a signal's revisions, oldest first.
+    """Return summaries of a signal's revisions, oldest first. ``calibration`` is None without one.
 
     Raises:
         TransientError: ClickHouse is unavailable.
     """
-    sql = """SELECT revision, stage, verdict, unchecked_reason, action, direction, confidence, decided_at, emitted_at,
-       risk_flags, summary_zh, summary_en, notes FROM signals FINAL
+    sql = """SELECT revision, stage, verdict, unchecked_reason, action, direction, confidence, confidence_calibrated,
+       calibration_id AS id, calibrated_low AS low, calibrated_high AS high, calibration_stories AS n_stories, p_true,
+       decided_at, emitted_at, risk_flags, summary_zh, summary_en, notes FROM signals FINAL
 WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
     found = await tables.query(sql, {"run": LIVE_RUN, "signal": signal_id})
-    return [{name: _utc(value) for name, value in row.items()} for row in found.dicts()]
+    rows = [{name: _utc(value) for name, value in row.items()} for row in found.dicts()]
+    for row in rows:
+        of = {name: row.pop(name) for name in ("id", "low", "high", "n_stories", "p_true")}
+        row["calibration"] = of if of["id"] else None
+    return rows
 
 
 async def withdrawn_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:

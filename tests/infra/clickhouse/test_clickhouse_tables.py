@@ -8,11 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import Row, memory_row, rows_of
 from schemas import events as ev
+from schemas.calibration import SignalCalibration
 from schemas.effects import Failure, ModelReply
 from schemas.errors import ContractError
 from schemas.news import News
@@ -218,3 +220,17 @@ def test_a_further_claim_of_a_message_is_no_row_of_news() -> None:
     part = MessagePart(first_case="first", asset="ARB", assets=("ZK", "ARB"), text="lists ARB")
     opening = ev.EventReceived(news=news, config_hash="c", text_hash="t", language="en", part=part)
     assert set(rows_of(record(opening))) == {"events"}
+
+
+async def test_a_signals_row_holds_what_its_calibration_says(clickhouse: ClickHouse) -> None:
+    said = SignalCalibration(
+        id="map", method="platt_identity_prior", target="moved:3600", n_stories=60, low=0.4, high=0.7, p_true=0.9
+    )
+    calibrated = signal(signal_id="a", case_id="a", confidence_calibrated=0.55, calibration=said)
+    without = [signal(signal_id=name, case_id=name, calibration=of) for name, of in (("b", None), ("c", UNSET))]
+    await fill_signals(clickhouse, *map(published, (calibrated, *without)))
+    columns = "confidence_calibrated, calibration_id, calibrated_low, calibrated_high, calibration_stories, p_true"
+    for table in ("signals", "v_signals", "v_judgements"):
+        found = await clickhouse.query(f"SELECT {columns} FROM {table} ORDER BY signal_id")
+        none = (None, "", None, None, None, None)
+        assert found.rows == [(0.55, "map", 0.4, 0.7, 60, 0.9), none, none]

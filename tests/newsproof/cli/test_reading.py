@@ -23,6 +23,7 @@ from newsproof.cli.read.case import print_case
 from newsproof.cli.read.signals import Filter, show_signals, since_when
 from newsproof.report.signals import signal_lines
 from schemas import events as ev
+from schemas.calibration import SignalCalibration
 from schemas.errors import ConfigError
 from schemas.evidence import PageStance
 from schemas.ids import signal_id
@@ -206,6 +207,39 @@ def test_a_case_names_the_cases_of_its_message_and_says_when_no_page_was_found(
     told = capsys.readouterr().out
     assert f"It makes 2 claims, each with a case: ETH first-ca, BTC {part.cases['BTC'][:8]}." in told
     assert "Evidence: none. No page was found that a critic could read." in told and "No critic read" not in told
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "stands"),
+    [
+        ("en", "calibrated: the price moves over 10 bp its way within 24 h: 0.58 (95 % interval 0.51–0.65, from 212 stories)",
+         " · the claim stands after 14 days: 0.81"),
+        ("zh", "校准后的概率：24 小时内价格朝信号方向波动超过 10 个基点：0.58（95% 区间 0.51–0.65，依据 212 个事件）",
+         " · 14 天后消息仍然成立：0.81"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("p_true", [0.81, None])
+def test_a_case_says_how_often_signals_like_it_came_true(
+    language: Language, words: str, stands: str, p_true: float | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = SignalCalibration(
+        id="m", method="platt_identity_prior", target="moved:86400", n_stories=212, low=0.51, high=0.65, p_true=p_true
+    )
+    news = News(source="wire", text="both are listed", published_at=NOW)
+    opened = ev.EventReceived(news=news, config_hash="h", text_hash="t", language="en")
+
+    def told(of: Signal) -> str:
+        print_case(
+            [record(e, n) for n, e in enumerate((opened, TRIAGED, ev.SignalSynthesized(signal=of, path="deep")))],
+            language=language,
+        )
+        return "".join(capsys.readouterr().out.split())  # a long line is wrapped
+
+    calibrated = signal("a", confidence_calibrated=0.58, calibration=said)
+    shown, stands = told(calibrated), "".join(stands.split())
+    assert "".join(words.split()) + (stands if p_true else "") in shown and (stands in shown) is bool(p_true)
+    for plain in (signal("a"), signal("a", calibration=None)):
+        assert words[:5] not in told(plain)
 
 
 ITS_OWN = {

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from agents.evidence.summary import with_summary
 from schemas import events as ev
+from schemas.calibration import SignalCalibration
 from schemas.envelope import Envelope
 from schemas.ids import LIVE_RUN, event_id, uuid5
 from schemas.signals import SignalEvidence
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from streams.publish.publisher import _record
-from streams.publish.revisions import revised_by
+from streams.publish.revisions import revised_by, withdrawn
 from tests.newsproof.signal_samples import FIRST, signal
 from tests.schemas.write_golden import NOW
 from tests.streams.publish.test_publisher import signals_reach
@@ -228,3 +229,41 @@ def test_the_summary_of_a_revision_is_what_the_revision_says(
 def test_one_other_source_alone_is_thin_evidence() -> None:
     one = revised_by(signal("s", **UNCONFIRMED), telling("", "", supporting_sources=1), NOW)
     assert one is not None and "data_incomplete" in one.risk_flags
+
+
+CALIBRATED = SignalCalibration(
+    id="m", method="platt_identity_prior", target="moved:86400", n_stories=60, low=0.4, high=0.6, p_true=None
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(UNSET, UNSET), (None, None), (CALIBRATED, None)], ids=["older code", "no map", "a map"]
+)
+def test_a_derived_revision_has_no_calibration_and_one_of_older_code_keeps_its_shape(before: Any, after: Any) -> None:
+    last = replace(signal("s", calibration=before, confidence_calibrated=0.5 if before else None), **UNCONFIRMED)
+    raised = revised_by(last, telling(last.signal_id, last.case_id), NOW)
+    gone = withdrawn(
+        last, ev.RetractionFound(signal_id="", of_case="", kind="retracted", reason="no", evidence=()), NOW
+    )
+    for new in (raised, gone):
+        assert new is not None and new.confidence_calibrated is None and new.calibration is after
+    late = replace(last, verdict="likely", risk_flags=("late",))
+    live = revised_by(late, telling("", "", live=True), NOW)
+    assert live is not None and live.calibration is before, "its confidence stays"
+
+
+@pytest.mark.parametrize(("sell_from", "action"), [(None, "buy"), (0.525, "buy"), (0.53, "observe")])
+def test_the_selling_rule_holds_for_an_order_that_other_reports_would_give(
+    sell_from: float | None, action: str
+) -> None:
+    last = replace(signal("s"), language="en", **UNCONFIRMED)
+    new = revised_by(last, telling("", "", sell_from=sell_from, reason="r"), NOW)
+    assert new is not None
+    assert (new.verdict, new.action, new.confidence) == ("likely", action, 0.525)
+    ruled_out = action == "observe"
+    assert ("below_selling_rule" in new.risk_flags) is ruled_out
+    said = "; confidence 0.525 is below the selling rule's 0.53, so there is no order" if ruled_out else ""
+    assert new.notes == f"r{said}"
+    again = replace(telling("", ""), verdict="confirmed", amount=0.2)
+    raised = revised_by(new, again, NOW)
+    assert raised is not None and raised.action == "buy" and "below_selling_rule" not in raised.risk_flags

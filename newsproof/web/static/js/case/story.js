@@ -3,7 +3,7 @@
 
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
-import { dateTime, duration } from "../format.js";
+import { confidence, dateTime, duration, known, number } from "../format.js";
 import { priceChart } from "../price_chart.js";
 import { language, saidIn, t, term } from "../i18n.js";
 import { actionTag, assetName, flagTags, isAsset, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
@@ -66,9 +66,17 @@ function result(signal) {
     h("div", { class: "row" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
       h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${t("case.strength", { of: term(signal.strength) })} · ${t(`timeframe.${signal.timeframe}`)}`)),
     confidenceMove(signal.preliminary_confidence, signal.confidence),
+    calibrated(signal),
     h("p", { class: "small faint" }, sourceCounts(signal)),
     flagTags(signal.risk_flags),
     h("p", { class: "small faint" }, t("case.valid", { until: dateTime(signal.valid_until) }), " · ", t("case.judged", { by: signal.model || t("case.rules") })));
+}
+
+/** How often signals like it came true, with the interval, where a curve of its horizon was fitted. */
+function calibrated({ calibration: of, confidence_calibrated: p, horizon }) {
+  if (!of) return null;
+  const said = t("case.calibrated", { p: confidence(p), low: confidence(of.low), high: confidence(of.high), n: number(of.n_stories), hours: number(horizon / 3600) });
+  return h("p", { class: "small calibrated" }, said, known(of.p_true) && [" · ", t("case.calibrated.true", { p: confidence(of.p_true) })]);
 }
 
 function timeline(found) {
