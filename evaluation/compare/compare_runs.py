@@ -26,7 +26,7 @@ from evaluation.compare.inputs import (
 from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
 from evaluation.compare.pairing import pair_cases
 from evaluation.compare.run_records import read_code_change
-from evaluation.compare.run_rows import RunRows, declared, visible
+from evaluation.compare.run_rows import RunRows, declared, option_of_log, visible
 from evaluation.compare.terminal import figure, show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
 from evaluation.looks import look_at
@@ -43,9 +43,8 @@ from schemas.prices import PROFIT_CAP
 
 _DOCUMENTS = {"json": as_json, "md": as_markdown, "html": as_html}
 _OTHER_LOG = (
-    "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
-    "news, so a difference is not due to the prompt alone; compare with a run of that log without a change (newsproof backtest run "
-    "--sample-log --run-id as-it-was)"
+    "run {run} replays a log file, and live is this installation's journal: two recordings of the same news, so a difference is "
+    "not due to the prompt alone; compare with a run of that log without a change (newsproof backtest run {option}--run-id as-it-was)"
 )
 _INVENTED = (
     "the prices are invented (a synthetic import is active): profit, hits and Brier scores say nothing about any market"
@@ -74,14 +73,15 @@ async def compare_runs(
             decided the other, unless ``allow_code_change``.
     """
     first, second = await read_run_rows(tables, a, b)
-    of_sample = [run.run_id for run in (first, second) if LIVE_RUN in (a, b) and declared(run.changes).log == "sample"]
+    logs = {run.run_id: log for run in (first, second) if LIVE_RUN in (a, b) and (log := declared(run.changes).log)}
     # Another recording was decided by another code, too: of that nothing is to be said.
-    change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
+    change = None if logs else await read_code_change(tables, a, b, allow=allow_code_change)
     how, said = _with_primary(how or Scoring(primary=""), second)
     delayed_s = profit_horizon(how) or DAY_S
     returns = await read_returns(tables, (first, second), latency_s=latency_s, delayed_s=delayed_s)
     returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
-    said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
+    said += [_OTHER_LOG.format(run=visible(run), option=option_of_log(log)) for run, log in logs.items()]
+    said += [_INVENTED] if returns.invented else []
     said += await other_models(tables, a, b)
     pair_cases(first, second)  # refused before it counts as a look
     cases = {row.case_id for row in first.rows}

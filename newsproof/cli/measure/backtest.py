@@ -82,6 +82,10 @@ def run_cases(
     sample_log: Annotated[
         bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
     ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Use a log file written by `record-sample` instead of the journal.", show_default=False),
+    ] = None,
     primary: Annotated[
         str | None,
         typer.Option(
@@ -113,12 +117,12 @@ def run_cases(
         repeat=repeat,
         on_miss=on_miss.value,
         code_version=code_version(),
-        log="sample" if sample_log else "journal",
+        log=str(file.resolve()) if file is not None else "sample" if sample_log else "journal",
         primary=parse_primary(primary) if primary else "",
     )
     plan = replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
-    how["file"] = read_log_file() if sample_log else None
+    how["file"] = None if plan.log == "journal" else read_log_file(file)
     if dry_run:
         run(show_dry_run(of(ctx), plan, **how))
         return

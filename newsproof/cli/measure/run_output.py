@@ -8,13 +8,14 @@ from decimal import Decimal
 from evaluation.compare.code_identity import RunCode, code_change, code_change_note
 from evaluation.compare.compare_runs import describe_sample_power
 from evaluation.compare.run_records import read_runs, run_code_of
+from evaluation.compare.run_rows import option_of_log
 from evaluation.compare.terms import PRIMARY
 from evaluation.looks import read_looks
+from evaluation.replay.candidates import OFFLINE, reads_no_prompt, refuse_offline
 from evaluation.replay.log_file import LogFile
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
 from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
-from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.invocation import figures_table as table
@@ -36,7 +37,7 @@ async def show_dry_run(
     """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
         _warn_of_today(plan)
-        if _reads_no_prompt(plan, log.settings):
+        if reads_no_prompt(log.settings, plan.prompts):
             say(f"Only the estimate is possible: {OFFLINE}.")
         found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
         found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
@@ -46,20 +47,9 @@ async def show_dry_run(
             json_line(found)
             return
         _print_estimate(plan, found)
-        if found.cases and (said := code_change_note(about, options=_options(plan, file))):
+        if found.cases and (said := code_change_note(about, options=plan.range_options)):
             say_result(as_started(said))
         say_result(as_started(found.can_show))
-
-
-OFFLINE = (
-    "offline mode uses rules that read no prompt, so this run would equal the recording: set the key of a model, such as "
-    "GEMINI_API_KEY, or start a scripted one (`newsproof model-server > scripted.env &`, then `newsproof model-server "
-    "--wait-env scripted.env` and `export $(cat scripted.env)`)"
-)
-
-
-def _reads_no_prompt(plan: RunPlan, settings: Settings) -> bool:
-    return bool(plan.prompts) and settings.mode == "offline"
 
 
 def _warn_of_today(plan: RunPlan) -> None:
@@ -67,10 +57,6 @@ def _warn_of_today(plan: RunPlan) -> None:
         say(
             "--on-miss live searches today: results and pages from after a case may reach it, above all those without a date."
         )
-
-
-def _options(plan: RunPlan, file: LogFile | None) -> str:
-    return ("--sample-log " if file is not None else "") + plan.range_options
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
@@ -106,29 +92,28 @@ async def show_run(
 
     ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
     """
+    refuse_offline(invocation.settings(), plan.prompts)
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
         _warn_of_today(plan)
-        if _reads_no_prompt(plan, log.settings):
-            raise ConfigError(OFFLINE)
         limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
         say(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. If interrupted, resume it with --run-id {plan.run_id}."
         )
-        said = _code_said(plan, file)
+        said = _code_said(plan)
         ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_code=said)
-        _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
+        _show_ran(plan, ran, as_json=as_json)
     return exits.OK if ran.status == "finished" else exits.FINDING
 
 
-def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunCode], None]:
+def _code_said(plan: RunPlan) -> Callable[[RunCode], None]:
     def said(about: RunCode) -> None:
-        if change := code_change_note(about, options=_options(plan, file)):
+        if change := code_change_note(about, options=plan.range_options):
             say(change)
 
     return said
 
 
-def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) -> None:
+def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -154,9 +139,10 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) ->
                 f"This run is a baseline of the current code. Compare runs of a changed prompt with {plan.run_id}."
             )
         elif ran.status == "finished":
-            base = "as-it-was" if of_file else "live"
-            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run --sample-log --run-id as-it-was)"
-            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
+            option = option_of_log(plan.log)
+            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
+            base = "as-it-was" if option else "live"
+            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
     if ran.status != "finished":
         say(
             f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "

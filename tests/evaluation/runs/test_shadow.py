@@ -180,7 +180,8 @@ async def test_the_command_follows_and_ends_cleanly_at_sigterm(
         "CLICKHOUSE_DATABASE": installation.tables.database,
         "NEWSPROOF_TOPIC_PREFIX": installation.world.topics.prefix,
         "TOPIC_PARTITIONS": "2",
-        "NEWSPROOF_MODE": "offline",
+        "NEWSPROOF_MODE": "simulated",
+        "SCRIPTED_MODEL_URL": "http://127.0.0.1:9/v1",  # nothing is published, so nothing is asked
     }
     command = [*COMMAND, "shadow", "--prompt", "critique=v1", "--run-id", "shadow-cli", "--json"]
     process = await asyncio.create_subprocess_exec(
