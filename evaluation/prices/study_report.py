@@ -1,4 +1,4 @@
-"""The event study of a run's signals by stored bars: for ``newsproof backtest study``, which prints it, the report and the page."""
+"""The event study of a run's signals by stored bars: for ``newsproof backtest study``, the report and the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from evaluation.looks import look_at
 from evaluation.prices.run_signals import RunSignal, StoredPrices, live_signals, read_signals
 from evaluation.prices.study import (
     BENCHMARK,
@@ -29,15 +28,11 @@ from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
-from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
 from newsproof.report.html_report import figure
 from newsproof.report.html_report import table as page_table
 from newsproof.report.period import Period
-from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
 from schemas.printable import counted
@@ -66,24 +61,6 @@ class StudyReport(msgspec.Struct, frozen=True, kw_only=True):
     study: Study
     on_synthetic_prices: int
     warnings: tuple[str, ...]
-
-
-async def show_study(
-    invocation: Invocation, run_id: str, *, by: Sequence[str], directed: bool, repeat: int, seed: int, as_json: bool
-) -> None:
-    """Print the study.
-
-    Raises:
-        ConfigError: no such run, or no prices.
-    """
-    async with database(invocation, admin=True) as tables:
-        report = await study_report(tables, run_id, by=by, directed=directed, repeat=repeat, seed=seed)
-        await look_at(tables, [run_id], {"study": by, "directed": directed, "repeat": repeat}, report.study)
-        name = await run_name(tables, run_id)
-    if as_json:
-        json_line(report)
-    else:
-        _print(report, name)
 
 
 async def study_report(
@@ -187,17 +164,6 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
             f"{counted(study.smaller_groups, 'smaller group')} not shown: newsproof backtest study {report.run_id}"
         )
     return said
-
-
-def _print(report: StudyReport, name: str) -> None:
-    for said in counts_in_words(report, name):
-        say_result(said)
-    for returns, title in TITLES.items():
-        columns, rows = rows_of(report.study, returns)
-        if rows:
-            table(columns, rows, title=title, right=columns[2:])
-    for warning in report.warnings:
-        say_result(f"! {warning}")
 
 
 def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

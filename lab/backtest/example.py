@@ -1,6 +1,6 @@
 """Generates the example of docs/gate.md: a recorded log with prices and labels, and two candidates, all of it invented.
 
-    PYTHONPATH=. .venv/bin/python -P -m lab gate-example DIRECTORY [--cases 400] [--seed 7]
+    PYTHONPATH=. .venv/bin/python -P -m lab gate-example DIRECTORY [--cases 400] [--seed 12]
 
 Exchanges, coins, outlets, news, pages, prices and truths exist nowhere. The steps that judge the news are the real ones, run
 by a worker on a log in memory, with the scripted model and a search that finds the pages below. Equal arguments give equal
@@ -63,17 +63,23 @@ from tests.virtual_time import run_virtually, virtual_now, virtual_s
 FIRST = datetime(2025, 9, 1, tzinfo=UTC)
 DAYS = 40
 CASES = 400
-SEED = 7
+SEED = 12
 Kind = Literal["reported", "unreported", "misread", "other", "denied"]
 SHARES: dict[Kind, int] = {"reported": 50, "unreported": 10, "misread": 6, "other": 6, "denied": 28}
 """In a hundred claims."""
 EXCHANGES = ("Harborline", "Tidegate", "Northquay", "Lanternex", "Brightwharf", "Saltbridge")
 COINS = ("MOSSY", "FERNY", "LARKS", "TIDAL", "EMBRY", "QUILL", "DRIFT", "HAZEL")
-PARTNERS = tuple(a + b for a in ("Quell", "Varo", "Ostra", "Mirel", "Tamar", "Zephi") for b in ("on", "tec", "dyne", "mark", "lux", "nova"))
+PARTNERS = tuple(
+    a + b
+    for a in ("Quell", "Varo", "Ostra", "Mirel", "Tamar", "Zephi")
+    for b in ("on", "tec", "dyne", "mark", "lux", "nova")
+)
 OUTLETS = ("harborherald.example", "coinlantern.example", "tidereport.example", "quaynews.example")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "October", "November", "December")
-CLAIM = "{firm} {act} {coin} for spot trading, deposits open {day}, {partner} makes the market, fees waived until {month}"
+CLAIM = (
+    "{firm} {act} {coin} for spot trading, deposits open {day}, {partner} makes the market, fees waived until {month}"
+)
 REPORTS = (
     ("{coin} spot trading at {firm} in the news: deposits open {day}", "Volumes of the token doubled within hours."),
     ("{firm} {act} {coin}, {partner} beside it, fees waived until {month}", "The notice went to customers by mail."),
@@ -88,8 +94,14 @@ FUTURES = (
     ("{coin} futures: {firm} keeps its trading open, market calm", "Desks saw no change of the funding rate."),
 )
 """The same of a report of something else. It shares 5 of the words."""
-OTHER_DENIAL = ("{firm} denies that {coin} margin trading is open on its market", "Loans on the token were never planned.")
-DENIAL = ("{firm} denies it: no {coin} spot market, and no fees waived", "A forged notice is going around, customers be warned.")
+OTHER_DENIAL = (
+    "{firm} denies that {coin} margin trading is open on its market",
+    "Loans on the token were never planned.",
+)
+DENIAL = (
+    "{firm} denies it: no {coin} spot market, and no fees waived",
+    "A forged notice is going around, customers be warned.",
+)
 """Of the claim, in the exchange's own words. It shares 6 of them."""
 MOVE, NOISE_A_DAY = 0.03, 0.02
 """What a true claim moves its coin, one way, and a false one, the other way; and the standard deviation of a day beside it."""
@@ -157,7 +169,9 @@ class _Pages(Free, Port):
     async def perform(self, effect: Search) -> Answer:
         named = next((word for word in effect.query.lower().split() if word in self._of), "")
         results = self._of.get(named, ())[: effect.max_results]
-        return Answer(reply=SearchReply(provider=effect.provider, query=effect.query, results=results), cost_usd=Decimal(0))
+        return Answer(
+            reply=SearchReply(provider=effect.provider, query=effect.query, results=results), cost_usd=Decimal(0)
+        )
 
 
 class _Model(Free, Port):
@@ -201,7 +215,8 @@ async def _recorded(made: list[Claim]) -> bytes:
     with TemporaryDirectory() as slot_dir:
         worker = MemoryWorker(host, pinned, wake, Path(slot_dir), lambda _case: None)
         async with worker.working():
-            for claim in made:
+            # In no order of time: else the load of a machine while it executes a run would look like a mood of the days.
+            for claim in random.Random(SEED).sample(made, len(made)):
                 worker.publish(claim.news)
             await worker.finish()
         records = await worker.journal()
@@ -243,7 +258,9 @@ def prices_of(made: list[Claim], *, seed: int) -> str:
         for bar in range(first, first + many):
             steps[claim.words["coin"]][bar] += (MOVE if up else -MOVE) / many
     out = io.StringIO()
-    out.write(f"# SYNTHETIC prices of coins that do not exist (seed {seed}), which follow the invented truths of the example.\n")
+    out.write(
+        f"# SYNTHETIC prices of coins that do not exist (seed {seed}), which follow the invented truths of the example.\n"
+    )
     table = csv.writer(out, lineterminator="\n")
     table.writerow(("timestamp", "symbol", "open", "high", "low", "close"))
     for coin, moves in steps.items():

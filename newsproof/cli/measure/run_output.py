@@ -142,7 +142,8 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
             option = option_of_log(plan.log)
             said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
             base = "as-it-was" if option else "live"
-            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
+            if base != plan.run_id:
+                say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
     if ran.status != "finished":
         say(
             f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "
