@@ -27,7 +27,7 @@ from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
 from evaluation.compare.pairing import pair_cases
 from evaluation.compare.run_records import read_code_change
 from evaluation.compare.run_rows import RunRows, declared, option_of_log, visible
-from evaluation.compare.terminal import figure, show_table
+from evaluation.compare.terminal import show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
 from evaluation.looks import look_at
 from evaluation.prices.trades import LATENCY_S
@@ -35,8 +35,7 @@ from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation, say_result
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP
@@ -314,27 +313,3 @@ async def describe_sample_power(
         f"that acts on none of them, a true difference of {of_profit} of {m.detectable:.5f} a case would show 4 times in 5; one "
         "that changes less of them varies less, and shows at smaller differences (newsproof backtest power)."
     )
-
-
-def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
-    """Print the power of the sample."""
-    if as_json:
-        json_line({"a": found.a, "b": found.b, "metrics": every})
-        return
-    by_label = {m.label: m for m in found.metrics}
-    rows = [
-        (
-            one.metric,
-            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
-            f"{one.cases:,}",
-            f"{one.blocks:,}",
-            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
-            one.note,
-        )
-        for one in every
-        if one.cases
-    ]
-    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
-    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
-    table(columns, rows, title=title, right=columns[1:-1])
-    say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")

@@ -25,9 +25,6 @@ from evaluation.statistics import block_length_s, inflation_of
 from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
 from infra.clickhouse.client import ClickHouse
-from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP
@@ -318,39 +315,3 @@ async def _received(tables: ClickHouse, run_id: str) -> dict[str, datetime]:
     sql = "SELECT case_id, min(received_at) FROM run_cases WHERE run_id = {run:String} GROUP BY case_id"
     found = (await tables.query(sql, {"run": run_id})).rows
     return {case_id: at if at.tzinfo else at.replace(tzinfo=UTC) for case_id, at in found}
-
-
-async def show_watch(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
-    """Print the verdict on a watched run so far.
-
-    Raises:
-        ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
-    """
-    async with database(invocation, admin=True) as tables:
-        watch = await watch_of(tables, run_id)
-        seen = await look_at_run(tables, run_id, watch, invocation.settings().profit_cap)
-        live = await run_name(tables, LIVE_RUN)
-    if as_json:
-        json_line(seen)
-    else:
-        _print(seen, live)
-
-
-def _print(seen: WatchResult, live: str) -> None:
-    def figure(value: float | None) -> str:
-        return "–" if value is None else f"{value:+.4g}"
-
-    rows = [
-        ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
-        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
-        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
-        ("cases", f"{seen.cases}", "measured, open blocks included"),
-    ]  # fmt: skip
-    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
-    if seen.sides:
-        say_result(f"{seen.sides[0].upper()}{seen.sides[1:]}.")
-    if seen.code_change:
-        say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
-    say_result(f"Verdict: {describe_watch(seen)}.")
-    if seen.stop:
-        say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")

@@ -151,7 +151,8 @@ def verify(
 
     Exit status 1 if any signal differs.
     """
-    from evaluation.replay.verify import show_verified, verify_log
+    from evaluation.replay.verify import verify_log
+    from newsproof.cli.measure.run_output import show_verified
 
     work = verify_log(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
     found = run(work, interrupted=READS_ONLY)
@@ -205,7 +206,7 @@ def watch(
 
     The interval of its metric stays valid however often you look.
     """
-    from evaluation.compare.watch import show_watch
+    from newsproof.cli.measure.run_output import show_watch
 
     run(show_watch(of(ctx), run_id, as_json=as_json))
 

@@ -134,7 +134,8 @@ def power(
     seed: Seed = 0,
 ) -> None:
     """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
-    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison, show_power
+    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison
+    from newsproof.cli.measure.run_output import show_power
 
     wanted = parse_differences(difference or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
@@ -205,7 +206,8 @@ def pnl(
     figures: Annotated[
         bool,
         typer.Option(
-            "--figures", help="Also show Sortino, Calmar, omega, value at risk, CVaR and others. Needs the extra `figures`."
+            "--figures",
+            help="Also show Sortino, Calmar, omega, value at risk, CVaR and others. Needs the extra `figures`.",
         ),
     ] = False,
     repeat: Repeat = 0,

@@ -13,7 +13,13 @@ import msgspec
 from evaluation.looks import look_at
 from evaluation.prices.figures import SeriesFigures, require_library, series_figures
 from evaluation.prices.profit_report import ProfitReport, TradeRow, figure_text, profit_of
-from evaluation.prices.study_report import TITLES, StudyReport, counts_in_words, rows_of, study_report
+from evaluation.prices.study_report import (
+    TITLES,
+    StudyReport,
+    counts_in_words,
+    study_report,
+    tables_of,
+)
 from evaluation.prices.trades import TradeRules
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, json_line, say_result
@@ -96,7 +102,12 @@ def _print_series(found: SeriesFigures) -> None:
         for name, value in msgspec.structs.asdict(found).items()
         if name != "days"
     ]
-    table(("", "figure"), rows, title=f"Daily returns of the account, {counted(found.days, 'day')} (empyrical)", right=("figure",))
+    table(
+        ("", "figure"),
+        rows,
+        title=f"Daily returns of the account, {counted(found.days, 'day')} (empyrical)",
+        right=("figure",),
+    )
 
 
 def _cells(row: TradeRow) -> tuple[str, ...]:
@@ -153,9 +164,8 @@ async def show_study(
 def _print_study(report: StudyReport, name: str) -> None:
     for said in counts_in_words(report, name):
         say_result(said)
-    for returns, title in TITLES.items():
-        columns, rows = rows_of(report.study, returns)
-        if rows:
-            table(columns, rows, title=title, right=columns[2:])
+    for title, columns, rows in (one for returns in TITLES for one in tables_of(report.study, returns)):
+        names = ("", "group", "after", "confidence")
+        table(columns, rows, title=title, right=[name for name in columns if name not in names])
     for warning in report.warnings:
         say_result(f"! {warning}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import sys
@@ -25,7 +26,7 @@ def account(*held: float) -> list[DayEquity]:
 def test_the_figures_are_those_worked_out_by_hand() -> None:
     found = series_figures(account(*HELD), CAPITAL)
     held = (10_000, *HELD)
-    returns = [after / before - 1 for before, after in zip(held, held[1:], strict=False)]
+    returns = [after / before - 1 for before, after in itertools.pairwise(held)]
     mean, losses = statistics.mean(returns), [min(one, 0.0) for one in returns]
     downside = math.sqrt(statistics.mean(one * one for one in losses))
     assert found.days == 7
