@@ -158,7 +158,7 @@ def claims(cases: int, *, seed: int) -> list[Claim]:
     return made
 
 
-class _Pages(Free, Port):
+class ClaimPages(Free, Port):
     """The search: it finds the pages of the claim whose partner a query names."""
 
     provider, mode = "simulated", "simulated"
@@ -174,7 +174,7 @@ class _Pages(Free, Port):
         )
 
 
-class _Model(Free, Port):
+class ScriptedModel(Free, Port):
     """The scripted model without its server."""
 
     provider = "openai"  # as the adapter of the server's protocol has it
@@ -201,7 +201,7 @@ def recorded(made: list[Claim]) -> bytes:
 async def _recorded(made: list[Claim]) -> bytes:
     journal = EmptyJournal()
     ports = Ports(
-        models={"light": _Model(LIGHT), "heavy": _Model(HEAVY)}, search={"simulated": _Pages(made)},
+        models={"light": ScriptedModel(LIGHT), "heavy": ScriptedModel(HEAVY)}, search={"simulated": ClaimPages(made)},
         **dict.fromkeys(("recall", "earlier", "story"), journal),
     )  # fmt: skip
     wake = Wake()
@@ -212,6 +212,8 @@ async def _recorded(made: list[Claim]) -> bytes:
         phase1_rollout_percentage=1.0, tool_expand_enabled=False, search_providers=("simulated",), synthesis_choice="model",
         prompts=load_prompts(), tables=_tables(),
     )  # fmt: skip
+    # As a worker reads it: the hash of a request leaves out values that are the defaults themselves, not those that equal them.
+    pinned = msgspec.json.decode(msgspec.json.encode(pinned), type=Snapshot)
     with TemporaryDirectory() as slot_dir:
         worker = MemoryWorker(host, pinned, wake, Path(slot_dir), lambda _case: None)
         async with worker.working():
