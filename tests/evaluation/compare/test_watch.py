@@ -202,7 +202,7 @@ WATCHED = RunPlan(run_id="shadow-1", watch=Watch(metric="confidence", stop_when=
 @pytest.fixture(scope="module")
 def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
     async def runs(tables: ClickHouse) -> None:
-        await fill(tables, WATCHED, [-0.2] * 21)
+        await fill(tables, WATCHED, [-0.2] * 41)
         await fill(tables, RunPlan(run_id="plain"), [0.1])
 
     return new_database(clickhouse_engine, runs)
@@ -216,12 +216,12 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     done = watch(database, "shadow-1", "--json")
     assert done.exit_code == exits.OK, done.output
     found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 20, 42, 18)
+    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 40, 82, 34)
     assert found["delta_low"] == found["delta_high"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
     assert found["stop"] is True
     shown = watch(database, "shadow-1").stdout
     assert "shadow-1 compared with offline judgements (run id live)" in shown
-    assert "Verdict: lower since day 18" in shown and "The stop rule (either) holds" in shown
+    assert "Verdict: lower since day 34" in shown and "The stop rule (either) holds" in shown
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:

@@ -208,9 +208,9 @@ async def test_it_ends_by_itself_where_the_stop_rule_holds_and_takes_no_other_ru
 ) -> None:
     either, model = Watch(metric="confidence", stop_when="either"), Priced()
     plan = shadow_plan(candidate(), "ruled", "fail", either)
-    await fill(installation.tables, plan, [-0.2] * 20)
+    await fill(installation.tables, plan, [-0.2] * 40)
     ended = await asyncio.wait_for(installation.shadow(model, plan=plan).run(), WITHIN_S)
-    assert (ended.status, ended.replayed, model.asked) == ("decided", 40, [])
+    assert (ended.status, ended.replayed, model.asked) == ("decided", 80, [])
     (run,) = await installation.rows("SELECT status FROM runs FINAL WHERE run_id = {run:String}", "ruled")
     assert run["status"] == "finished"
     other = shadow_plan(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when=""))
